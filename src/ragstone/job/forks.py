@@ -18,6 +18,7 @@ from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
+from ragstone.ci.github.reviewed import reviewed_base
 from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
@@ -90,8 +91,9 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     every = every_gate(job.inputs, job.places.workspace)
     try:
         head, pull = _head_and_pull(api, event)
+        base = reviewed_base(pull.base.ref, pull.base.sha)
         if every is not None:
-            gates = job.gates = narrowed(every, api, pull.base.sha, head.head_sha, job.temporary / "gates")
+            gates = job.gates = narrowed(every, api, base.commit, head.head_sha, job.temporary / "gates")
             policy = replace(policy, gates=gates.sharing)
             if not gates.affected:
                 return ForkReport(Report(unaffected=not_affected(job)), pull.number)
@@ -99,7 +101,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
-            branch = job.plan.baseline_branch or pull.base.ref
+            branch = job.plan.baseline_branch or base.branch
             store = GitHubArtifacts(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
             known = find_baseline(store)
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None

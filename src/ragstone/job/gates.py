@@ -15,7 +15,8 @@ from pathlib import Path
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.changed_files import MAX_LISTED, changed_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
-from ragstone.ci.github.event import Event, EventKind
+from ragstone.ci.github.event import Event
+from ragstone.ci.github.reviewed import proposed_change
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError, suggestion
 from ragstone.formatting import some
@@ -54,7 +55,7 @@ def gates_of_job(
     every = every_gate(inputs, workspace)
     if every is None:
         return None
-    commits = _compared(event)
+    commits = proposed_change(event)
     return every if commits is None else narrowed(every, api, *commits, folder)
 
 
@@ -126,15 +127,6 @@ def require_own_paths(
             where=gates.file,
             hint=f"Add such paths to [gates.{gates.own}], or to `paths` at the top for all gates.",
         )
-
-
-def _compared(event: Event) -> tuple[str, str] | None:
-    """The commits between which the change lies; None: the job is for a state of a branch, not for a change."""
-    if event.kind is EventKind.PULL_REQUEST and event.pull_request is not None:
-        return event.pull_request.base_sha, event.pull_request.head_sha
-    if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
-        return event.merge_base_sha, event.sha
-    return None
 
 
 class _UnknownError(Exception):

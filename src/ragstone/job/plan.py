@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ragstone.ci.github.event import Event, EventKind
+from ragstone.ci.github.reviewed import base_branch
 from ragstone.errors import ConfigError
 from ragstone.job.inputs import ActionInputs, CommentMode
 
@@ -77,7 +78,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     return JobPlan(
         task=JobTask.GATE,
         baseline=_baseline_source(inputs.baseline),
-        baseline_branch=_baseline_branch(event, inputs),
+        baseline_branch=inputs.baseline_branch or base_branch(event),
         comment=inputs.comment if pull is not None else CommentMode.OFF,
         pull_request=pull.number if pull is not None else None,
         issue=issue,
@@ -109,16 +110,6 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
 
 def _baseline_source(value: str) -> BaselineSource:
     return BaselineSource(value) if value in ("artifact", "commit", "none") else BaselineSource.PATH
-
-
-def _baseline_branch(event: Event, inputs: ActionInputs) -> str | None:
-    if inputs.baseline_branch:
-        return inputs.baseline_branch
-    if event.kind is EventKind.PULL_REQUEST and event.pull_request is not None:
-        return event.pull_request.base_ref
-    if event.kind is EventKind.MERGE_GROUP and event.merge_base_branch:
-        return event.merge_base_branch
-    return event.default_branch
 
 
 def _issue_mode(event: Event, inputs: ActionInputs) -> IssueMode:

@@ -8,9 +8,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
 
-from ragstone.ci.github.base_files import base_commit, list_base_files, read_base_files
+from ragstone.ci.github.base_files import list_base_files, read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import EventKind
+from ragstone.ci.github.reviewed import base_commit
 from ragstone.config import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.files import read_regular

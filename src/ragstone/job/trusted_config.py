@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.decide import FailOn
-from ragstone.ci.github.base_files import base_commit, read_base_files
+from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
+from ragstone.ci.github.reviewed import base_commit
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_settings
 from ragstone.errors import ConfigError, GitHubError

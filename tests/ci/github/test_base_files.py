@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.ci.github import base_files
-from ragstone.ci.github.base_files import base_commit, list_base_files, read_base_files
+from ragstone.ci.github.base_files import list_base_files, read_base_files
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.ci.github.event import build_event
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
-from tests.ci.github.payloads import REPOSITORY, payload_of, pull_request, runner
 
 
 def test_files_come_from_the_base_as_they_stand_there(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
@@ -74,25 +72,3 @@ def test_a_token_that_may_not_read_contents_is_told_apart_from_an_absent_file(
 def test_listing_names_regular_files_only(github: FakeGitHub, api: GitHubApi) -> None:
     github.files[BASE_SHA] = {"data/one.jsonl": b"{}", "data/two.jsonl": b"{}", "link.jsonl": "data/one.jsonl"}
     assert list_base_files(api, BASE_SHA) == ("data/one.jsonl", "data/two.jsonl")
-
-
-@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
-def test_the_default_branch_is_its_own_base(github: FakeGitHub, api: GitHubApi, event: str) -> None:
-    assert base_commit(api, build_event(runner(event), payload_of(event))) is None
-    assert base_commit(api, build_event(runner(event), {})) is None
-
-
-def test_the_base_of_a_pull_request_and_of_a_queue_is_the_commit_that_github_names(
-    github: FakeGitHub, api: GitHubApi
-) -> None:
-    assert base_commit(api, build_event(runner("pull_request"), pull_request())) == "c" * 40
-    queued = {"merge_group": {"base_ref": "refs/heads/main", "base_sha": "e" * 40}, "repository": REPOSITORY}
-    assert base_commit(api, build_event(runner("merge_group"), queued)) == "e" * 40
-
-
-@pytest.mark.parametrize("ref", ["refs/heads/topic", "refs/tags/main", "refs/tags/v1"])
-def test_another_branch_and_a_tag_are_held_against_the_default_branch(
-    github: FakeGitHub, api: GitHubApi, ref: str
-) -> None:
-    github.branches["main"] = "f" * 40
-    assert base_commit(api, build_event(runner("push", ref=ref), payload_of("push"))) == "f" * 40

@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from pydantic import RootModel
 
-from ragstone.ci.github.client import ApiErrorKind, ApiReply, Branch, GitHubApi, GitHubApiError, Repository
-from ragstone.ci.github.event import Event, EventKind
+from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -50,23 +49,6 @@ class _Entry(ApiReply):
 class _Tree(ApiReply):
     tree: list[_Entry]
     truncated: bool
-
-
-def base_commit(api: GitHubApi, event: Event) -> str | None:
-    """The commit to compare this job's checkout with; None: the checkout is that commit itself.
-
-    This is a pull request's base, the base of a queued merge, or the default branch for a run on another branch or a
-    tag. A run on the default branch is its own base. Raises GitHubApiError.
-    """
-    if event.pull_request is not None:
-        return event.pull_request.base_sha
-    if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
-        return event.merge_base_sha
-    branch = event.default_branch or api.get(Repository, api.base).default_branch
-    if event.branch == branch:
-        return None
-    # By its branch name, because a tag may have the same name.
-    return api.get(Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
 
 
 def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:

@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
-from ragstone.ci.github.base_files import base_commit
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
+from ragstone.ci.github.reviewed import base_commit
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
