@@ -118,7 +118,7 @@ def test_a_judge_that_stays_is_asked_the_same_twenty_again_and_cleared(project: 
     assert support_calls(project.fake) - calls == CANARIES
     assert found.run.manifest.canaries.asked == CANARIES
     assert found.run.manifest.canaries.differing == 0
-    assert any("no change of the judge: 0 of 20" in note for note in found.verdict.notes)
+    assert any("no change in the judge's behaviour: 0 of 20" in note for note in found.verdict.notes)
     # What it cost is in the run's cost.
     assert found.run.manifest.cost.calls == CANARIES
 
@@ -130,7 +130,7 @@ def test_a_judge_that_moved_is_told_at_the_top_of_the_report(project: Project) -
     found = project.gate("two", "one", canaries=CANARIES)
     assert found.run.manifest.canaries.differing == 4
     report = (project.root / "two" / "report.md").read_text(encoding="utf-8")
-    assert "The judge itself moved: 4 of 20 verdicts differ" in report
+    assert "The judge's behaviour changed: 4 of 20 verdicts differ" in report
     # Scores are of judgements that were kept, and did not change; what was asked again is not kept.
     again = project.gate("three", "two")
     assert again.run.scores().metrics["faithfulness"].values == baseline.scores().metrics["faithfulness"].values

@@ -298,7 +298,7 @@ def test_each_canary_is_repeated_by_one_shard(judged: Project, fake: FakeLlm) ->
     assert merged.run is not None
     assert merged.run.manifest.canaries is not None
     assert (merged.run.manifest.canaries.asked, merged.run.manifest.canaries.differing) == (10, 0)
-    assert any("no change of the judge: 0 of 10" in note for note in merged.verdict.notes)
+    assert any("no change in the judge's behaviour: 0 of 10" in note for note in merged.verdict.notes)
 
 
 def test_a_shard_has_its_share_of_the_budget(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:

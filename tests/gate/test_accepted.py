@@ -69,7 +69,7 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace("drop = 0.06", "drop = 0.0"), "'drop' in [[accepted]] must be greater than 0", 4),
         (GOOD.replace("drop = 0.06", 'drop = "much"'), "'drop' in [[accepted]] must be", 4),
         (GOOD.replace("drop = 0.06", "drop = nan"), "'drop' in [[accepted]]", 4),
-        (GOOD.replace(RUN, "xyz"), "'run' in [[accepted]] must be as `ragstone accept` writes it", 6),
+        (GOOD.replace(RUN, "xyz"), "'run' in [[accepted]] must be as written by `ragstone accept`", 6),
         (GOOD.replace("date = 2026-11-21", 'date = "2026-11-21"'), "must be a date such as", 8),
         (GOOD.replace('"half the latency"', '"  "'), "'reason' in [[accepted]] must not be empty", 5),
         (GOOD + "expires = 2026-13-01\n", "not valid TOML", None),

@@ -388,7 +388,7 @@ def test_rules_that_so_few_samples_can_never_break_are_named(run: MakeRun) -> No
     rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
     one = run({"faithfulness": HIGH * 3}, tags=tags)
     assert decide_gate(one, one, rules).warnings == (
-        "Too few samples for these checks ever to fail: the floor of faithfulness on 'small' (3 samples), "
+        "These checks can never fail with so few samples: the floor of faithfulness on 'small' (3 samples), "
         "the drop of faithfulness on 'small' (3 samples).",
     )
 

@@ -126,13 +126,18 @@ def test_a_must_pass_sample_has_to_keep_to_the_ceiling() -> None:
 @pytest.mark.parametrize(
     ("name", "keys", "says", "hint"),
     [
-        ("noise_sensitivity", "min = 0.8", "in noise_sensitivity, less is better", "Use 'max'."),
-        ("noise_sensitivity_relevant", "max_drop = 0.1", "less is better", "Use 'max_rise'."),
-        ("faithfulness", "max = 0.8", "in faithfulness, more is better", "Use 'min'."),
-        ("faithfulness", "max_rise = 0.8", "more is better", "Use 'max_drop'."),
-        ("faithfulness", "lower_is_better = true\nmin = 0.5", "in faithfulness, more is better", "Remove it"),
-        ("error_rate", "max = 0.2\nmax_drop = 0.1", "less is better as the other keys say", "Use 'max_rise'."),
-        ("error_rate", "lower_is_better = true\nmin = 0.1", "less is better", "Use 'max'."),
+        ("noise_sensitivity", "min = 0.8", "lower is better for noise_sensitivity", "Use 'max'."),
+        ("noise_sensitivity_relevant", "max_drop = 0.1", "lower is better", "Use 'max_rise'."),
+        ("faithfulness", "max = 0.8", "higher is better for faithfulness", "Use 'min'."),
+        ("faithfulness", "max_rise = 0.8", "higher is better", "Use 'max_drop'."),
+        ("faithfulness", "lower_is_better = true\nmin = 0.5", "higher is better for faithfulness", "Remove it"),
+        (
+            "error_rate",
+            "max = 0.2\nmax_drop = 0.1",
+            "lower is better for error_rate, as the other keys say",
+            "Use 'max_rise'.",
+        ),
+        ("error_rate", "lower_is_better = true\nmin = 0.1", "lower is better", "Use 'max'."),
         (
             "error_rate",
             "lower_is_better = true",
@@ -153,7 +158,7 @@ def test_keys_of_the_wrong_direction_are_refused(tmp_path: Path, name: str, keys
 def test_two_tables_can_not_disagree_on_a_direction(tmp_path: Path) -> None:
     path = tmp_path / "thresholds.toml"
     path.write_text("[metrics.wer]\nmax = 0.2\n[slices.x.metrics.wer]\nmin = 0.2\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"disagree on whether less of wer is better"):
+    with pytest.raises(ConfigError, match=r"disagree on whether lower is better for wer"):
         load_policy(path, known_metrics=None)
 
 
@@ -181,8 +186,8 @@ HASH_BEFORE_CEILINGS = "85d70617b5e96ee330f2e1e92df3a4ba6f39ad637dd2c410f8b81b20
 
 def test_scores_of_another_evaluator_that_sound_as_if_less_were_better_are_pointed_out() -> None:
     verdict = decide_gate(rates(0.65), rates(0.15), policy_from_mapping({}))
-    (said,) = (one for one in verdict.warnings if "More is taken for better" in one)
-    assert said.startswith("More is taken for better in error_rate, which Ragstone doesn't know.")
+    (said,) = (one for one in verdict.warnings if "Assuming higher is better" in one)
+    assert said.startswith("Assuming higher is better for error_rate, which Ragstone doesn't know.")
     assert "[metrics.error_rate]" in said
     named = decided(rates(0.65), rates(0.15), metrics=RATES)
     assert not any("More is taken" in one for one in named.warnings)

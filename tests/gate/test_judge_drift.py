@@ -85,12 +85,13 @@ def test_a_judge_that_moved_is_the_first_warning_with_an_interval(policy: Policy
     verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), policy)
     assert verdict.status is Status.FAIL
     assert verdict.warnings[0] == (
-        "The judge itself moved: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval 3.2 % to "
-        "37.9 %; supported: 18 then, 15 now). A rise or drop in this run may come from the judge, not the code."
+        "The judge's behaviour changed: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval "
+        "3.2 % to 37.9 %; supported: 18 then, 15 now). A rise or drop in this run may come from the judge, not the "
+        "code."
     )
     assert verdict.attribution is not None
     assert verdict.attribution.side is Side.UNCLEAR
-    assert "the judge itself moved" in verdict.attribution.reason
+    assert "the judge's behaviour changed" in verdict.attribution.reason
 
 
 def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:

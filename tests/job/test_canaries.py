@@ -64,7 +64,7 @@ def test_a_judge_that_moved_over_night_is_the_first_thing_in_the_summary(
 
     fake.fill = stricter
     found = gate(github, checkout, fake, "schedule")
-    assert f"The judge itself moved: {len(FACTS)} of {len(FACTS)} verdicts differ" in found.summary
+    assert f"The judge's behaviour changed: {len(FACTS)} of {len(FACTS)} verdicts differ" in found.summary
     # No score is of it: nothing had changed but the judge.
     assert found.outputs["faithfulness"] == "1"
 

@@ -115,7 +115,7 @@ def entries_in_force(
     `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
     baseline's scores already include. Without a baseline, nothing is in force and nothing is reported.
     """
-    held: list[AcceptedEntry] = []
+    in_force: list[AcceptedEntry] = []
     removable: list[str] = []
     for entry in entries:
         why = None
@@ -126,10 +126,10 @@ def entries_in_force(
         elif lineage and entry.baseline not in lineage:
             why = "is bound to a baseline that this run's baseline does not descend from"
         elif lineage:
-            held.append(entry)
+            in_force.append(entry)
         if why is not None:
             removable.append(f"{ACCEPTED_FILE}: the accepted drop of {entry.title} ({entry.id}) {why}: remove it.")
-    return InForce(tuple(held), tuple(removable))
+    return InForce(tuple(in_force), tuple(removable))
 
 
 def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None, today: datetime.date) -> InForce:
@@ -173,7 +173,7 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 def check_to_accept(
     metric: str, slice_: str | None, estimate: float | None, low: float | None, decision: str
 ) -> Offer | None:
-    """The same from the numbers of a check that did not pass; `low` is the lower end of its interval.
+    """The drop to accept for a check that did not pass, from its numbers; `low` is the lower end of its interval.
 
     For a rise, both are negated.
     """
@@ -195,7 +195,7 @@ def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEn
 
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
-    """The same from the text of the file. Raises ConfigError."""
+    """The entries in the text of the file `where`. Raises ConfigError with file and line."""
     document = parse_toml(text, Path(where))
     for name in document:
         if name != TABLE:
@@ -237,7 +237,7 @@ def _entry(table: Mapping[str, Any], source: Source) -> AcceptedEntry:
 
 def _expected(found: Any) -> str:
     if found["type"] == "string_pattern_mismatch":
-        return "must be as `ragstone accept` writes it"
+        return "must be as written by `ragstone accept`"
     if found["type"].startswith("date"):
         return "must be a date such as 2027-01-31, without quotation marks"
     return expected(found)

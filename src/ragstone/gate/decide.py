@@ -176,4 +176,4 @@ def _first(checks: Sequence[Check], what: str) -> str:
 def _all(blocking: int, total: int) -> str:
     if not blocking:
         return f"none of {counted(total, 'check')} blocks"
-    return "the one blocking check passed" if blocking == 1 else f"all {blocking} blocking checks passed"
+    return "the only blocking check passed" if blocking == 1 else f"all {blocking} blocking checks passed"

@@ -207,11 +207,6 @@ def _count(cause: Cause, samples: Sequence[str]) -> CauseCount:
     )
 
 
-def title_of(cause: Cause) -> str:
-    """The cause in words."""
-    return catalogue()[cause]["title"]
-
-
 @functools.cache
 def catalogue() -> Mapping[Cause, Mapping[str, str]]:
     """The content of causes.toml."""

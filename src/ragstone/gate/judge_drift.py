@@ -30,7 +30,8 @@ def canary_warnings(current: RunScores) -> Iterator[str]:
         return
     if moved(found):
         yield (
-            f"The judge itself moved: {_told(found)}. A rise or drop in this run may come from the judge, not the code."
+            f"The judge's behaviour changed: {_differing(found)}. A rise or drop in this run may come from the judge, "
+            "not the code."
         )
     observed = current.manifest.observed if current.manifest is not None else None
     if observed is not None and observed.models and (new := _new(found.models, observed.models)):
@@ -46,7 +47,7 @@ def canary_notes(current: RunScores) -> Iterator[str]:
     if found is None or moved(found):
         return
     if found.asked:
-        yield f"Repeated judgements show no change of the judge: {_told(found)}."
+        yield f"Repeated judgements show no change in the judge's behaviour: {_differing(found)}."
     if found.unanswered:
         yield f"{found.unanswered} of the repeated judgements failed."
 
@@ -55,7 +56,8 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
     """`attribution`, unless the judge changed: then neither half of the system is blamed."""
     if attribution is None or not moved(_canaries(current)):
         return attribution
-    return Attribution(Side.UNCLEAR, f"the judge itself moved, so the drop can't be attributed ({attribution.reason})")
+    why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
+    return Attribution(Side.UNCLEAR, why)
 
 
 def observed_difference(now: Manifest, then: Manifest) -> str | None:
@@ -79,7 +81,7 @@ def fingerprint_note(now: Manifest | None, then: Manifest | None) -> Iterator[st
         yield f"The judge's provider reports a different backend from the baseline's (fingerprint {_list(new)})."
 
 
-def _told(found: Canaries) -> str:
+def _differing(found: Canaries) -> str:
     interval = proportion_interval(found.differing, found.asked)
     return (
         f"{found.differing} of {found.asked} verdicts {'differs' if found.differing == 1 else 'differ'} from the "

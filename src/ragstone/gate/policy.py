@@ -95,7 +95,7 @@ class Policy:
         return (1.0 - self.gate.confidence) / self.gates
 
     def at(self, share: float) -> Policy:
-        """The same policy with a `share` of its error rate."""
+        """This policy with a `share` of its error rate."""
         gate = self.gate.model_copy(update={"confidence": 1.0 - share * (1.0 - self.gate.confidence)})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
@@ -144,12 +144,12 @@ class Policy:
         """``thresholds.toml:12`` for a key; None for a policy that was not read from a file."""
         return self.source.where(path)
 
-    def with_accepted(self, held: InForce) -> Policy:
-        """The same policy with accepted drops allowed."""
-        return replace(self, widened=held.widest)
+    def with_accepted(self, accepted: InForce) -> Policy:
+        """This policy with accepted drops allowed."""
+        return replace(self, widened=accepted.widest)
 
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
-        """The same policy for some of the samples: without must-pass samples and slices that are not among them."""
+        """This policy for some of the samples: without must-pass samples and slices that are not among them."""
         samples = tuple(name for name in self.must_pass.samples if name in ids)
         update = {
             "must_pass": self.must_pass.model_copy(update={"samples": samples}),
@@ -158,7 +158,7 @@ class Policy:
         return replace(self, table=self.table.model_copy(update=update))
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
-        """The same policy with another action for inconclusive checks (the ``fail-on`` setting)."""
+        """This policy with another action for inconclusive checks (the ``fail-on`` setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 

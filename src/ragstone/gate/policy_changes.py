@@ -73,7 +73,7 @@ def metric_changes(
     """The changes from `base` to `head` of the metrics that a project defines, as `policy_changes` words them.
 
     `changed_files` are the metrics whose function is in a file that differs, with the file. Any change of a rubric or
-    a function may weaken it, so all are told.
+    a function may weaken it, so all are listed.
     """
     found: list[str] = []
     for name in sorted(base.keys() | head.keys()):

@@ -107,7 +107,7 @@ def _check_direction(path: KeyPath, name: str, rule: MetricRule, source: Source)
     elif rule.lower_is_better not in (None, known):
         raise source.error(
             (*path, "lower_is_better"),
-            f"'{'.'.join(path)}.lower_is_better' is wrong: in {name}, {'less' if known else 'more'} is better.",
+            f"'{'.'.join(path)}.lower_is_better' is wrong: {'lower' if known else 'higher'} is better for {name}.",
             "Remove it; it is only for metrics that Ragstone doesn't know.",
         )
     set_ = [key for key in _OTHER_WAY if getattr(rule, key) is not None]
@@ -116,11 +116,11 @@ def _check_direction(path: KeyPath, name: str, rule: MetricRule, source: Source)
         lower = bool({"max", "max_rise"} & set(set_))
     for key in set_:
         if (key in ("max", "max_rise")) is not lower:
-            word = "less" if lower else "more"
+            word = "lower" if lower else "higher"
             raise source.error(
                 (*path, key),
-                f"'{'.'.join(path)}.{key}' doesn't fit: in {name}, {word} is better"
-                f"{'' if known is not None else ' as the other keys say'}.",
+                f"'{'.'.join(path)}.{key}' doesn't fit: {word} is better for {name}"
+                f"{'' if known is not None else ', as the other keys say'}.",
                 f"Use '{_OTHER_WAY[key]}'.",
             )
 
@@ -148,6 +148,6 @@ def _check_one_direction(table: PolicyTable, source: Source) -> None:
         if lower is not rule.less_is_better:
             raise source.error(
                 path,
-                f"[{'.'.join(before)}] and [{'.'.join(path)}] disagree on whether less of {name} is better.",
+                f"[{'.'.join(before)}] and [{'.'.join(path)}] disagree on whether lower is better for {name}.",
                 "Use min and max_drop in both, or max and max_rise in both.",
             )

@@ -88,5 +88,5 @@ def retrieval_warnings(found: RetrievalChanges | None) -> Iterator[str]:
     yield (
         f"relevant_ids no longer fit the corpus: in {counted(len(found.old_ids), 'sample')} the evidence is still "
         f"returned, in other chunks or under other ids ({some(list(found.old_ids))}), so that their scores by id fell "
-        "without a loss. Renew the ids, or leave them out and give reference_contexts, which stay when chunks change."
+        "without a loss. Update the ids, or replace them with reference_contexts, which still fit when chunks change."
     )

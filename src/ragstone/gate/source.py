@@ -79,20 +79,20 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 def statements(text: str) -> Iterator[tuple[int, str]]:
     """The smallest parts of a TOML document that are valid TOML, each with its line."""
-    held: list[str] = []
+    pending: list[str] = []
     start = 1
     for number, line in enumerate(text.split("\n"), start=1):
-        if not held:
+        if not pending:
             start = number
-        held.append(line)
-        if len(held) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
+        pending.append(line)
+        if len(pending) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
             continue
-        statement = "\n".join(held)
+        statement = "\n".join(pending)
         try:
             parsed = tomllib.loads(statement)
         except tomllib.TOMLDecodeError:
             continue
-        held = []
+        pending = []
         if parsed:
             yield start, statement
 

@@ -49,8 +49,8 @@ def assumed_directions(evidence: Evidence) -> Iterator[str]:
     )
     if named:
         yield (
-            f"More is taken for better in {some(named)}, which Ragstone doesn't know. If less is better, set max_rise "
-            f"(or max) under [metrics.{named[0]}] in the policy."
+            f"Assuming higher is better for {some(named)}, which Ragstone doesn't know. If lower is better, set "
+            f"max_rise (or max) under [metrics.{named[0]}] in the policy."
         )
 
 
@@ -108,7 +108,7 @@ def powerless(evidence: Evidence) -> Iterator[str]:
             where = "" if check.slice is None else f" on '{check.slice}'"
             found.append(f"the {check.kind} of {check.metric}{where} ({counted(check.n, 'sample')})")
     if found:
-        yield f"Too few samples for these checks ever to fail: {some(found)}."
+        yield f"These checks can never fail with so few samples: {some(found)}."
 
 
 def below_by_chance(evidence: Evidence) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _measured(rule: Rule, found: MetricCalibration, required: float) -> Check:
     alpha = found.agreement
     n = counted(len(found.pairs), "labelled sample")
     if alpha.estimate is None or alpha.low is None or alpha.high is None:
-        reason = f"agreement can't be measured on {n} that all have the same score and label."
+        reason = f"agreement can't be measured: all {n} have the same score and label."
         check = rule.check(CheckKind.AGREEMENT, Status.INCONCLUSIVE, rule.action, reason)
         return replace(check, threshold=required, n=len(found.pairs))
     enough = alpha.estimate >= required

@@ -21,9 +21,9 @@ from ragstone.system.response import RETRIEVAL
 _RECALL = "context_recall"
 _HALF = 0.5
 
-_FEWEST_ALIKE = 2
+MIN_ALIKE = 2
 """The same answer to this many questions with different references counts as one answer to everything."""
-_FEWEST_ALIKE_UNREFERENCED = 5
+MIN_ALIKE_UNREFERENCED = 5
 """Five if there are no references: fewer questions may all be answered "Yes."."""
 
 
@@ -140,5 +140,5 @@ def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
     questions = len({run.samples[sample_id].question for sample_id in given})
     references = {run.samples[sample_id].reference for sample_id in given} - {None}
     if not references:
-        return questions >= _FEWEST_ALIKE_UNREFERENCED
-    return len(references) > 1 and questions >= _FEWEST_ALIKE
+        return questions >= MIN_ALIKE_UNREFERENCED
+    return len(references) > 1 and questions >= MIN_ALIKE

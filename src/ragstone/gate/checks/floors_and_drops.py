@@ -59,7 +59,7 @@ class FloorsAndDrops(Checker):
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK:
-            return  # the rules of both families are told together
+            return  # the other family reports for both
         rules = [rule for rule in evidence.rules if rule.max_drop is not None]
         pairing = evidence.pairing
         if not rules:

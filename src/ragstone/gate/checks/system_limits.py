@@ -116,7 +116,7 @@ def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
 
 
 def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Mapping[str, float] | str:
-    """The values by sample, or why there are none, or too few: an answer that reports no tokens may be the dearest."""
+    """The values by sample, or why there are none, or too few: an answer without tokens may be the dearest."""
     if limited.kind is CheckKind.LATENCY:
         return run.system.latencies_s or "the policy limits the latency, but this run did not measure it."
     used, price = run.system.usage, None if run.manifest is None else run.manifest.price
@@ -126,7 +126,7 @@ def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Ma
             'It can return them with each answer: "usage": {"input_tokens": …, "output_tokens": …}.'
         )
     if "cost" in key and price is None:
-        return f"the policy has {key}, but this run has no price of a token; set [system.price] in the config."
+        return f"the policy has {key}, but this run has no token price; set [system.price] in the config."
     given, required = len(run.samples) - len(run.system.failures), policy.gate.min_coverage
     if len(used) < required * given:
         return (
