@@ -19,7 +19,43 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class BarProgress:
+class _Counting:
+    """Counts samples by state, and shows the counts at most every `every_s` seconds."""
+
+    def __init__(self, every_s: float, clock: Callable[[], float]) -> None:
+        self._every_s = every_s
+        self._clock = clock
+        self._total: int | None = None
+        self._started = self._last = 0.0
+        self._states: Counter[str] = Counter()
+
+    def start(self, total: int | None) -> None:
+        self._total = total
+        self._states.clear()
+        self._started = self._last = self._clock()
+        self._begin()
+
+    def advance(self, state: str) -> None:
+        self._states[state] += 1
+        if self._clock() - self._last >= self._every_s:
+            self._last = self._clock()
+            self._show()
+
+    def finish(self) -> None:
+        self._show()
+
+    def _begin(self) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        raise NotImplementedError
+
+    def _counts(self) -> str:
+        """``2 scored, 1 failed``."""
+        return ", ".join(f"{number:,} {terminal(state)}" for state, number in self._states.most_common())
+
+
+class BarProgress(_Counting):
     """A bar that redraws itself, for a terminal."""
 
     def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
@@ -28,6 +64,7 @@ class BarProgress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
+        super().__init__(0.0, time.monotonic)
         self._bar = RichProgress(
             TextColumn(doing),
             BarColumn(bar_width=None),
@@ -39,25 +76,22 @@ class BarProgress:
             transient=True,
         )
         self._task: TaskID | None = None
-        self._states: Counter[str] = Counter()
-
-    def start(self, total: int | None) -> None:
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._states.clear()
-        self._task = self._bar.add_task("", total=total, states="")
-        self._bar.start()
-
-    def advance(self, state: str) -> None:
-        if self._task is not None:
-            self._states[state] += 1
-            self._bar.update(self._task, advance=1, states=_states(self._states))
 
     def finish(self) -> None:
         self._bar.stop()
 
+    def _begin(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task("", total=self._total, states="")
+        self._bar.start()
 
-class LineProgress:
+    def _show(self) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=self._states.total(), states=self._counts())
+
+
+class LineProgress(_Counting):
     """A line at the start, at the end, and in between at most every `every_s` seconds, for logs."""
 
     def __init__(
@@ -68,89 +102,52 @@ class LineProgress:
         every_s: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(every_s, clock)
         self._stream = stream
         self._doing = doing
-        self._every_s = every_s
-        self._clock = clock
-        self._total: int | None = None
-        self._last = 0.0
         self._said = -1
-        self._states: Counter[str] = Counter()
-
-    def start(self, total: int | None) -> None:
-        self._total = total
-        self._said = -1
-        self._states.clear()
-        self._last = self._clock()
-        if total == 0:
-            self._said = 0
-            self._say("All samples are already finished")
-            return
-        known = "samples" if total is None else counted(total, "sample")
-        self._say(f"{self._doing} {known}")
-
-    def advance(self, state: str) -> None:
-        self._states[state] += 1
-        if self._clock() - self._last >= self._every_s:
-            self._last = self._clock()
-            self._report()
 
     def finish(self) -> None:
         if self._said != self._states.total():
-            self._report()
+            self._show()
 
-    def _report(self) -> None:
-        done = self._states.total()
-        self._said = done
+    def _begin(self) -> None:
+        self._said = 0 if self._total == 0 else -1
+        known = "samples" if self._total is None else counted(self._total, "sample")
+        self._say("All samples are already finished" if self._total == 0 else f"{self._doing} {known}")
+
+    def _show(self) -> None:
+        self._said = done = self._states.total()
         of = "" if self._total is None else f" of {self._total:,}"
-        self._say(f"{done:,}{of} done ({_states(self._states)})" if done else f"0{of} done")
+        self._say(f"{done:,}{of} done ({self._counts()})" if done else f"0{of} done")
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
 
-class NotebookProgress:
-    """A bar below the cell of a notebook; text where HTML can't be shown. `show` displays it, and returns what
-    displays another in its place.
+class NotebookProgress(_Counting):
+    """A bar below the cell of a notebook; text where HTML can't be shown. `display` shows it, and returns what
+    shows another in its place.
     """
 
     def __init__(
         self,
-        show: Callable[[object], Callable[[object], None]],
+        display: Callable[[object], Callable[[object], None]],
         *,
         every_s: float = 0.2,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._show = show
-        self._every_s = every_s
-        self._clock = clock
+        super().__init__(every_s, clock)
+        self._display = display
         self._update: Callable[[object], None] | None = None
-        self._total: int | None = None
-        self._started = self._last = 0.0
-        self._states: Counter[str] = Counter()
 
-    def start(self, total: int | None) -> None:
-        self._total = total
-        self._states.clear()
-        self._started = self._last = self._clock()
-        self._draw()
-
-    def advance(self, state: str) -> None:
-        self._states[state] += 1
-        if self._clock() - self._last >= self._every_s:
-            self._last = self._clock()
-            self._draw()
-
-    def finish(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
+    def _show(self) -> None:
         done = self._states.total()
         of = counted(done, "sample") if self._total is None else f"{done:,} of {counted(self._total, 'sample')}"
-        states = f" ({_states(self._states)})" if done else ""
+        states = f" ({self._counts()})" if done else ""
         bar = _Bar(done, self._total, f"{of}{states}, {seconds(self._clock() - self._started)}")
         if self._update is None:
-            self._update = self._show(bar)
+            self._update = self._display(bar)
         else:
             self._update(bar)
 
@@ -184,10 +181,6 @@ def notebook_progress() -> Progress | None:
         return update
 
     return NotebookProgress(show)
-
-
-def _states(states: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {terminal(state)}" for state, number in states.most_common())
 
 
 def progress_for(stream: TextIO, *, quiet: bool = False, doing: str = "Evaluating") -> Progress:
