@@ -119,12 +119,11 @@ def framed_html(page: str) -> str:
 
 def _row(row: MetricRow) -> tuple[str, ...]:
     figures = wording.figures(row)
-    name = row.title if row.slice is None else f"{row.title} · {row.slice}"
     return (
         ICONS[wording.status_word(row.status, row.action)],
-        name,
-        f"{figures.score} {figures.interval}",
-        f"{figures.change} {figures.change_interval}",
+        wording.row_name(row),
+        figures.scored,
+        figures.changed,
         " · ".join(wording.thresholds(row)),
         row.state,
     )

@@ -84,21 +84,33 @@ def render_several(baseline: str, found: Sequence[NamedView], format: Format) ->
     return text_of_several(baseline, found)
 
 
-def _rows(found: Sequence[NamedView]) -> list[tuple[str, str | None, list[MetricRow | None]]]:
-    """Each metric, or slice of one, with its row in every run that has it."""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A metric in one run. Without a `word` of its state, the run has no score for it."""
+
+    run: str
+    word: str | None
+    figures: wording.Figures
+    state: str
+
+
+_NOTHING = wording.Figures("–", "", "", "")
+
+
+def _tables(found: Sequence[NamedView]) -> list[tuple[str, str | None, list[_Line]]]:
+    """Each metric, or slice of one, with a line for every run."""
     keys = dict.fromkeys((row.metric, row.slice) for one in found for row in one.view.metrics)
-    by_run = [{(row.metric, row.slice): row for row in one.view.metrics} for one in found]
+    by_run = [(one.name, {(row.metric, row.slice): row for row in one.view.metrics}) for one in found]
     return [
-        (wording.metric_title(metric), part, [rows.get((metric, part)) for rows in by_run]) for metric, part in keys
+        (wording.metric_title(metric), part, [_line_of(name, rows.get((metric, part))) for name, rows in by_run])
+        for metric, part in keys
     ]
 
 
-def _joined(*parts: str) -> str:
-    return " ".join(part for part in parts if part)
-
-
-def _word(row: MetricRow) -> str:
-    return wording.status_word(row.status, row.action)
+def _line_of(run: str, row: MetricRow | None) -> _Line:
+    if row is None:
+        return _Line(run, None, _NOTHING, "not scored")
+    return _Line(run, wording.status_word(row.status, row.action), wording.figures(row), row.state)
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -120,28 +132,17 @@ def text_of_several(
 
 
 def _overview(console: Console, found: Sequence[NamedView]) -> None:
-    for title, part, rows in _rows(found):
+    for title, part, lines in _tables(found):
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title_justify="left", padding=(0, 1))
         table.add_column("")
-        table.add_column(
-            _line(wording.sentence(title) if part is None else f"{wording.sentence(title)} ({part})", 60),
-            overflow="fold",
-        )
+        name = wording.sentence(title)
+        table.add_column(_line(name if part is None else f"{name} ({part})", 60), overflow="fold")
         for head in ("Score", "Change"):
             table.add_column(head, no_wrap=True)
         table.add_column("State", overflow="fold")
-        for one, row in zip(found, rows, strict=True):
-            if row is None:
-                table.add_row("", _line(one.name, 60), "–", "", "not scored")
-                continue
-            word, numbers = _word(row), wording.figures(row)
-            table.add_row(
-                Text(MARKS[word], STYLES[word]),
-                _line(one.name, 60),
-                numbers.score,
-                numbers.change,
-                _line(row.state, 60),
-            )
+        for one in lines:
+            mark = Text(MARKS[one.word], STYLES[one.word]) if one.word is not None else ""
+            table.add_row(mark, _line(one.run, 60), one.figures.score, one.figures.change, _line(one.state, 60))
         console.print(table)
         console.print()
 
@@ -158,19 +159,14 @@ def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
     lines = [f"## {ICONS[status]} {escape.markdown_inline(headline(found))}", ""]
     lines += [f"Each is compared with {escape.markdown_code(baseline)}.", ""]
     lines += ["| | Metric | Run | Score | Change | State |", "|:-:|:--|:--|:--|:--|:--|"]
-    for title, part, rows in _rows(found):
+    for title, part, rows in _tables(found):
         name = escape.markdown_inline(title) + ("" if part is None else f" · {escape.markdown_code(part)}")
-        for one, row in zip(found, rows, strict=True):
-            if row is None:
-                lines.append(f"| | {name} | {escape.markdown_code(one.name)} | – | | not scored |")
-                continue
-            numbers = wording.figures(row)
-            score = _joined(f"**{numbers.score}**", numbers.interval)
-            change = _joined(numbers.change, numbers.change_interval)
+        for row in rows:
+            icon = ICONS[row.word] if row.word is not None else ""
+            score = f"**{row.figures.score}** {row.figures.interval}".strip() if row.word is not None else "–"
             state = escape.markdown_inline(row.state)
-            lines.append(
-                f"| {ICONS[_word(row)]} | {name} | {escape.markdown_code(one.name)} | {score} | {change} | {state} |"
-            )
+            cells = (icon, name, escape.markdown_code(row.run), score, row.figures.changed, state)
+            lines.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
     room = max(MARKDOWN_LIMIT // len(found) - 400, 2_000)
     for one in found:
         title = f"<code>{escape.markdown_inline(one.name)}</code>: {wording.STATUS_TITLES[one.view.status].lower()}"
@@ -207,20 +203,10 @@ def _junit(found: Sequence[NamedView]) -> str:
 
 def _html(baseline: str, found: Sequence[NamedView]) -> str:
     """A page with the table, and the page of each run in a frame of its own."""
-    tables = []
-    for title, part, rows in _rows(found):
-        cells = []
-        for one, row in zip(found, rows, strict=True):
-            if row is None:
-                cells.append({"run": one.name, "word": "not gated", "score": "–", "change": "", "state": "not scored"})
-                continue
-            numbers = wording.figures(row)
-            cells.append(
-                {"run": one.name, "word": _word(row), "state": row.state}
-                | {"score": _joined(numbers.score, numbers.interval)}
-                | {"change": _joined(numbers.change, numbers.change_interval)}
-            )
-        tables.append({"title": title if part is None else f"{title} ({part})", "rows": cells})
+    tables = [
+        {"title": title if part is None else f"{title} ({part})", "rows": lines}
+        for title, part, lines in _tables(found)
+    ]
     return render_page(
         "several.html.j2",
         styles=(read_template("report.css"), _FRAMES),

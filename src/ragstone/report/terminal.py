@@ -182,17 +182,14 @@ def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
     """The cells of a row by column; without `scale`, there is no plot."""
     word = wording.status_word(row.status, row.action)
     figures = wording.figures(row)
-    name = row.title if row.slice is None else f"{row.title} · {row.slice}"
-    score = f"{figures.score} {figures.interval}".strip()
-    change = f"{figures.change} {figures.change_interval}".strip()
     plot = f"{row.deciding.kind:5} {scale.draw(row.deciding, 17)}" if scale is not None and row.deciding else ""
     return {
         "": Text(MARKS[word], style=STYLES[word]),
-        "Metric": _text(name, length=120),
-        "Score": Text(score),
+        "Metric": _text(wording.row_name(row), length=120),
+        "Score": Text(figures.scored),
         "Plot": Text(plot, STYLES[word]),
-        "Change": Text(change),
-        "Both": Text(f"{score}\n{change}" if row.change is not None else score),
+        "Change": Text(figures.changed),
+        "Both": Text(f"{figures.scored}\n{figures.changed}" if row.change is not None else figures.scored),
         "Threshold": Text("\n".join(wording.thresholds(row))),
         "State": _text(row.state, STYLES[word]),
     }

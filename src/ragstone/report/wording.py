@@ -77,6 +77,11 @@ def moved(change: ChangePart) -> str:
     return f"{metric_title(change.metric)} {before}{score(change.current)}"
 
 
+def row_name(row: MetricPart) -> str:
+    """``Faithfulness``, ``Faithfulness · lang:de``."""
+    return row.title if row.slice is None else f"{row.title} · {row.slice}"
+
+
 def status_word(status: Status | None, action: Action | None) -> str:
     """``pass``, ``fail``, ``warn`` (a failure that doesn't block), ``inconclusive``, ``error``, ``not gated``."""
     if status is None:
@@ -112,6 +117,16 @@ class Figures:
     interval: str
     change: str
     change_interval: str
+
+    @property
+    def scored(self) -> str:
+        """``0.85 [0.74, 0.91]``."""
+        return f"{self.score} {self.interval}".strip()
+
+    @property
+    def changed(self) -> str:
+        """``−0.06 [−0.11, −0.02]``."""
+        return f"{self.change} {self.change_interval}".strip()
 
 
 def figures(row: MetricRow) -> Figures:

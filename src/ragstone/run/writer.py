@@ -246,10 +246,6 @@ def refuse_foreign(path: Path) -> None:
         raise RunDirectoryError("it is git's own folder, or is inside it.", where=str(path), hint=hint)
 
 
-def _holds_other_than_run(place: Path) -> bool:
-    return any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir()) and not _holds_run(place)
-
-
 def _holds_run(place: Path) -> bool:
     """Whether a run was written there. A manifest.json alone may be anybody's."""
     if any((place / name).exists() for name in (SAMPLES, CACHE)):
