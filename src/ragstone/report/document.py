@@ -134,7 +134,7 @@ class AttributionPart(_Found):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ChangePart(_Gathered):
     """One metric of one sample."""
 

@@ -23,14 +23,7 @@ from ragstone.report.parts import JudgeFacts, Links, ReportView, SampleRow
 from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
-from ragstone.report.samples import (
-    SAMPLE_ROWS,
-    differences,
-    failure_groups,
-    sample_order,
-    sample_rows,
-    worst_samples,
-)
+from ragstone.report.samples import SAMPLE_ROWS, RunSamples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 
@@ -60,13 +53,10 @@ def build_view(
     "draft". `robustness` is what perturbed questions show. Pure; strings are not changed.
     """
     links = links or Links()
-    causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
-    names = shown_metrics(current)
+    samples = RunSamples.of(verdict, current, baseline, links)
     unanswered = bool(current.samples) and current.system.failures.keys() >= current.samples.keys()
-    judge = None if unanswered else _judge(current, names)
+    judge = None if unanswered else _judge(current, samples.columns)
     grades = dict(judge.grades) if judge else {}
-    comparable = verdict.comparability is not None and verdict.comparability.comparable
-    compared = baseline if comparable else None
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     return ReportView(
         title=title,
@@ -77,18 +67,15 @@ def build_view(
         run=_run(current),
         metrics=()
         if unanswered
-        else metric_rows(verdict.checks, current, compared, verdict.comparability, grades, verdict.lower_is_better),
+        else metric_rows(
+            verdict.checks, current, samples.compared, verdict.comparability, grades, verdict.lower_is_better
+        ),
         checks=verdict.checks,
         check_rows=check_rows(verdict.checks),
         attribution=verdict.attribution,
-        worst=tuple(
-            replace(sample, cause=causes.get(sample.id))
-            for sample in worst_samples(
-                verdict.regressions, current, compared, shared, details, baseline_details, links.origin
-            )
-        ),
+        worst=samples.worst(verdict.regressions, shared, details, baseline_details),
         worst_left=verdict.regressed_left,
-        failures=failure_groups(current, links.origin),
+        failures=samples.failures(),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
         cost=_cost(current),
@@ -97,10 +84,8 @@ def build_view(
         notes=verdict.notes,
         reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),
         accept=verdict.accept,
-        differences=differences(current, compared, [name for name in names if name in shared], verdict.lower_is_better)
-        if compared
-        else (),
-        sample_metrics=names,
+        differences=tuple(samples.differences(shared)),
+        sample_metrics=samples.columns,
         samples=tuple(rows_of(verdict, current, baseline, links, drafts, limit=SAMPLE_ROWS)),
         samples_total=len(current.samples) + (len(drafts.samples) if drafts is not None else 0),
         contexts_used=contexts_used(current),
@@ -137,21 +122,11 @@ def rows_of(
     limit: int | None = None,
 ) -> Iterator[SampleRow]:
     """The rows of the table of samples, worst first and drafts last; of each at most `limit`."""
-    comparable = verdict.comparability is not None and verdict.comparability.comparable
-    compared = baseline if comparable else None
-    causes = verdict.diagnosis.titles() if verdict.diagnosis is not None else {}
-    names, lower = shown_metrics(current), verdict.lower_is_better
-    ids = sample_order(current, compared, names, lower)[:limit]
-    yield from sample_rows(ids, current, compared, names, links.origin, lower, causes, baseline)
+    samples = RunSamples.of(verdict, current, baseline, links)
+    yield from samples.rows(limit)
     if drafts is not None:
-        ids = sample_order(drafts, None, names, lower)[:limit]
-        for row in sample_rows(ids, drafts, None, names, links.origin, lower):
+        for row in RunSamples(drafts, samples.columns, links, samples.lower_is_better).rows(limit):
             yield replace(row, tags=("draft", *row.tags))
-
-
-def shown_metrics(current: RunScores) -> tuple[str, ...]:
-    """The metrics with a score or a failure, which are the columns of the table of samples."""
-    return tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed)
 
 
 def _run(current: RunScores) -> RunPart:
