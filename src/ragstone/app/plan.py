@@ -12,13 +12,13 @@ from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, share_of_error, spread_of
+from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, share_of_error, spread_of, visible_drop
 from ragstone.gate.rules import Rule
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
 from ragstone.stats.family import LOSS
-from ragstone.stats.power import detectable_drop, samples_for_drop
+from ragstone.stats.power import samples_for_drop
 
 MAX_SAMPLES = 10_000_000
 
@@ -127,24 +127,23 @@ def _blocking(rule: Rule) -> int:
 
 def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, tests: float) -> PlannedMetric:
     allowed = rule.max_drop or 0.0
-    design = {
-        "tests": tests,
-        "group_size": spread.group_size,
-        "correlation": spread.correlation,
-        "allowed": allowed,
-        "loss": LOSS,
-    }
 
     def needed(shortfall: float, allowed: float = allowed) -> int | None:
         if shortfall <= 1e-9:
             return None
-        count = samples_for_drop(spread.sd, shortfall, power, alpha, **{**design, "allowed": allowed})
+        count = samples_for_drop(
+            spread.sd,
+            shortfall,
+            power,
+            alpha,
+            tests=tests,
+            group_size=spread.group_size,
+            correlation=spread.correlation,
+            allowed=allowed,
+            loss=LOSS,
+        )
         return count if count <= MAX_SAMPLES else None
 
-    detectable = None
-    if spread.n:
-        shortfall = detectable_drop(spread.sd, spread.n, power, alpha, **design)
-        detectable = allowed + shortfall if math.isfinite(shortfall) and allowed + shortfall <= 1.0 else None
     return PlannedMetric(
         rule.metric,
         spread.sd,
@@ -153,7 +152,7 @@ def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, te
         needed(drop - allowed),
         needed(drop, 0.0),
         spread.n,
-        detectable,
+        visible_drop(spread, spread.n, allowed, alpha, tests, power),
         rule.direction.change_key,
         blocks=rule.drop_action is Action.BLOCK,
     )

@@ -96,8 +96,7 @@ class Policy:
 
     def at(self, share: float) -> Policy:
         """This policy with a `share` of its error rate."""
-        gate = self.gate.model_copy(update={"confidence": 1.0 - share * (1.0 - self.gate.confidence)})
-        return replace(self, table=self.table.model_copy(update={"gate": gate}))
+        return self._with_gate(confidence=1.0 - share * (1.0 - self.gate.confidence))
 
     def lower_is_better(self, metric: str) -> bool:
         """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
@@ -159,7 +158,10 @@ class Policy:
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """This policy with another action for inconclusive checks (the ``fail-on`` setting)."""
-        gate = self.gate.model_copy(update={"inconclusive": what})
+        return self._with_gate(inconclusive=what)
+
+    def _with_gate(self, **keys: object) -> Policy:
+        gate = self.gate.model_copy(update=keys)
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
 

@@ -82,18 +82,21 @@ def sights(
         spread = spread_of(rule.metric, run, None, None, TYPICAL_CHANGED)
         if spread is not None:
             n = samples if samples is not None else spread.n
-            drop = _drop(spread, n, rule.max_drop or 0.0, alpha, tests)
+            drop = visible_drop(spread, n, rule.max_drop or 0.0, alpha, tests)
             found.append(Sight(rule.metric, drop, n, rule.lower_is_better))
     return found
 
 
-def _drop(spread: Spread, n: int, allowed: float, alpha: float, tests: float) -> float | None:
+def visible_drop(
+    spread: Spread, n: int, allowed: float, alpha: float, tests: float, power: float = POWER
+) -> float | None:
+    """The smallest drop that `n` samples detect with `power`; None: none at all."""
     if n < 1:
         return None
     shortfall = detectable_drop(
         spread.sd,
         n,
-        POWER,
+        power,
         alpha,
         tests=tests,
         group_size=spread.group_size,

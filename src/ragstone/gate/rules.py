@@ -99,30 +99,19 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
         members = frozenset(by_tag[tag])
         for name, rule in part.metrics.items():
             action = rule.action or Action.BLOCK
-            lower = policy.lower_is_better(name)
-            rules += [
-                Rule(
-                    name,
-                    metric,
-                    *bounds_of(rule),
-                    action,
-                    action,
-                    True,
-                    tag,
-                    members,
-                    lower_is_better=lower,
-                    target=rule.target,
-                )
-                for metric in _members(name, run, part.metrics)
-            ]
+            one = _rule(name, rule, policy, action, action, written=True)
+            found = (replace(one, metric=metric) for metric in _members(name, run, part.metrics))
+            rules += [replace(each, slice=tag, samples=members) for each in found]
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
 
 
-def bounds_of(rule: MetricRule) -> tuple[float | None, float | None]:
-    """Floor and allowed drop of `rule`, on a scale on which more is better."""
+def _rule(name: str, rule: MetricRule, policy: Policy, floor: Action, drop: Action, *, written: bool) -> Rule:
+    """The rule that the policy has under `name`, with the actions of its floor and its drop."""
+    bounds = rule.min, rule.max_drop
     if rule.max is not None or rule.max_rise is not None:
-        return None if rule.max is None else 1.0 - rule.max, rule.max_rise
-    return rule.min, rule.max_drop
+        bounds = None if rule.max is None else 1.0 - rule.max, rule.max_rise
+    lower = policy.lower_is_better(name)
+    return Rule(name, name, *bounds, floor, drop, written, lower_is_better=lower, target=rule.target)
 
 
 def _widened(rule: Rule, policy: Policy) -> Rule:
@@ -136,17 +125,10 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
     offline = run.manifest is not None and run.manifest.judge.offline
     for name, rule in policy.metrics.items():
-        for metric in _members(name, run, policy.metrics):
-            yield Rule(
-                name,
-                metric,
-                *bounds_of(rule),
-                policy.action_for(name, CheckKind.FLOOR, offline_judge=offline),
-                policy.action_for(name, CheckKind.DROP, offline_judge=offline),
-                policy.names_metrics,
-                lower_is_better=policy.lower_is_better(name),
-                target=rule.target,
-            )
+        floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
+        drop = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
+        one = _rule(name, rule, policy, floor, drop, written=policy.names_metrics)
+        yield from (replace(one, metric=metric) for metric in _members(name, run, policy.metrics))
     if not policy.names_metrics:
         yield from _unnamed(run)
 

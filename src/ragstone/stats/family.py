@@ -97,7 +97,7 @@ def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int =
     p_below, adjusted = adjusted_p_values(ready, seed=seed)
     total = sum(h.weight for h in ready)
     return tuple(
-        _decision(h, float(p), float(p_adjusted), alpha, alpha * h.weight / total, seed)
+        _decision(h, float(p), float(p_adjusted), alpha, alpha * h.weight / total)
         for h, p, p_adjusted in zip(ready, p_below, adjusted, strict=True)
     )
 
@@ -197,8 +197,8 @@ def _blocks(h: Hypothesis) -> Blocks:
     return blocks_of(h.values, h.groups)
 
 
-def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, level: float, seed: int) -> Decision:
-    interval = mean_interval(h.values, confidence=1.0 - alpha, bounds=h.bounds, groups=h.groups, seed=seed)
+def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, level: float) -> Decision:
+    interval = mean_interval(h.values, confidence=1.0 - alpha, bounds=h.bounds, groups=h.groups)
     n = len(h.values)
     below = adjusted <= alpha and interval.estimate < h.bound
     above = interval.low >= h.bound and not below

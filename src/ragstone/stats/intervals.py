@@ -33,7 +33,6 @@ def mean_interval(
     confidence: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
     groups: Groups | None = None,
-    seed: int = 0,  # noqa: ARG001 - no method uses randomness at present; kept for a common signature
 ) -> Estimate:
     """The interval for the mean of independent `values` (n,) within `bounds`.
 

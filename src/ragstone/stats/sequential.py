@@ -64,16 +64,17 @@ def watch(
     first decision is final. Raises ValueError for values out of `bounds`.
     """
     x, m = _scaled(values, bounds), (bound - bounds[0]) / (bounds[1] - bounds[0])
-    n = len(x)
-    first: dict[Literal["below", "above"], int] = {}
-    if 0.0 < m <= 1.0 and n:
-        _note(first, "below", log_wealth(x, np.array([m]), alpha=alpha_below, below=True)[:, 0], alpha_below)
-    if 0.0 <= m < 1.0 and n:
-        _note(first, "above", log_wealth(x, np.array([m]), alpha=alpha_above, below=False)[:, 0], alpha_above)
-    if not first:
-        return Watched(None, None, n)
-    decision = min(first, key=lambda name: first[name])
-    return Watched(decision, first[decision], n)
+    below = _first_crossing(x, m, alpha_below, below=True) if 0.0 < m <= 1.0 else None
+    above = _first_crossing(x, m, alpha_above, below=False) if 0.0 <= m < 1.0 else None
+    if below is not None and (above is None or below <= above):
+        return Watched("below", below, len(x))
+    return Watched("above" if above is not None else None, above, len(x))
+
+
+def _first_crossing(x: Floats, m: float, alpha: float, *, below: bool) -> int | None:
+    """The number of the value after which the mean is decided to be below (or above) m; None if it is not."""
+    reached = np.flatnonzero(log_wealth(x, np.array([m]), alpha=alpha, below=below)[:, 0] >= math.log(1.0 / alpha))
+    return int(reached[0]) + 1 if len(reached) else None
 
 
 def confidence_sequence(
@@ -107,12 +108,6 @@ def _crossings(x: Floats, grid: Floats, tail: float, *, below: bool) -> NDArray[
         reached = log_wealth(x, grid[part], alpha=tail, below=below) >= math.log(1.0 / tail)
         first[part] = np.where(reached.any(axis=0), np.argmax(reached, axis=0), len(x))
     return first
-
-
-def _note(first: dict[Literal["below", "above"], int], name: Literal["below", "above"], w: Floats, a: float) -> None:
-    reached = np.flatnonzero(w >= math.log(1.0 / a))
-    if len(reached):
-        first[name] = int(reached[0]) + 1
 
 
 def _scaled(values: Floats, bounds: tuple[float, float]) -> Floats:
