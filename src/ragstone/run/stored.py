@@ -28,6 +28,7 @@ from ragstone.run.files import open_new, writing_to
 from ragstone.run.record import SampleRecord
 from ragstone.run.serialise import record_from_line
 from ragstone.system import worker
+from ragstone.system.json_records import record_at
 from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -237,12 +238,8 @@ class StoredAnswers:
         if sample_id in self._given:
             return self._given[sample_id]
         place = self._places[sample_id]
-        place.file.seek(place.start)
-        try:
-            record = json.loads(place.file.read(place.size))
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
+        record = record_at(place.file, place.start, place.size)
+        if record is None:
             return failed(sample_id, SystemFailureKind.MISSING, f"{place.where}: the file was changed.")
         found = recorded_response(sample_id, record, place.where, place=number, fields=self._fields)
         if place.used is None:

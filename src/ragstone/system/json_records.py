@@ -26,6 +26,16 @@ def records(file: BinaryIO, shown: str) -> Iterator[Record]:
     yield from _list_items(file, start, shown) if first == b"[" else _lines(file, start, shown)
 
 
+def record_at(file: BinaryIO, start: int, size: int) -> Mapping[str, object] | None:
+    """The record of `size` bytes at `start`, as `records` found it; None if the file was changed meanwhile."""
+    file.seek(start)
+    try:
+        value = json.loads(file.read(size))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _lines(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
     number = 0
     while line := file.readline(MAX_RECORD_BYTES + 1):

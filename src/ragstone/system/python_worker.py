@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import inspect
 import json
@@ -82,7 +81,7 @@ class PythonPeer:
         target, settings = self._target, self._settings
         child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
-        child.write(_frame(inspect.getsource(worker).encode("utf-8")))
+        child.write(worker.frame(inspect.getsource(worker).encode("utf-8")))
         hello = {
             "token": token,
             "entrypoint": target.spec,
@@ -92,7 +91,7 @@ class PythonPeer:
             "functions": dict(settings.functions),
             "not_from": None if target.not_from is None else str(target.not_from),
         }
-        child.write(_frame(json.dumps(hello).encode("ascii")))
+        child.write(worker.frame(json.dumps(hello).encode("ascii")))
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
                 await self._skip_noise(child, token)
@@ -120,7 +119,7 @@ class PythonPeer:
         asked = {"number": self._number, "question": sample.question, **beside_question(sample, self._settings.part)}
         body = json.dumps(asked)
         started = perf_counter()
-        child.write(_frame(body.encode("ascii")))
+        child.write(worker.frame(body.encode("ascii")))
         heard = _Heard(self._number)
         over = asyncio.create_task(self._over_memory(child))
         reply = asyncio.create_task(_listen(child, heard))
@@ -191,7 +190,7 @@ class PythonPeer:
         limit = self._memory_limit_bytes
         if limit is None:
             await asyncio.Event().wait()
-        while (_rss_bytes(child.pid) or 0) <= (limit or 0):  # noqa: ASYNC110 (a process has no event for this)
+        while (worker.rss_bytes(child.pid) or 0) <= (limit or 0):  # noqa: ASYNC110 (a process has no event for this)
             await asyncio.sleep(0.25)
 
     async def _skip_noise(self, child: Child, token: str) -> None:
@@ -323,21 +322,6 @@ async def _receive(child: Child) -> tuple[object, float]:
         return json.loads(await child.stdout.readexactly(size)), arrived
     except asyncio.IncompleteReadError:
         raise EOFError from None
-
-
-def _frame(body: bytes) -> bytes:
-    return b"%010d" % len(body) + body
-
-
-def _rss_bytes(pid: int) -> int | None:
-    """Resident memory of another process (Linux), or None."""
-    size: int | None = None
-    if sys.platform == "linux":
-        import resource
-
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            size = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * resource.getpagesize()
-    return size
 
 
 def _mb(size: int) -> str:

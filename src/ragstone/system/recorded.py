@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import bisect
 import hashlib
-import json
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.json_records import Record, records
+from ragstone.system.json_records import Record, record_at, records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -80,14 +79,7 @@ class RecordedAnswers:
             self._file = None
 
     def _record(self, start: int, size: int) -> Mapping[str, object] | None:
-        if self._file is None:
-            return None
-        self._file.seek(start)
-        try:
-            value = json.loads(self._file.read(size))
-        except (ValueError, RecursionError):  # the file was changed meanwhile
-            return None
-        return value if isinstance(value, dict) else None
+        return None if self._file is None else record_at(self._file, start, size)
 
     def _build(self, found: Iterator[Record]) -> None:
         for record, start, size, place in found:

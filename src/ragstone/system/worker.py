@@ -936,6 +936,11 @@ def grade(value: object) -> float | None:
 # --- the worker process ------------------------------------------------------------------------------------------
 
 
+def frame(body: bytes) -> bytes:
+    """`body` behind its length, in ten digits."""
+    return b"%010d" % len(body) + body
+
+
 class _Link:
     """Frames to and from Ragstone, on separate descriptors."""
 
@@ -963,8 +968,7 @@ class _Link:
     def send(self, message: dict[str, Any]) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # a forked child of user code returned from the call; only its parent may answer
-        body = json.dumps(message, allow_nan=False).encode("ascii")
-        self._write(b"%010d" % len(body) + body)
+        self._write(frame(json.dumps(message, allow_nan=False).encode("ascii")))
 
     def _read(self, size: int) -> bytes:
         chunks = []
@@ -1018,7 +1022,7 @@ class _Session:
                 value = self.resolve(asker.begin(question))
                 self._link.send({"number": number, "event": "returned"})
                 reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
-                reply["rss_bytes"] = _rss_bytes()
+                reply["rss_bytes"] = _own_rss_bytes()
                 return reply
             value = self.resolve(asker.begin(question, request.get("history") or (), request.get("contexts")))
             value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
@@ -1030,7 +1034,7 @@ class _Session:
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
             message = summary(error) + _closed_output(error)
             reply["error"] = {"kind": "raised", "message": message, "detail": formatted(error)}
-        reply["rss_bytes"] = _rss_bytes()
+        reply["rss_bytes"] = _own_rss_bytes()
         return reply
 
     def watch(self) -> None:
@@ -1075,17 +1079,27 @@ async def _await(value: Any) -> Any:
     return await value
 
 
-def _rss_bytes() -> int | None:
-    """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
+def rss_bytes(process: int | str) -> int | None:
+    """Resident memory of a `process` (its id, or "self"), on Linux; None elsewhere, and if it has ended."""
     size: int | None = None
-    if sys.platform != "win32":
+    if sys.platform == "linux":
         import resource
 
         try:
-            with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            with open(f"/proc/{process}/statm", "rb") as file:  # noqa: PTH123
                 size = int(file.read().split()[1]) * resource.getpagesize()
         except (OSError, ValueError, IndexError):
-            size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            pass
+    return size
+
+
+def _own_rss_bytes() -> int | None:
+    """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
+    size = rss_bytes("self")
+    if size is None and sys.platform != "win32":
+        import resource
+
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return size
 
 
@@ -1125,6 +1139,6 @@ def main() -> NoReturn:
         os._exit(1)
     version = ".".join(str(part) for part in sys.version_info[:3])
     accepts = [] if isinstance(asker, Functions) else asker.accepts
-    link.send({"ready": {"python": version, "rss_bytes": _rss_bytes(), "accepts": accepts}})
+    link.send({"ready": {"python": version, "rss_bytes": _own_rss_bytes(), "accepts": accepts}})
     session.serve(asker, Fields(**hello["fields"]))
     sys.exit(0)
