@@ -183,7 +183,7 @@ def half(project: Path) -> list[str]:
 REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a golden set without contexts": (no_contexts, 3, "no sample has reference_contexts"),
     "recorded answers": (recorded, 2, "recorded answers can't be asked for again"),
-    "a system that takes none": (plain, 4, "--oracle gives the system contexts, and it takes none"),
+    "a system that takes none": (plain, 4, "--oracle gives the system contexts, but it takes none"),
     "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "none of the metrics is of the answer"),
     "half of a system": (half, 2, "compares the whole system with its generation"),
     "a shard": (lambda _: ["--shard", "1/2"], 2, "an oracle half is of a whole run"),

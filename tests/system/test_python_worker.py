@@ -480,7 +480,7 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
         ("answer = 3", "app:answer", "3 (int) can't be asked"),
         ("def answer(question, index): return question", "app:answer", "can't be called with one question"),
         ("def answer(*, question): return question", "app:answer", "can't be called with one question"),
-        ("class Rag:\n    def __init__(self, index): pass", "app:Rag", "can't be made without arguments (index)"),
+        ("class Rag:\n    def __init__(self, index): pass", "app:Rag", "can't be created without arguments (index)"),
         ("class Rag:\n    def __init__(self): raise OSError('no index')", "app:Rag", "OSError: no index"),
         ("def build(): return None", "app:build", "None (NoneType) can't be asked"),
         ("def answer(:", "app:answer", "SyntaxError"),

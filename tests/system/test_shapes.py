@@ -185,7 +185,7 @@ def test_a_type_error_of_the_users_own_is_not_taken_for_a_missing_method() -> No
         (None, "can't be asked"),
         (two, "two(prefix, question) can't be called with one question"),
         (lambda *, question: question, "can't be called with one question"),
-        (type("Rag", (), {"__init__": lambda self, index: None}), "can't be made without arguments (index)"),
+        (type("Rag", (), {"__init__": lambda self, index: None}), "can't be created without arguments (index)"),
         (lambda: 3, "3 (int) can't be asked"),
         ("a string", "can't be asked"),
     ],

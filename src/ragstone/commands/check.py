@@ -175,7 +175,9 @@ def command(**flags: object) -> int:
     ]
     if found.policy.gate.confirm and found.estimate.calls:
         more = found.policy.gate.confirm_repeats
-        lines.append(f"confirm      in doubt, each question is asked up to {more} more times, each at up to that cost")
+        lines.append(
+            f"confirm      when in doubt, each question is asked up to {more} more times, each time at up to that cost"
+        )
     if found.resolution is not None:
         by = (
             "The variances are those of the baseline's scores."

@@ -171,10 +171,10 @@ class LocalJudgeSettings(_Table):
     )
     template: str | None = _optional("text with {context} and {statement}, for models that are not asked by pairs")
     max_tokens: int | None = _optional(
-        "tokens for the model at once", "as its config says, at most 512", ge=32, le=8192
+        "maximum number of tokens for the model at once", "as its config says, at most 512", ge=32, le=8192
     )
     language: Literal["en", "de", "fr", "es"] = Field(
-        default="en", description="of the pairs that the model must tell apart before it judges"
+        default="en", description="language of the pairs that the model must tell apart before it judges"
     )
     threads: int | None = _optional("threads for the model", "one per core, at most 4", ge=1, le=64)
     alone: bool = Field(default=False, description="the model decides without the lexical evidence")
@@ -184,7 +184,7 @@ class LocalJudgeSettings(_Table):
     @classmethod
     def _both(cls, value: str | None) -> str | None:
         if value is not None and not (value.count("{context}") == 1 and "{statement}" in value):
-            raise ValueError("must hold {context} once, and {statement}")
+            raise ValueError("must contain {context} once, and {statement}")
         return value
 
 
@@ -219,11 +219,15 @@ class JudgeSettings(_Table):
     tokens_per_minute: int | None = _optional(
         "tokens per minute that your account may use", "as the provider reports", ge=1
     )
-    context_window: int | None = _optional("tokens that the model reads at most", "as known, else 128,000", ge=1024)
+    context_window: int | None = _optional(
+        "maximum number of tokens that the model reads", "as known, else 128,000", ge=1024
+    )
     parameters: dict[str, JsonValue] = Field(
         default_factory=dict, description="passed to the model, such as temperature; can be nested"
     )
-    max_cost_usd: float | None = _optional("stop and save before the judge costs more US dollars than this", gt=0)
+    max_cost_usd: float | None = _optional(
+        "maximum judge cost in US dollars; before it is exceeded, the run stops and is saved", gt=0
+    )
     prices: dict[str, Price] = Field(default_factory=dict, description="prices by model; override the shipped ones")
     ca_bundle: str | None = _optional("additional certificates to trust")
     refresh: bool = Field(default=False, description="ignore cached judgements")
@@ -267,7 +271,7 @@ class RunSettings(_Table):
     answers: int = Field(default=1, ge=1, le=20, description="how often to ask the system each question")
     resume: bool = Field(default=False, description="resume the unfinished run in the directory")
     time_limit_s: float | None = _optional(
-        "limit in seconds for the whole, `setup` included; then the run is saved, and ends with code 124",
+        "time limit for the whole run in seconds, `setup` included; then the run is saved and exits with code 124",
         gt=0,
         allow_inf_nan=False,
     )

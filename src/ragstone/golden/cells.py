@@ -188,7 +188,7 @@ def positive(value: object) -> int | None:
         return None
     number = math.nan if isinstance(value, bool) else _as_float(value)
     if not 1 <= number <= _MAX_WORDS or number != int(number):
-        raise CellError(f"contains {shown(value)}, expected a whole number from 1")
+        raise CellError(f"contains {shown(value)}, expected a whole number of at least 1")
     return int(number)
 
 

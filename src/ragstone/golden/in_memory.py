@@ -10,7 +10,7 @@ from typing import Any
 
 from ragstone.golden.rows import MAX_DEPTH, Row, SourceFile
 
-_EXPECTED = 'Expected are mappings such as {"question": "…", "reference": "…"}.'
+_EXPECTED = 'Expected mappings such as {"question": "…", "reference": "…"}.'
 
 
 def source_of(data: object) -> SourceFile:

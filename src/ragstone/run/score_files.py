@@ -78,7 +78,7 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, lab
     return collected.scores()
 
 
-_EXPECTED = 'Expected are lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header.'
+_EXPECTED = 'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header.'
 
 
 class _Collected:

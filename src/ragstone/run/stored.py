@@ -207,7 +207,7 @@ class StoredAnswers:
             self._places[sample.id] = place
         elif known.digest != place.digest:
             raise ConfigError(
-                f"the id '{sample.id}' is already that of another answer, at {known.where}.",
+                f"the id '{sample.id}' is already used by another answer, at {known.where}.",
                 where=place.where,
                 hint="Give each interaction its own id, or none. Score runs of the same golden set one at a time, each "
                 "with its own --out.",

@@ -147,7 +147,7 @@ def source_file(spec: str, directory: Path, *, where: str) -> Path:
     raise ConfigError(
         f"the function's file was not found: {', '.join(map(str, places))}.",
         where=where,
-        hint=f"It must be a file below {directory}, so that a change to it shows.",
+        hint=f"It must be a file below {directory}, so that a change to it is noticed.",
     )
 
 

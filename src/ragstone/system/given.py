@@ -25,7 +25,7 @@ def refuse_without_contexts(system: System, declared: bool | None, why: str) -> 
     if recorded or declared is False or (declared is None and takes_contexts(system) is False):
         what = "recorded answers can't be given any" if recorded else "it takes none"
         raise SystemUnderTestError(
-            f"{why} gives the system contexts, and {what}.",
+            f"{why} gives the system contexts, but {what}.",
             where=system.entrypoint,
             hint="Use an entrypoint that can be asked." if recorded else HOW,
         )

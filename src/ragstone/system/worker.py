@@ -641,7 +641,7 @@ def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None)
         missing = _required(target)
         if missing:
             raise EntrypointError(
-                f"the class {target.__name__} can't be made without arguments ({', '.join(missing)}). "
+                f"the class {target.__name__} can't be created without arguments ({', '.join(missing)}). "
                 "Point the entrypoint at a function without parameters that returns an instance."
             )
         return _adapt_object(build(target()), part)
@@ -765,7 +765,7 @@ def _check_one_question(target: Any, required: list[str], part: Part) -> None:
     name = getattr(target, "__name__", type(target).__name__)
     if contexts in required and part.name != "generation":
         raise EntrypointError(
-            f"{name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions that come without. "
+            f"{name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions without contexts. "
             'If it only generates, set part = "generation" under [system]: then it is given the reference contexts.'
         )
     required = [name for name in required if name not in (history, contexts)]

@@ -183,7 +183,7 @@ def test_a_model_that_reads_one_text_is_given_it_by_a_template(make_entailment: 
     encoding = checker._encoding("Boats {statement} leave.", "At nine.")
     assert encoding.tokens == ["[UNK]", "boats", "[UNK]", "[UNK]", "[UNK]", "leave", ".", "[UNK]", "at", "nine", "."]
     for template in ("{context}", "{statement}", "{context} {context} {statement}"):
-        with pytest.raises(ValueError, match="must hold"):
+        with pytest.raises(ValueError, match="must contain"):
             LocalJudgeSettings(template=template)
     with pytest.raises(ConfigError, match="takes no template"):
         load(make_entailment("tokens", "tokens"), template="{context} {statement}")
