@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -36,3 +37,25 @@ def test_the_page_on_the_architecture_describes_every_tool() -> None:
     tools = [found.parent.name for found in (PACKAGE / "tools").glob("*/__init__.py")]
     assert tools
     assert not [tool for tool in tools if f"`tools/{tool}/`" not in page]
+
+
+FRONT_DOOR = ("project", "container", "job", "commands", "tools", "config")
+"""Rooms that may see all settings at once: those that turn them into plans, and those that ask for that."""
+
+
+def test_settings_stop_at_the_front_door() -> None:
+    taking = [
+        str(path.relative_to(PACKAGE))
+        for room in rooms()
+        if room not in FRONT_DOOR
+        for path in (PACKAGE / room).rglob("*.py")
+        if _imports(path, "ragstone.config", "Settings")
+    ]
+    assert taking == []
+
+
+def _imports(path: Path, module: str, name: str) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == module and name in {one.name for one in node.names}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )

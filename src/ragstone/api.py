@@ -19,7 +19,6 @@ from pydantic import ValidationError
 
 from ragstone.app.compare import read_side
 from ragstone.app.decide import ComparedRun, Terms, decide, view_of
-from ragstone.app.known_secrets import known_secrets
 from ragstone.app.page import page_of, read_page
 from ragstone.app.recorded import read_verdict
 from ragstone.app.run import evaluate_run
@@ -33,6 +32,7 @@ from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.project.known_secrets import known_secrets
 from ragstone.project.plan import run_plan
 from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
 from ragstone.report.parts import ReportView

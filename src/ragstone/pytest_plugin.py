@@ -211,9 +211,9 @@ def decide(
     import os
 
     from ragstone.app.gate import REPORT_FILES
-    from ragstone.app.known_secrets import known_secrets
     from ragstone.config import load_settings
     from ragstone.errors import RagstoneError
+    from ragstone.project.known_secrets import known_secrets
     from ragstone.report.escape import terminal, terminal_line
     from ragstone.report.terminal import render_text
     from ragstone.report.wording import sentence

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.app.known_secrets import known_secrets
 from ragstone.ci.comments import post_comment
 from ragstone.ci.platform import Platform, UndeclaredSecretError, Variables
 from ragstone.ci.platforms import PLATFORMS
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
+from ragstone.project.known_secrets import known_secrets
 from ragstone.run.redact import Redactor
 from ragstone.system.environment import child_environment
 from tests.ci.fakes import Fake, Handler, Reply, azure, gitlab, serving

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.app.known_secrets import known_secrets
 from ragstone.config import SHORTEST_SECRET, JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import parse_headers
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.names import provider_of
+from ragstone.project.known_secrets import known_secrets
 from ragstone.project.no_key_fallback import judge_needs_key
 from ragstone.run.redact import MASK, Redactor
 

@@ -20,7 +20,7 @@ from ragstone.rounds.judge_watch import watch_judge
 from ragstone.rounds.oracle import divided, with_half
 from ragstone.rounds.perturb import begin_partners, kept_partners
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.round import Round, run_round
+from ragstone.rounds.round import Round, add_cost, run_round
 from ragstone.rounds.session import RunPlan, Session, deadline_of, restore_judgements
 from ragstone.rounds.stored import stored_cost
 from ragstone.run.directory import CACHE, MANIFEST, ORACLE, PERTURBED, RunDirectory
@@ -226,9 +226,7 @@ async def _with_partners(run: RunDirectory, source: RunDirectory, this: Round, s
     if source.manifest.state != "finished":
         stopped = {"state": "stopped", "stop_reason": source.manifest.stop_reason}
         write_manifest(this.out, found.manifest.model_copy(update=stopped))
-    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return add_cost(run, found.manifest.cost)
 
 
 def _read(

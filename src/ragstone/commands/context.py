@@ -12,10 +12,10 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragstone.app.known_secrets import known_secrets
 from ragstone.commands.output import say
 from ragstone.config import Settings
 from ragstone.errors import Interrupted
+from ragstone.project.known_secrets import known_secrets
 from ragstone.report.progress import progress_for
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import SYSTEM_LOG

@@ -45,8 +45,8 @@ def command(
       ragstone report ragstone-run --format html -o report.html
       ragstone report ragstone-run --baseline main-run
     """
-    from ragstone.app.known_secrets import known_secrets
     from ragstone.app.report import report
+    from ragstone.project.known_secrets import known_secrets
     from ragstone.project.report import ASKABLE, report_terms
     from ragstone.report.parts import Links
     from ragstone.report.render import Format

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ragstone.app.gate import GateRequest
-from ragstone.app.known_secrets import known_secrets
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
 from ragstone.ci.github.client import GitHubApiError
@@ -18,6 +17,7 @@ from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
 from ragstone.job.trust import Trusted
 from ragstone.project.base_commit import accepted_at, base_settings, commit_fingerprint
+from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import BaseSystem
 from ragstone.rounds.needs import BASE_COMMIT, STOP_EARLY, refuse_conflicts
 from ragstone.rounds.session import RunPlan

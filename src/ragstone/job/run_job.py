@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TextIO
 
 from ragstone.app.gate import REPORT_FILES, GateOutcome
-from ragstone.app.known_secrets import known_secrets
 from ragstone.app.run import run_sentence
 from ragstone.ci.github.checkout_token import warn_of_token
 from ragstone.ci.github.client import GitHubApi, RetryPolicy
@@ -44,6 +43,7 @@ from ragstone.job.publish import (
     tell_summary,
 )
 from ragstone.job.shards import ShardOutcome
+from ragstone.project.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
 from ragstone.run.redact import Redactor

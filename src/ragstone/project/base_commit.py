@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.known_secrets import known_secrets
 from ragstone.config import Settings, SystemSettings, load_settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
+from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import SHORT, BaseSystem
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts

@@ -17,10 +17,9 @@ from ragstone.project.invocation import invocation_of, system_commit
 from ragstone.project.policy import gate_policy
 from ragstone.report.templates import own_templates
 from ragstone.rounds.context import RunContext
-from ragstone.rounds.oracle import Oracle
-from ragstone.rounds.perturb import Perturb
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.session import ExtraRound, RunPlan
+from ragstone.rounds.registry import EXTRA_ROUNDS
+from ragstone.rounds.session import RunPlan
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.manifest import Invocation
 from ragstone.run.shards import Shard
@@ -32,17 +31,6 @@ def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMet
     """The metrics in `settings`, and the system whose answers they score; `commit` is its version."""
     system = SystemSource(settings.system, settings.root, settings.within, commit)
     return ProjectMetrics(system, settings.metrics, settings.run.metrics)
-
-
-def extra_rounds(settings: Settings) -> tuple[ExtraRound, ...]:
-    """The rounds that follow the evaluation, in the order of `rounds/registry.py`."""
-    run = settings.run
-    found: list[ExtraRound] = []
-    if run.perturb:
-        found.append(Perturb(run.perturb, run.perturb_samples, run.perturb_language, run.seed))
-    if run.oracle:
-        found.append(Oracle())
-    return tuple(found)
 
 
 def run_plan(
@@ -73,7 +61,8 @@ def run_plan(
         dask=run.dask,
         shard=shard,
         stop_early=run.stop_early,
-        extras=extra_rounds(settings),
+        extras=tuple(found for kind in EXTRA_ROUNDS if (found := kind.of(run)) is not None),
+        folders=tuple(kind.folder for kind in EXTRA_ROUNDS),
         invocation=invocation or (None if command is None else started_by(settings, context, command)),
     )
 

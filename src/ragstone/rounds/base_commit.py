@@ -14,7 +14,7 @@ from ragstone.config import SystemSettings
 from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
-from ragstone.rounds.round import Round, run_round
+from ragstone.rounds.round import Round, add_cost, run_round
 from ragstone.run.directory import BASE_COMMIT, MANIFEST, RunDirectory, read_manifest
 from ragstone.run.manifest import SAME_JOB, BaselineFact
 from ragstone.run.side_by_side import Pace
@@ -96,9 +96,7 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
     found = await watch_judge(found, head.judge, None, 0, inherits=False)
     fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
     write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
-    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(found.manifest.cost)})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return add_cost(run, found.manifest.cost)
 
 
 def base_run(run: RunDirectory) -> RunDirectory:

@@ -7,13 +7,12 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 
 from ragstone.errors import ConfigError
-from ragstone.system.given import refuse_without_contexts
-from ragstone.system.response import System
 
 
 class Need(Enum):
@@ -25,6 +24,7 @@ class Need(Enum):
     WHOLE_SYSTEM = "the whole system"
     EVERY_ANSWER = "the answers to all questions"
     EARLIER_BASELINE = "a baseline that was evaluated before"
+    GIVEN_CONTEXTS = "a system that takes contexts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,64 +37,48 @@ class Part:
     lacks: frozenset[Need] = frozenset()
 
 
-def _part(name: str, where: str, needs: Iterable[Need] = (), lacks: Iterable[Need] = ()) -> Part:
+def part(name: str, where: str, needs: Iterable[Need] = (), lacks: Iterable[Need] = ()) -> Part:
+    """A part of a run, by what the user wrote and the setting."""
     return Part(name, where, frozenset(needs), frozenset(lacks))
 
 
-ANSWERS = _part("--answers", "run.answers", [Need.ASKING])
-BASE_COMMIT = _part(
+ANSWERS = part("--answers", "run.answers", [Need.ASKING])
+BASE_COMMIT = part(
     "--baseline-commit",
     "gate.baseline_commit",
     [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET],
     [Need.EARLIER_BASELINE],
 )
-CONFIRM = _part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
-MERGE = _part("--merge", "--merge", (), [Need.EVALUATING])
-RESUME = _part("--resume", "run.resume", [Need.EVALUATING])
-SHARD = _part("--shard", "run.shard", [Need.EVALUATING], [Need.WHOLE_SET])
-STOP_EARLY = _part(
+CONFIRM = part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
+MERGE = part("--merge", "--merge", (), [Need.EVALUATING])
+RESUME = part("--resume", "run.resume", [Need.EVALUATING])
+SHARD = part("--shard", "run.shard", [Need.EVALUATING], [Need.WHOLE_SET])
+STOP_EARLY = part(
     "--stop-early",
     "run.stop_early",
     [Need.EVALUATING, Need.WHOLE_SET, Need.EARLIER_BASELINE],
     [Need.EVERY_ANSWER],
 )
-ORACLE = _part("--oracle", "run.oracle", [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM])
-PERTURB = _part("--perturb", "run.perturb", [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET])
 
 
 def recorded(entrypoint: str) -> Part:
     """A system whose answers were recorded."""
-    return _part(f"recorded answers ({entrypoint})", "system.entrypoint", (), [Need.ASKING])
+    return part(f"recorded answers ({entrypoint})", "system.entrypoint", (), [Need.ASKING])
 
 
-def half(part: str) -> Part:
+def half(which: str) -> Part:
     """Evaluating half of the system alone."""
-    return _part(f'part = "{part}"', "system.part", (), [Need.WHOLE_SYSTEM])
+    return part(f'part = "{which}"', "system.part", (), [Need.WHOLE_SYSTEM])
 
 
 def refuse_conflicts(parts: Iterable[Part]) -> None:
     """Raise ConfigError for the first two of `parts` that can't be combined."""
-    for error in _conflicts(tuple(parts)):
-        raise error
-
-
-def _conflicts(parts: tuple[Part, ...]) -> Iterator[ConfigError]:
-    for part in parts:
-        for other in parts:
-            missing = [need for need in Need if need in part.needs & other.lacks]
-            if missing:
-                yield ConfigError(
-                    f"{part.name} can't be combined with {other.name}: it needs {missing[0].value}.",
-                    where=part.where,
-                    hint="Leave out one of the two.",
-                )
-
-
-def refuse_started(system: System, declared: bool | None, parts: Iterable[Part]) -> None:
-    """Raise SystemUnderTestError if the started `system` can't do what a part gives it to do.
-
-    `declared` is what the settings say of contexts that it is given.
-    """
-    for part in parts:
-        if part is ORACLE:
-            refuse_without_contexts(system, declared, part.name)
+    parts = tuple(parts)
+    for one, other in product(parts, parts):
+        missing = [need for need in Need if need in one.needs & other.lacks]
+        if missing:
+            raise ConfigError(
+                f"{one.name} can't be combined with {other.name}: it needs {missing[0].value}.",
+                where=one.where,
+                hint="Leave out one of the two.",
+            )

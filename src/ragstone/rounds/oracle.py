@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
+from ragstone.config import RunSettings
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
-from ragstone.rounds import needs
-from ragstone.rounds.round import run_round
+from ragstone.rounds.needs import Need, part
+from ragstone.rounds.round import add_cost, run_round
 from ragstone.rounds.session import ExtraRound, Session
 from ragstone.run.directory import MANIFEST, ORACLE, RunDirectory, read_manifest
 from ragstone.run.lineage import drop_carried
-from ragstone.run.manifest import OracleFact
+from ragstone.run.manifest import Cost, OracleFact
 from ragstone.run.writer import write_manifest
 from ragstone.system.given import ignores
 
@@ -27,8 +29,16 @@ from ragstone.system.given import ignores
 class Oracle(ExtraRound):
     """Ask again with the reference contexts given."""
 
-    part = needs.ORACLE
+    part = part(
+        "--oracle",
+        "run.oracle",
+        [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS],
+    )
     folder = ORACLE
+
+    @classmethod
+    def of(cls, run: RunSettings) -> Self | None:
+        return cls() if run.oracle else None
 
     def refuse(self, golden: GoldenSet, metrics: Sequence[Metric]) -> None:
         """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
@@ -109,10 +119,8 @@ def asked_again(golden: GoldenSet) -> GoldenSet:
 def with_half(run: RunDirectory, fact: OracleFact) -> RunDirectory:
     """`run` with the oracle half in its folder, if there is one, described by `fact`; its cost is that of both."""
     half = _claimed(run)
-    cost = run.manifest.cost if half is None else run.manifest.cost.plus(half.manifest.cost)
-    manifest = run.manifest.model_copy(update={"oracle": fact, "cost": cost})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    found = run.with_manifest(run.manifest.model_copy(update={"oracle": fact}))
+    return add_cost(found, Cost() if half is None else half.manifest.cost)
 
 
 def _claimed(run: RunDirectory) -> RunDirectory | None:

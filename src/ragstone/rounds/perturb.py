@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import Self
 
-from ragstone.config import Perturbing
+from ragstone.config import Perturbing, RunSettings
 from ragstone.errors import ConfigError, JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
@@ -21,7 +22,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
 from ragstone.judge.rewording import RewordsQuestions
 from ragstone.metrics.registry import is_relative
-from ragstone.rounds import needs
+from ragstone.rounds.needs import Need, part
 from ragstone.rounds.round import run_round, until
 from ragstone.rounds.session import ExtraRound, Session
 from ragstone.run.directory import MANIFEST, PERTURBED, SAMPLES, RunDirectory, read_manifest
@@ -55,8 +56,12 @@ class Perturb(ExtraRound):
     samples: int = 20
     language: str = "German"
     seed: int = 0
-    part = needs.PERTURB
+    part = part("--perturb", "run.perturb", [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET])
     folder = PERTURBED
+
+    @classmethod
+    def of(cls, run: RunSettings) -> Self | None:
+        return cls(run.perturb, run.perturb_samples, run.perturb_language, run.seed) if run.perturb else None
 
     def refuse_judge(self, judge: Judge) -> None:
         """Raise ConfigError if a kind of perturbation needs a language model, and `judge` uses none."""

@@ -7,4 +7,4 @@ from ragstone.rounds.perturb import Perturb
 from ragstone.rounds.session import ExtraRound
 
 EXTRA_ROUNDS: tuple[type[ExtraRound], ...] = (Perturb, Oracle)
-"""Each is a line here, a setting, and what `ragstone.project.plan` makes of that setting."""
+"""To add one: its module, its setting, and a line here."""

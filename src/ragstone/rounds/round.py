@@ -29,13 +29,13 @@ from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
-from ragstone.run.manifest import GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import Cost, GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Pool, Workers, how_many
-from ragstone.run.writer import RunWriter
+from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.response import GENERATION, System
 
 
@@ -168,6 +168,13 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             await measures.close()
         if writer is not None:
             _keep_log(context, out)
+
+
+def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
+    """`run`, whose manifest counts `cost` too: that of a round that belongs to it."""
+    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(cost)})
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
 
 
 def _begin(this: Round, context: RunContext) -> Begin:

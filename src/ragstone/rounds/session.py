@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
+from ragstone.config import RunSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
@@ -19,11 +20,11 @@ from ragstone.rounds import needs
 from ragstone.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
-from ragstone.rounds.needs import Part, refuse_started
+from ragstone.rounds.needs import Need, Part
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
-from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, ORACLE, PERTURBED, REJUDGED, RunDirectory
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, REJUDGED, RunDirectory
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import cache_of, drop_carried
 from ragstone.run.manifest import Cost, Invocation
@@ -32,6 +33,7 @@ from ragstone.run.placing import JUDGED
 from ragstone.run.shards import Shard
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.entrypoint import recognised
+from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import System
 
 
@@ -44,6 +46,11 @@ class ExtraRound(ABC):
 
     part: ClassVar[Part]
     folder: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, run: RunSettings) -> Self | None:
+        """The round that the settings of a run ask for; None if they don't."""
 
     @abstractmethod
     async def follow(self, run: RunDirectory, session: Session) -> RunDirectory:
@@ -83,6 +90,8 @@ class RunPlan:
     shard: Shard | None = None
     stop_early: bool = False
     extras: tuple[ExtraRound, ...] = ()
+    folders: tuple[str, ...] = ()
+    """The folders of all rounds that can follow an evaluation, asked for or not."""
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
     invocation: Invocation | None = field(default=None, repr=False)
@@ -204,13 +213,11 @@ class Session:
             resume=plan.resume,
             whole=plan.golden,
             shard=plan.shard,
-            check=lambda started: refuse_started(
-                started, plan.system.settings.takes_contexts, [extra.part for extra in plan.extras]
-            ),
+            check=self._refuse_started,
             watcher=watcher,
             policy_hash=policy_hash,
             invocation=plan.invocation,
-            clears=tuple({ORACLE, PERTURBED} - {extra.folder for extra in plan.extras if plan.resume}),
+            clears=tuple({*plan.folders} - {extra.folder for extra in plan.extras if plan.resume}),
         )
         try:
             run = await (run_round(main, context) if base is None else evaluate_both(main, base, context))
@@ -225,6 +232,12 @@ class Session:
             inherits=baseline is not None,
             mine=plan.shard.holds if plan.shard is not None else None,
         )
+
+    def _refuse_started(self, system: System) -> None:
+        """Raise SystemUnderTestError if the started `system` can't do what a later round gives it to do."""
+        for extra in self.plan.extras:
+            if Need.GIVEN_CONTEXTS in extra.part.needs:
+                refuse_without_contexts(system, self.plan.system.settings.takes_contexts, extra.part.name)
 
     async def follow(self, run: RunDirectory) -> RunDirectory:
         """The rounds that follow the evaluation; each can end early without harm to `run`."""
@@ -254,7 +267,7 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
     for extra in plan.extras:
         extra.refuse(plan.golden, metrics)
     if not context.trusts_checkout:
-        start_from_nothing(plan.out)
+        start_from_nothing(plan)
         plan = replace(plan, resume=False)
     session = Session(plan, context, deadline_of(plan))
     try:
@@ -268,17 +281,14 @@ def deadline_of(plan: RunPlan) -> float | None:
     return None if plan.time_limit_s is None else asyncio.get_running_loop().time() + plan.time_limit_s
 
 
-FOLDERS = (BASE_COMMIT, REJUDGED, ORACLE, PERTURBED)
-"""The folders of a run directory that rounds write."""
-
-
-def start_from_nothing(out: Path) -> None:
+def start_from_nothing(plan: RunPlan) -> None:
     """Remove from the run directory all that a run could reuse: it may not be trusted."""
+    out = plan.out
     for name in (*JUDGED, HISTORY):
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
-    for name in FOLDERS:
+    for name in (BASE_COMMIT, REJUDGED, *plan.folders):
         drop_carried(out, name)
 
 

@@ -279,7 +279,7 @@ def test_headers_and_keys_may_not_stand_in_a_file(tmp_path: Path, name: str) -> 
 
 
 def test_headers_are_secrets_like_the_key(tmp_path: Path) -> None:
-    from ragstone.app.known_secrets import known_secrets
+    from ragstone.project.known_secrets import known_secrets
 
     environ = {
         "RAGSTONE_JUDGE_HEADERS": "X-Key: gw-secret-1\nX-Other: gw-secret-2",

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragstone.app.known_secrets import export_secrets
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Review, Sample
 from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.project.known_secrets import export_secrets
 from ragstone.run.manifest import Cost, OracleFact, ShardManifest, SystemManifest
 from ragstone.run.redact import Redactor
 from ragstone.run.writer import write_manifest

@@ -127,7 +127,7 @@ def _tell(found: FinishedRun, done: Exported) -> None:
 
 
 def _finished(run: Path | None, texts: bool, flags: dict[str, object]) -> FinishedRun:
-    from ragstone.app.known_secrets import export_secrets, known_secrets
+    from ragstone.project.known_secrets import export_secrets, known_secrets
     from ragstone.run.redact import Redactor
     from ragstone.tools.export.facts import read_finished
 

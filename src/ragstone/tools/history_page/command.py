@@ -155,8 +155,8 @@ def report(
     """
     import os
 
-    from ragstone.app.known_secrets import known_secrets
     from ragstone.history.file import read_history
+    from ragstone.project.known_secrets import known_secrets
     from ragstone.report.escape import terminal
     from ragstone.run.redact import Redactor
     from ragstone.tools.history_page.write import write_page

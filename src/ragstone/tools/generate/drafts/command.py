@@ -102,11 +102,11 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     import os
     import sys
 
-    from ragstone.app.known_secrets import known_secrets
     from ragstone.commands.context import run_to_end
     from ragstone.errors import Interrupted
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.factory import build_judge
+    from ragstone.project.known_secrets import known_secrets
     from ragstone.report.progress import progress_for
     from ragstone.run.directory import CACHE
     from ragstone.run.redact import Redactor

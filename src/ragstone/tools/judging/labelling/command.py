@@ -156,7 +156,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def redactor(config: Path | None) -> Callable[[str], str]:
     """Removes known secrets from a text: the environment's, and those of the config."""
-    from ragstone.app.known_secrets import known_secrets
+    from ragstone.project.known_secrets import known_secrets
     from ragstone.run.redact import Redactor
 
     return Redactor(known_secrets(os.environ, settings_from({"config": config})))
