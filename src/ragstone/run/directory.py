@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +15,11 @@ from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.formatting import counted
-from ragstone.metrics.alignment import UsedContexts
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.run.gather import Gathering
 from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.run.scores import RunScores
 from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, facts_from_line, record_from_line
-from ragstone.system.response import TokenUsage
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -45,7 +43,6 @@ PERTURBED = "perturbed"
 """The folder in a run directory for the perturbed partners of some of its questions: a run of their own."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
-_QUESTION_CHARS = 300
 
 
 Check = Callable[[SampleRecord, RecordFacts], None]
@@ -55,10 +52,11 @@ Lookup = Callable[[str], SampleRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where each sample is in samples.jsonl, as it was then: its offset and the number of its line."""
+    """The row of each sample in samples.jsonl, as it was then, and the offset of its line; lines count from 1."""
 
     stamp: tuple[int, int]
-    by_id: dict[str, tuple[int, int]]
+    rows: Mapping[str, int]
+    offsets: Sequence[int]
 
 
 class RunDirectory:
@@ -105,15 +103,15 @@ class RunDirectory:
         """
         with self._stream() as stream:
             if self._places is None or self._places.stamp != _stamp(stream):
-                self._places = _Places(_stamp(stream), self._located(stream))
-            by_id = self._places.by_id
+                self._places = self._located(stream)
+            places = self._places
 
             def record_of(sample_id: str) -> SampleRecord | None:
-                if sample_id not in by_id:
+                row = places.rows.get(sample_id)
+                if row is None:
                     return None
-                offset, number = by_id[sample_id]
-                stream.seek(offset)
-                where = f"{self.path / SAMPLES}:{number}"
+                stream.seek(places.offsets[row])
+                where = f"{self.path / SAMPLES}:{row + 1}"
                 record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
                 if record.sample.id != sample_id:
                     raise RunDirectoryError("the file was changed while it was read.", where=where)
@@ -121,13 +119,13 @@ class RunDirectory:
 
             yield record_of
 
-    def _located(self, stream: BinaryIO) -> dict[str, tuple[int, int]]:
-        found: dict[str, tuple[int, int]] = {}
-        offset = 0
+    def _located(self, stream: BinaryIO) -> _Places:
+        rows: dict[str, int] = {}
+        offsets = array("Q", [0])
         for number, line in self._lines_of(stream):
-            found.setdefault(facts_from_line(line, f"{self.path / SAMPLES}:{number}").sample_id, (offset, number))
-            offset += len(line)
-        return found
+            rows.setdefault(facts_from_line(line, f"{self.path / SAMPLES}:{number}").sample_id, number - 1)
+            offsets.append(offsets[-1] + len(line))
+        return _Places(_stamp(stream), rows, offsets)
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """The same records with another manifest; cached data is kept."""
@@ -152,92 +150,22 @@ class RunDirectory:
         return self._scores
 
     def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
-        names = self.manifest.metrics
-        values: dict[str, dict[str, float]] = {name: {} for name in names}
-        not_applicable: dict[str, dict[str, str]] = {name: {} for name in names}
-        failed: dict[str, dict[str, Failed]] = {name: {} for name in names}
-        samples: dict[str, SampleFacts] = {}
-        each: dict[str, dict[str, tuple[float | None, ...]]] = {name: {} for name in names}
-        readings: dict[str, dict[str, tuple[tuple[float, ...], ...]]] = {name: {} for name in names}
-        latencies: dict[str, float] = {}
-        failures: dict[str, str] = {}
-        failed_answers: dict[str, int] = {}
-        answers: dict[str, tuple[str, ...]] = {}
-        used: dict[str, UsedContexts] = {}
-        usage: dict[str, TokenUsage] = {}
-        places: dict[str, tuple[int, int]] = {}
+        gathering = Gathering(self.manifest)
+        offsets = array("Q")
         offset = 0
         stamps: list[tuple[int, int]] = []
         for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
             where = f"{self.path / SAMPLES}:{number}"
             facts = facts_from_line(line, where)
-            sample_id = facts.sample_id
-            places[sample_id] = (offset, number)
+            gathering.add(facts, where)
+            offsets.append(offset)
             offset += len(line)
-            if sample_id in samples:
-                raise RunDirectoryError(f"duplicate sample '{sample_id}'.", where=where)
-            samples[sample_id] = SampleFacts(
-                facts.question[:_QUESTION_CHARS],
-                facts.tags,
-                facts.group,
-                facts.origin,
-                facts.content_hash,
-                facts.answerable,
-                facts.reference,
-                facts.draft,
-            )
-            if len(facts.answers) != self.manifest.answers:
-                raise RunDirectoryError(
-                    f"sample '{sample_id}' has {counted(len(facts.answers), 'answer')}, but the manifest says "
-                    f"{self.manifest.answers}.",
-                    where=where,
-                )
-            given = tuple(one.answer for one in facts.answers if one.answer is not None)
-            if given:
-                answers[sample_id] = given
-            if facts.answers[0].latency_s is not None:
-                latencies[sample_id] = facts.answers[0].latency_s
-            if facts.answers[0].used is not None:
-                used[sample_id] = facts.answers[0].used
-            if facts.answers[0].usage is not None:
-                usage[sample_id] = facts.answers[0].usage
-            broken = [one.failure for one in facts.answers if one.failure is not None]
-            if broken:
-                several = f"{len(broken)} of {len(facts.answers)} answers: " if len(facts.answers) > 1 else ""
-                failures[sample_id] = several + broken[0]
-                failed_answers[sample_id] = len(broken)
-            for name, score in facts.scores.items():
-                if name not in names:
-                    raise RunDirectoryError(f"metric '{name}' is not in the manifest.", where=where)
-                match score:
-                    case Scored(value):
-                        values[name][sample_id] = value
-                        answer_values = tuple(_value(one.scores.get(name)) for one in facts.answers)
-                        rounds = tuple(one.readings(name) for one in facts.answers)
-                        if len(facts.answers) > 1 and any(one is not None for one in answer_values):
-                            each[name][sample_id] = answer_values
-                        if sum(map(len, rounds)) > 1:
-                            readings[name][sample_id] = tuple(one for one in rounds if one)
-                    case NotApplicable(reason):
-                        not_applicable[name][sample_id] = reason
-                    case Failed():
-                        failed[name][sample_id] = score
             if check is not None:
                 check(record_from_line(line, where), facts)
-        self._check_whole(len(samples))
-        self._places = _Places(stamps[0], places)
-        return RunScores(
-            label=str(self.path),
-            metrics={
-                name: MetricScores(
-                    values[name], not_applicable[name], failed[name], version, each[name], readings[name]
-                )
-                for name, version in names.items()
-            },
-            samples=samples,
-            system=SystemFacts(latencies, failures, failed_answers, answers, used, usage),
-            manifest=self.manifest,
-        )
+        self._check_whole(len(offsets))
+        scores = gathering.scores(self.path)
+        self._places = _Places(stamps[0], gathering.rows, offsets)
+        return scores
 
     def _check_whole(self, found: int) -> None:
         counted = self.manifest.counts.total
@@ -284,10 +212,6 @@ def _stamp(stream: BinaryIO) -> tuple[int, int]:
     """What changes when an open file does."""
     found = os.fstat(stream.fileno())
     return found.st_size, found.st_mtime_ns
-
-
-def _value(score: Score | None) -> float | None:
-    return score.value if isinstance(score, Scored) else None
 
 
 def read_manifest(path: Path) -> Manifest:
