@@ -1,6 +1,8 @@
 """Postpones the modules of the OpenAI SDK that only define types, until something asks for one.
 
-The SDK imports 470 of them at once, two thirds of the time of its import. Requests and replies are plain JSON here.
+The SDK imports 470 of them at once, two thirds of the time of its import. Requests and replies are plain JSON here. The
+standard `importlib.util.LazyLoader` was tried and loads all of them, since importing a module reads attributes of the
+packages around it, which takes twice as long as no hook at all; the SDK itself is imported lazily, and has its types.
 """
 
 from __future__ import annotations

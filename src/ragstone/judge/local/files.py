@@ -72,6 +72,8 @@ class ModelFolder:
         model = self._read(name, MAX_WEIGHT_BYTES)
         try:
             facts = read_facts(model)
+        except ImportError:
+            raise missing_extra("protobuf", self.where) from None
         except ValueError as error:
             raise ConfigError(
                 f"can't be loaded: {error}.", where=str(file), hint="Check that the file is whole."
@@ -130,3 +132,12 @@ class ModelFolder:
             raise ConfigError(f"can't be read: {error.strerror}.", where=str(self.path / name)) from None
         self._hashes[name] = hashlib.sha256(body).hexdigest()
         return body
+
+
+def missing_extra(package: str, where: str) -> ConfigError:
+    """The error for a package of the extra `ragstone[local]` that is not installed; `where` is the setting."""
+    return ConfigError(
+        f"a local model needs the package '{package}', which is not installed.",
+        where=where,
+        hint="Install the extra: pip install 'ragstone[local]'.",
+    )

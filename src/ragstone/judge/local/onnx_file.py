@@ -1,38 +1,31 @@
-"""Reads facts from an ONNX file without the `onnx` package, before a runtime sees it.
+"""Reads facts from an ONNX file before a runtime sees it, with the protobuf library that ONNX Runtime brings along.
 
-Only lengths and a few names are read, so this takes milliseconds for gigabytes of weights.
+Only the fields that lead to operators and to the names of weight files are declared, as onnx.proto3 numbers them; the
+weights themselves are passed over. The `onnx` package would do it too, but is 20 MB for these few names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
-# onnx.proto3: the fields of each message whose messages lead to operators or tensors.
-_INNER: Final = {
-    ("model", 7): "graph",
-    ("model", 20): "training",
-    ("model", 25): "function",
-    ("training", 1): "graph",
-    ("training", 2): "graph",
-    ("graph", 1): "node",
-    ("graph", 5): "tensor",
-    ("graph", 15): "sparse",
-    ("function", 7): "node",
-    ("function", 11): "attribute",
-    ("node", 5): "attribute",
-    ("attribute", 5): "tensor",
-    ("attribute", 6): "graph",
-    ("attribute", 10): "tensor",
-    ("attribute", 11): "graph",
-    ("attribute", 22): "sparse",
-    ("attribute", 23): "sparse",
-    ("sparse", 1): "tensor",
-    ("sparse", 2): "tensor",
-    ("tensor", 13): "entry",
+# The fields of each message whose messages lead to operators or tensors.
+_MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
+    "Model": {"Graph": (7,), "Training": (20,), "Function": (25,)},
+    "Training": {"Graph": (1, 2)},
+    "Graph": {"Node": (1,), "Tensor": (5,), "Sparse": (15,)},
+    "Function": {"Node": (7,), "Attribute": (11,)},
+    "Node": {"Attribute": (5,)},
+    "Attribute": {"Tensor": (5, 10), "Graph": (6, 11), "Sparse": (22, 23)},
+    "Sparse": {"Tensor": (1, 2)},
+    "Tensor": {"Entry": (13,)},
+    "Entry": {},
 }
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_QUANTISED = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"})
+_OPERATOR, _KEY, _VALUE = "op_type", "key", "value"
+_NAMES: Final[Mapping[str, Mapping[str, int]]] = {"Node": {_OPERATOR: 4}, "Entry": {_KEY: 1, _VALUE: 2}}
+_QUANTISED = frozenset({b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"MatMulIntegerToFloat"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,64 +38,51 @@ class OnnxFacts:
 
 def read_facts(body: bytes) -> OnnxFacts:
     """The facts of the model `body`. Raises ValueError if it is not an ONNX model."""
-    external: dict[str, None] = {}
-    quantised = has_graph = False
-    waiting: list[tuple[str, memoryview]] = [("model", memoryview(body))]
-    while waiting:
-        kind, part = waiting.pop()
-        if kind == "entry":
-            key, location = _entry(part)
-            if key == "location":
-                external[location] = None
-            continue
-        for field, value in _fields(part):
-            if kind == "node" and field == 4:
-                quantised = quantised or bytes(value).decode("utf-8", "replace") in _QUANTISED
-            elif (inner := _INNER.get((kind, field))) is not None:
-                has_graph = has_graph or inner == "graph"
-                waiting.append((inner, value))
-    if not has_graph:
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = _model_type().FromString(body)
+    except DecodeError:
+        raise ValueError("it is cut off, or no ONNX model") from None
+    messages = list(_within(model, "Model"))
+    if not any(kind == "Graph" for kind, _ in messages):
         raise ValueError("it holds no graph")
-    return OnnxFacts(tuple(sorted(external)), quantised)
+    entries = (message for kind, message in messages if kind == "Entry")
+    return OnnxFacts(
+        tuple(sorted({entry.value.decode("utf-8") for entry in entries if entry.key == b"location"})),
+        any(message.op_type in _QUANTISED for kind, message in messages if kind == "Node"),
+    )
 
 
-def _entry(part: memoryview) -> tuple[str, str]:
-    found = {field: bytes(value).decode("utf-8") for field, value in _fields(part)}
-    return found.get(1, ""), found.get(2, "")
+def _within(message: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    """All messages in `message`, each with its kind."""
+    for inner, numbers in _MESSAGES[kind].items():
+        for number in numbers:
+            for found in getattr(message, f"f{number}"):
+                yield inner, found
+                yield from _within(found, inner)
 
 
-def _fields(part: memoryview) -> list[tuple[int, memoryview]]:
-    """The length-delimited fields of one message, by number. Raises ValueError if it is not a message."""
-    found = []
-    at, end = 0, len(part)
-    while at < end:
-        tag, at = _varint(part, at)
-        kind = tag & 7
-        if kind == _VARINT:
-            _, at = _varint(part, at)
-        elif kind in (_FIXED32, _FIXED64):
-            at += 4 if kind == _FIXED32 else 8
-        elif kind == _BYTES:
-            size, at = _varint(part, at)
-            if size > end - at:
-                raise ValueError("it is cut off")
-            found.append((tag >> 3, part[at : at + size]))
-            at += size
-        else:
-            raise ValueError("it is no ONNX model")
-    if at > end:
-        raise ValueError("it is cut off")
-    return found
+@cache
+def _model_type() -> Any:
+    from google.protobuf import descriptor_pool, message_factory
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-
-def _varint(part: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(part):
-            raise ValueError("it is cut off")
-        byte = part[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise ValueError("it is no ONNX model")
+    file = FileDescriptorProto(name="onnx_names.proto", package="onnx_names")
+    for kind, fields in _MESSAGES.items():
+        message = file.message_type.add(name=kind)
+        for inner, numbers in fields.items():
+            for number in numbers:
+                message.field.add(
+                    name=f"f{number}",
+                    number=number,
+                    label=Field.LABEL_REPEATED,
+                    type=Field.TYPE_MESSAGE,
+                    type_name=f".onnx_names.{inner}",
+                )
+        for name, number in _NAMES.get(kind, {}).items():
+            message.field.add(name=name, number=number, label=Field.LABEL_OPTIONAL, type=Field.TYPE_BYTES)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("onnx_names.Model"))

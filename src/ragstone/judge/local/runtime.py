@@ -11,7 +11,7 @@ from typing import Any
 
 from ragstone.config import Device
 from ragstone.errors import ConfigError
-from ragstone.judge.local.files import ModelFiles, ModelFolder
+from ragstone.judge.local.files import ModelFiles, ModelFolder, missing_extra
 from ragstone.judge.untrusted_text import cleaned
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
@@ -137,11 +137,7 @@ def _extra(name: str, where: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ConfigError(
-            f"a local model needs the package '{name}', which is not installed.",
-            where=where,
-            hint="Install the extra: pip install 'ragstone[local]'.",
-        ) from None
+        raise missing_extra(name, where) from None
 
 
 _CHECK_GPU = (
