@@ -46,14 +46,10 @@ class JudgementCache:
     def __init__(self, path: Path, *, refresh: bool = False) -> None:
         for name in (path.name, *(path.name + end for end in _BESIDE)):
             _refuse_other_than_file(path.with_name(name))
-        self._path = path
+        self.path = path
         self._fresh: set[bytes] | None = set() if refresh else None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db: sqlite3.Connection | None = self._open()
-
-    @property
-    def path(self) -> Path:
-        return self._path
 
     def get(self, key: bytes) -> object | None:
         """The document stored under `key`, not validated yet; None if there is none."""
@@ -125,26 +121,26 @@ class JudgementCache:
 
     def _open(self) -> sqlite3.Connection | None:
         try:
-            return _connect(self._path)
+            return _connect(self.path)
         except sqlite3.OperationalError as error:
-            warnings.warn(CacheWarning(f"{self._path} can't be opened ({error}); judging without it"), stacklevel=3)
+            warnings.warn(CacheWarning(f"{self.path} can't be opened ({error}); judging without it"), stacklevel=3)
             return None
         except sqlite3.DatabaseError as error:
             return self._set_aside(error)
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> sqlite3.Connection | None:
         """Rename the damaged file and start a new one; None if that fails too."""
-        aside = self._path.with_name(self._path.name + ".corrupt")
+        aside = self.path.with_name(self.path.name + ".corrupt")
         try:
-            self._path.replace(aside)
+            self.path.replace(aside)
             for suffix in _BESIDE:
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-            fresh = _connect(self._path)
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            fresh = _connect(self.path)
         except (OSError, sqlite3.Error) as failure:
-            text = f"{self._path} is damaged ({error}) and can't be set aside ({failure}); judging without it"
+            text = f"{self.path} is damaged ({error}) and can't be set aside ({failure}); judging without it"
             warnings.warn(CacheWarning(text), stacklevel=4)
             return None
-        text = f"{self._path} is damaged ({error}); it was set aside as {aside.name}"
+        text = f"{self.path} is damaged ({error}); it was set aside as {aside.name}"
         warnings.warn(CacheWarning(text), stacklevel=4)
         return fresh
 
@@ -152,7 +148,7 @@ class JudgementCache:
         if self._db is not None:
             self._db.close()
             self._db = None
-            warnings.warn(CacheWarning(f"{self._path} failed ({error}); judging goes on without it"), stacklevel=3)
+            warnings.warn(CacheWarning(f"{self.path} failed ({error}); judging goes on without it"), stacklevel=3)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -49,6 +49,8 @@ class LexicalSimilarity:
     The documented fallback for a provider without embeddings. Values are in [0, 1] and lower than those of embeddings.
     """
 
+    label = "words and trigrams 1"
+
     def __init__(self, questions: Iterable[str]) -> None:
         counts: Counter[str] = Counter()
         total = 0
@@ -57,10 +59,6 @@ class LexicalSimilarity:
             total += 1
         self._weights = {term: math.log((1 + total) / (1 + count)) + 1 for term, count in counts.items()}
         self._unknown = math.log(1 + total) + 1
-
-    @property
-    def label(self) -> str:
-        return "words and trigrams 1"
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         asked = self._vector(question)

@@ -109,10 +109,6 @@ class Completer:
         notes = tuple(self._provider.notes)
         return (*notes, "the model needs more room for its replies than the form does") if self._room > 1 else notes
 
-    @property
-    def scheduler(self) -> Scheduler:
-        return self._scheduler
-
     async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         """All fields of `form`, checked. `data` renders the data for judging the given fields.
 

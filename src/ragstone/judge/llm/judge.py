@@ -6,7 +6,6 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from ragstone.golden.sample import Turn
-from ragstone.judge.cache import JudgementCache
 from ragstone.judge.direct import Preference, Shown
 from ragstone.judge.judgements import (
     AnswerSimilarity,
@@ -40,7 +39,7 @@ from ragstone.judge.llm.prompts import ENTITIES, PARAPHRASE, RUBRIC, STANDALONE,
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.sentences import sentences_of
-from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed, Sightings
+from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import NO_EMBEDDINGS, LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import Block, fenced, listed
@@ -53,7 +52,8 @@ _CHUNK = 50
 class LlmJudge:
     """One judge for all providers. Each judgement is one chat call, or several if its texts don't fit into one.
 
-    `closers` are awaited in order by `close`, before connections and cache are closed.
+    A trusted baseline's judgements can be restored into `cache`; `sightings` is what the replies so far reported about
+    the model that wrote them. `closers` are awaited in order by `close`, before connections and cache are closed.
     """
 
     def __init__(
@@ -65,36 +65,20 @@ class LlmJudge:
         concurrency: int,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
-        self._identity = identity
+        self.identity = identity
+        self.concurrency = concurrency
+        self.cache = core.cache
+        self.sightings = core.completer.sightings
         self._core = core
         self._references = ReferenceJudging(core)
         self._similarity = similarity
-        self._concurrency = concurrency
         self._closers = closers
         self.drafter = LlmDrafter(core)
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._identity
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
-
-    @property
-    def cache(self) -> JudgementCache | None:
-        """The cache, for restoring a trusted baseline's judgements into it."""
-        return self._core.cache
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the report: parameters that the model does not accept, texts judged in parts."""
         return self._core.notes
-
-    @property
-    def sightings(self) -> Sightings:
-        """What the replies so far reported about the model that wrote them."""
-        return self._core.completer.sightings
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         form = Form(self._core.prompts["statements"], (reply_schemas.answer_field(answer),))

@@ -14,14 +14,9 @@ from typing import TypeVar
 
 from ragstone.config import LocalJudgeSettings, LocalWeights
 from ragstone.judge.judgements import (
-    AnswerSimilarity,
-    ContextGrades,
     ContextUse,
     ContextUsefulness,
-    ReferenceMatch,
-    ReverseQuestions,
     Statement,
-    StatementList,
     Support,
     SupportTable,
     Verdict,
@@ -29,13 +24,11 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.local.checker import Checker, CheckerStopped, PairRating
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 _MAX_LOG_ODDS = 6.0
-_CONCURRENCY = 4
 
 T = TypeVar("T")
 
@@ -89,6 +82,8 @@ class LocalJudge:
     model, which uses its own threads.
     """
 
+    concurrency = 4
+
     def __init__(self, checker: Checker, offline: OfflineJudge, settings: LocalJudgeSettings) -> None:
         self._checker = checker
         self._offline = offline
@@ -96,45 +91,36 @@ class LocalJudge:
         shipped = shipped_weights()
         own = settings.weights
         self._weights = shipped if own is None else Combination("own", own, own, own)
-        self._settings = settings
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-judge")
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        words = self._offline.identity
-        how = {
-            "sha256": self._checker.digest,
-            "labels": " ".join(self._checker.labels),
-            "max_tokens": str(self._checker.max_tokens),
-            "combined": "alone" if self._alone else self._shown_weights(),
-        }
-        if self._settings.template is not None:
-            how["template"] = self._settings.template
-        if self._checker.device != "cpu":
-            how["device"] = self._checker.device
-        return replace(
-            words,
-            provider="local",
-            model=self._checker.name,
-            parameters=tuple(sorted(how.items())),
+        self.rarity = offline.rarity
+        self.identity = replace(
+            offline.identity, provider="local", model=checker.name, parameters=self._parameters(settings)
         )
+        self.statements = offline.statements
+        self.reverse_questions = offline.reverse_questions
+        self.answer_similarity = offline.answer_similarity
+        self.reference_match = offline.reference_match
+        self.context_relevance = offline.context_relevance
 
-    @property
-    def rarity(self) -> Rarity:
-        """The weights of words in the golden set."""
-        return self._offline.rarity
-
-    @property
-    def concurrency(self) -> int:
-        return _CONCURRENCY
+    def _parameters(self, settings: LocalJudgeSettings) -> tuple[tuple[str, str], ...]:
+        own, checker = settings.weights, self._checker
+        weights = f"weights {self._weights.version}"
+        if own is not None:
+            weights = f"bias {own.bias:g} words {own.words:g} model {own.model:g}"
+        how = {
+            "sha256": checker.digest,
+            "labels": " ".join(checker.labels),
+            "max_tokens": str(checker.max_tokens),
+            "combined": "alone" if self._alone else weights,
+            "template": settings.template,
+            "device": None if checker.device == "cpu" else checker.device,
+        }
+        return tuple(sorted((name, value) for name, value in how.items() if value is not None))
 
     async def close(self) -> None:
         self._checker.stop()
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         await self._offline.close()
-
-    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        return await self._offline.statements(question, answer, call=call)
 
     async def support(
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
@@ -166,20 +152,6 @@ class LocalJudge:
         supports = self._supports(words.attributions, rated)
         whole = self._whole(words.probability, rated, supports)
         return replace(words, contexts=useful, attributions=supports, probability=whole)
-
-    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        return await self._offline.reverse_questions(question, answer, n=n, call=call)
-
-    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
-        return await self._offline.answer_similarity(answer, references, call=call)
-
-    async def reference_match(
-        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
-    ) -> ReferenceMatch:
-        return await self._offline.reference_match(question, reference, statements, answer, call=call)
-
-    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
-        return await self._offline.context_relevance(question, contexts, call=call)
 
     # -- the model -----------------------------------------------------------------------------------------------------
 
@@ -242,12 +214,6 @@ class LocalJudge:
             said = words.probability if words.probability is not None else float(words.useful)
             chance = combined(self._weights.use, said, best)
         return ContextUsefulness(words.context_id, chance >= SUPPORTED_FROM, chance)
-
-    def _shown_weights(self) -> str:
-        own = self._settings.weights
-        if own is None:
-            return f"weights {self._weights.version}"
-        return f"bias {own.bias:g} words {own.words:g} model {own.model:g}"
 
 
 def _chance(support: Support) -> float:

@@ -38,18 +38,13 @@ class LocalSimilarity:
         files = folder.model()
         self._config = read_embedding_config(folder)
         folder.require_digest(digests)
-        self._name, self._digest, self._device = folder.name, folder.digest, device
+        self.label = f"local {folder.name} sha256:{folder.digest}{'' if device == 'cpu' else f' on {device}'}"
         self._tokenizer = load_tokenizer(folder, files)
         self._tokenizer.enable_truncation(max_length=self._config.max_tokens)
         self._session = load_session(folder, files, device=device)
         self._inputs = input_types(self._session, files)
         self._output, self._pooled = _output(self._session.get_outputs(), files)
         self._vector = lru_cache(maxsize=_VECTORS_KEPT)(self._embed)
-
-    @property
-    def label(self) -> str:
-        on = "" if self._device == "cpu" else f" on {self._device}"
-        return f"local {self._name} sha256:{self._digest}{on}"
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]

@@ -66,6 +66,8 @@ class OfflineJudge:
     except for embeddings, which also raise JudgeError when their server can't be used any more.
     """
 
+    concurrency = 8
+
     def __init__(
         self,
         questions: Iterable[str] = (),
@@ -77,8 +79,13 @@ class OfflineJudge:
     ) -> None:
         weights = load_weights()
         self._topic = topic
-        self._endpoint = endpoint
-        self._version = weights.version
+        self.identity = JudgeIdentity(
+            provider="offline",
+            model="embedded",
+            version=weights.version,
+            endpoint=endpoint,
+            embeddings=topic.label if topic else None,
+        )
         self._use = weights.model("use", usefulness.FEATURES)
         self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
@@ -87,32 +94,13 @@ class OfflineJudge:
             for text in chain(questions, references)
             if text
         )
-        self._rarity = rarity or Rarity(texts, weights.everyday)
-        self._support = SupportModel(weights, self._rarity)
+        self.rarity = rarity or Rarity(texts, weights.everyday)
+        self._support = SupportModel(weights, self.rarity)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = Kept(_read, _CHARACTERS_KEPT)
         self._questions = Kept(self._read_question, _CHARACTERS_KEPT // 40)
         self._split = Kept(_split, _CHARACTERS_KEPT // 10)
         self._sentence = Kept(_sentence, _CHARACTERS_KEPT // 10)
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return JudgeIdentity(
-            provider="offline",
-            model="embedded",
-            version=self._version,
-            endpoint=self._endpoint,
-            embeddings=self._topic.label if self._topic else None,
-        )
-
-    @property
-    def rarity(self) -> Rarity:
-        """The weights of words in the golden set."""
-        return self._rarity
-
-    @property
-    def concurrency(self) -> int:
-        return 8
 
     async def close(self) -> None:
         if self._topic is not None:
@@ -175,7 +163,7 @@ class OfflineJudge:
         asked = self._question(question, language)
         if found:
             matches = [rating.match for rating in ratings]
-            rows = usefulness.features(found, matches, self._rarity, asked.sentence.key_set)
+            rows = usefulness.features(found, matches, self.rarity, asked.sentence.key_set)
             use = [self._use.probability(row) for row in rows]
         else:
             use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
@@ -276,7 +264,7 @@ class OfflineJudge:
         return self._questions(question, language.code)
 
     def _read_question(self, question: str, code: str) -> Question:
-        return read_question(_sentence(normalise(question), code), self._rarity)
+        return read_question(_sentence(normalise(question), code), self.rarity)
 
     def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
         relevant = sum(
@@ -290,7 +278,7 @@ class OfflineJudge:
         self, statements: Sequence[Sentence], text: str, language: Language, question: frozenset[str]
     ) -> list[Said]:
         passage = self._read(text, language.code)
-        return [said(statement, passage, self._rarity, question) for statement in statements]
+        return [said(statement, passage, self.rarity, question) for statement in statements]
 
 
 def _bounded(**texts: str) -> None:

@@ -12,7 +12,7 @@ from ragstone.judge.offline.lexicon import guess_language, load_data
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.topic import Topic
-from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.judge.protocol import Call
 from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
 
@@ -52,14 +52,10 @@ class MeaningJudge(OfflineJudge):
     ) -> None:
         super().__init__(questions, references, topic=topic, rarity=rarity)
         document = load_data("meaning.json")
-        self._meaning_version = str(document["version"])
+        self.identity = replace(self.identity, parameters=(("meaning", str(document["version"])),))
         self._by_question = _Weights(**document["relevance"])
         self._by_reference = _Weights(**document["use"])
         self._near = topic
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return replace(super().identity, parameters=(("meaning", self._meaning_version),))
 
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         found = await super().context_relevance(question, contexts, call=call)

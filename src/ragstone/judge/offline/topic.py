@@ -38,13 +38,10 @@ class Topic:
 
     def __init__(self, similarity: Similarity, closers: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
         self._similarity = similarity
+        self.label = similarity.label
         self._closers = closers
         self._zero: float | None = None
         self._finding = asyncio.Lock()
-
-    @property
-    def label(self) -> str:
-        return self._similarity.label
 
     async def nearness(self, question: str, answer: str, *, call: Call) -> float:
         """In [0, 1]: 0 for as near as unrelated questions, 1 for the same. Raises JudgementFailed."""
