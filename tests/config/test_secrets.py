@@ -36,7 +36,7 @@ def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None
     judge = JudgeSettings(name=f"{provider}:m", api_key=blank)  # type: ignore[arg-type]
     assert not provider_of(provider).has_credentials(environ)
     assert judge_needs_key(Settings(judge=judge), environ)
-    with pytest.raises(ConfigError, match="needs an API key, and none is set"):
+    with pytest.raises(ConfigError, match="needs an API key, but none is set"):
         make_account(judge, provider, "m", environ)
     assert not judge_needs_key(Settings(judge=judge), {variable: " k-12345678 "})
 

@@ -62,7 +62,7 @@ def test_a_file_of_another_kind_is_not_written_to(tmp_path: Path) -> None:
     db.execute("CREATE TABLE precious (x)")
     db.commit()
     db.close()
-    with pytest.warns(CacheWarning, match="other things"):
+    with pytest.warns(CacheWarning, match="more than judgements"):
         JudgementCache(path).close()
     db = sqlite3.connect(path.with_name("c.sqlite.corrupt"))
     assert ("precious",) in db.execute("SELECT name FROM sqlite_master").fetchall()

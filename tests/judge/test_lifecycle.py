@@ -61,8 +61,10 @@ def test_an_end_is_told_when_it_is_near_and_after_it() -> None:
     end = date(2026, 12, 11)
     assert near_end("openai", "gpt-5", date(2026, 1, 1)) is None
     assert near_end("openai", "gpt-5", date.fromordinal(end.toordinal() - SOON_DAYS - 1)) is None
-    assert "ends on 2026-12-11" in str(near_end("openai", "gpt-5", date.fromordinal(end.toordinal() - SOON_DAYS)))
-    assert "was to end on 2026-12-11" in str(near_end("openai", "gpt-5", date(2026, 12, 12)))
+    assert "will be retired on 2026-12-11" in str(
+        near_end("openai", "gpt-5", date.fromordinal(end.toordinal() - SOON_DAYS))
+    )
+    assert "was due to be retired on 2026-12-11" in str(near_end("openai", "gpt-5", date(2026, 12, 12)))
 
 
 def test_the_ends_of_anthropics_models_are_those_of_its_sdk() -> None:

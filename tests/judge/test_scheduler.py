@@ -184,11 +184,11 @@ def test_requests_and_tokens_a_minute_are_kept_to() -> None:
 def test_headers_that_say_nothing_is_left_stop_all_calls_until_the_reset() -> None:
     async def body(time: Time) -> None:
         scheduler, server = make(time), Server(time)
-        scheduler.heard(RateLimits(requests=0, requests_reset_s=12.0))
+        scheduler.observe(RateLimits(requests=0, requests_reset_s=12.0))
         await scheduler.run(server.call)
         assert server.starts == [12.0]
-        scheduler.heard(RateLimits(requests=5, requests_reset_s=12.0, tokens=0))
-        scheduler.heard(None)
+        scheduler.observe(RateLimits(requests=5, requests_reset_s=12.0, tokens=0))
+        scheduler.observe(None)
         await scheduler.run(server.call)
         assert server.starts[-1] == 13.0
 
@@ -207,7 +207,7 @@ def test_a_dead_judge_stops_the_run_for_everybody() -> None:
         scheduler = make(time, max_attempts=20)
         outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(200)), return_exceptions=True)
         assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
-        assert "without a success between: connection refused" in str(outcomes[0])
+        assert "in a row: connection refused" in str(outcomes[0])
         assert "--resume" in str(outcomes[0])
         assert calls < 40
         with pytest.raises(JudgeError):

@@ -108,7 +108,7 @@ class JudgementCache:
                 with self._transaction() as db:
                     db.executemany("INSERT OR IGNORE INTO judgements (key, value) VALUES (?, ?)", rows)
         except (sqlite3.Error, UnicodeError) as error:
-            warnings.warn(CacheWarning(f"{path} is no readable cache and was not restored ({error})"), stacklevel=2)
+            warnings.warn(CacheWarning(f"{path} is not a readable cache and was not restored ({error})"), stacklevel=2)
         return len(self) - before
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class JudgementCache:
         if self._db is not None:
             self._db.close()
             self._db = None
-            warnings.warn(CacheWarning(f"{self.path} failed ({error}); judging goes on without it"), stacklevel=3)
+            warnings.warn(CacheWarning(f"{self.path} failed ({error}); judging continues without it"), stacklevel=3)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -212,4 +212,4 @@ def _check_tables(db: sqlite3.Connection) -> None:
     """Reject views, triggers and foreign tables: a file from elsewhere may contain data and nothing else."""
     found = db.execute("SELECT type, name FROM sqlite_master").fetchall()
     if found != [("table", "judgements")]:
-        raise sqlite3.DatabaseError("the file holds other things than judgements")
+        raise sqlite3.DatabaseError("the file contains more than judgements")

@@ -55,7 +55,7 @@ def split_name(name: str) -> tuple[str, str]:
     if provider.names == "nothing":
         if colon:
             raise ConfigError(
-                f"the {provider.name} judge has no model, found '{name}'.",
+                f"the {provider.name} judge takes no model, found '{name}'.",
                 where="judge.name",
                 hint=f"Use '{provider.name}'.",
             )

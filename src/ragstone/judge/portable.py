@@ -45,17 +45,17 @@ class Recipe:
         return self.loads_model and self.settings.local.device != "cpu"
 
     def shared_by(self, workers: int) -> Recipe:
-        """The same for each of `workers` processes at once: a local model's threads are divided among them."""
+        """The recipe for each of `workers` processes at once: a local model's threads are divided among them."""
         return self.with_threads(max(1, usable_cores() // workers))
 
     def with_threads(self, threads: int) -> Recipe:
-        """The same with `threads` for a local model, unless the settings name a number."""
+        """The recipe with `threads` for a local model, unless the settings name a number."""
         local = self.settings.local
         own = local.model_copy(update={"threads": local.threads or threads})
         return replace(self, settings=self.settings.model_copy(update={"local": own}))
 
     def elsewhere(self) -> Recipe:
-        """The same for another machine, where a local model must be in the folder of the same name."""
+        """The recipe for another machine, where a local model must be in the folder of the same name."""
         settings = self.settings
         update: dict[str, object] = {}
         if (folder := local_path(settings.name)) is not None:

@@ -16,7 +16,7 @@ Seen = Literal["question", "answer", "contexts", "reference"]
 YES_NO = ("no", "yes")
 """The levels of a rubric that describes none."""
 
-NO_MODEL = "a rubric needs a language model, and the {} uses none"
+NO_MODEL = "a rubric needs a language model, but the {} uses none"
 EMPTY = "the answer is empty"
 
 

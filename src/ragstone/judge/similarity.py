@@ -75,7 +75,7 @@ def cosines(vectors: np.ndarray) -> tuple[float, ...]:
 
     norms = np.linalg.norm(vectors, axis=1)
     if not (norms > 0).all():
-        raise JudgementFailed("the embedding model gave an empty vector")
+        raise JudgementFailed("the embedding model returned an empty vector")
     unit = vectors / norms[:, None]
     return tuple(float(value) for value in np.clip(unit[1:] @ unit[0], -1.0, 1.0))
 

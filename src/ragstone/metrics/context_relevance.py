@@ -39,5 +39,5 @@ class ContextRelevance(BaseMetric):
         if not 0 <= relevant <= total:
             fail("more relevant sentences than sentences were counted")
         if not total:
-            return Scored(0.0, note="the contexts hold no sentences")
+            return Scored(0.0, note="the contexts contain no sentences")
         return graded(found.probability, relevant, total, "sentences relevant")

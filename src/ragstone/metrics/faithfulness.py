@@ -29,7 +29,7 @@ class Faithfulness(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
         statements = claims(judgements).statements
         if not response.contexts:
-            return Scored(0.0, note="the answer makes statements and no contexts were returned")
+            return Scored(0.0, note="the answer makes statements, but no contexts were returned")
         support = given(judgements.support, "support verdicts")
         held = supported(support.supports, statements, "the support verdicts do not match the statements")
         return graded(support.probability, held, len(statements), "statements supported")

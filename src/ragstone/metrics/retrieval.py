@@ -55,7 +55,7 @@ class RetrievalMetric(BaseMetric):
             note = f"by text: {held} of {counted(len(found), 'reference context')}"
             return Scored(self._measure(_locate_texts(found)), note=note)
         if all(context.id is None for context in response.contexts):
-            return Failed("system", "the contexts carry no ids, so they can't be compared with relevant_ids")
+            return Failed("system", "the contexts have no ids, so they can't be compared with relevant_ids")
         ids = [
             context.id if context.id is not None else f"\0no id, rank {rank}"
             for rank, context in enumerate(response.contexts)

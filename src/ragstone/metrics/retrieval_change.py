@@ -33,7 +33,7 @@ class RetrievalChange:
     left: float = 1.0
 
 
-_FEWEST_RUNS = 5
+_MIN_RUNS = 5
 _HARDLY = 0.1
 _WORST = (EvidenceChange.GONE, EvidenceChange.LOWER, EvidenceChange.RECHUNKED, EvidenceChange.KEPT)
 
@@ -86,7 +86,7 @@ def _change(then: Found, today: Found, before: Sequence[Context], now: Sequence[
 def _is_new(context: Context, known: Set[Words]) -> bool:
     """Whether the context has hardly any run of `known`; a very short one may be a known text that was cut."""
     runs = _runs((context,))
-    return len(runs) >= _FEWEST_RUNS and len(runs & known) <= _HARDLY * len(runs)
+    return len(runs) >= _MIN_RUNS and len(runs & known) <= _HARDLY * len(runs)
 
 
 def _runs(contexts: Sequence[Context]) -> set[Words]:

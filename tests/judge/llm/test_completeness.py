@@ -134,7 +134,7 @@ def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
     for answer in ("One.", "Two.", "Three."):
         world.run(judge.statements("When?", answer, call=Call(answer)))
     assert len(world.fake.chats) == 4
-    assert any("more room" in note for note in judge.notes)
+    assert any("more tokens" in note for note in judge.notes)
 
 
 def truncated(world: Any, seen: Any, text: str) -> Any:

@@ -147,7 +147,7 @@ def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
 def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, name: str) -> None:
     issuer.refuse = 503
-    with pytest.raises(Exception, match="exchanged no token"):
+    with pytest.raises(Exception, match="issued no token"):
         ask(world, judge_of(world, issuer, name, max_attempts=3))
     assert len(issuer.exchanges) == 3
 
@@ -225,7 +225,7 @@ def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_non
     ("name", "settings", "says"),
     [
         ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "does not support the job's identity"),
-        (OPENAI, {"base_url": "http://example.com/v1"}, "no https address"),
+        (OPENAI, {"base_url": "http://example.com/v1"}, "not an https address"),
         (OPENAI, {"base_url": "https://x.openai.azure.com/openai?api-version=2024-10-21"}, "Azure"),
         (OPENAI, {"api_key": "sk-0123456789"}, "a key is set"),
     ],

@@ -24,16 +24,16 @@ NAMED = {
     "endless body": TOO_MUCH,
     "endless chunks": TOO_MUCH,
     "endless error": TOO_MUCH,
-    "too many headers": "is no HTTP: Too many headers",
-    "a long header": "is no HTTP",
-    "endless headers": "is no HTTP: Too many headers",
+    "too many headers": "is not HTTP: Too many headers",
+    "a long header": "is not HTTP",
+    "endless headers": "is not HTTP: Too many headers",
     "endless trailers": "broke off",
     "an endless line": "no reply within 1 s",
     "endless interim replies": "no reply within 1 s",
     "cut off": "broke off",
-    "no HTTP": "is no HTTP: Bad status line",
-    "brackets": "is no JSON object",
-    "digits": "is no JSON object",
+    "no HTTP": "is not HTTP: Bad status line",
+    "brackets": "is not a JSON object",
+    "digits": "is not a JSON object",
 }
 
 

@@ -347,7 +347,7 @@ def test_without_a_key_of_their_own_embeddings_elsewhere_get_none(world: Any, ke
 
 
 def test_an_address_of_embeddings_without_a_model_is_refused(world: Any) -> None:
-    with pytest.raises(ConfigError, match="no model for them"):
+    with pytest.raises(ConfigError, match="an address for embeddings, but no model"):
         world.judge(COMPATIBLE, embeddings_base_url="http://localhost:1/v1")
     with pytest.raises(ConfigError, match=r"'judge\.embeddings_base_url' contains a credential"):
         world.judge(COMPATIBLE, embeddings="m", embeddings_base_url="http://localhost:1/v1?key=x")

@@ -161,7 +161,7 @@ def test_a_folder_that_can_not_be_used_is_refused_with_the_reason(
 
 
 def test_a_model_that_wants_more_than_text_is_refused(make_model: Any) -> None:
-    with pytest.raises(ConfigError, match="wants the input 'pixels'"):
+    with pytest.raises(ConfigError, match="requires the input 'pixels'"):
         LocalSimilarity(make_model(inputs=("input_ids", "pixels")))
 
 

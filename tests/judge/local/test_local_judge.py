@@ -256,7 +256,7 @@ def test_without_a_reference_contexts_are_of_use_for_the_answer(make_entailment:
 
 def test_logits_that_are_no_numbers_fail_the_judgement(make_entailment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     checker = load(make_entailment(strength=float("nan")))
-    with pytest.raises(JudgementFailed, match="logits that are no numbers"):
+    with pytest.raises(JudgementFailed, match="logits that are not numbers"):
         checker.rate("Boats leave.", "Boats leave.")
 
 
@@ -315,7 +315,7 @@ def test_labels_in_the_wrong_order_are_found_out(make_entailment: Any) -> None:
 def test_a_model_without_an_opinion_is_refused(make_entailment: Any) -> None:
     with pytest.raises(ConfigError, match=r"a mean support of 0\.\d\d for what is supported"):
         build(make_entailment(strength=0.1))
-    with pytest.raises(ConfigError, match="logits that are no numbers"):
+    with pytest.raises(ConfigError, match="logits that are not numbers"):
         build(make_entailment(name="nan", strength=float("nan")))
 
 
@@ -408,8 +408,8 @@ def test_files_that_are_too_large_or_no_files_are_not_read(make_entailment: Any)
         ("config.json", b"[" * 90_000, "not valid JSON"),
         ("config.json", b'{"id2label": "\xff"}', "not valid JSON"),
         ("tokenizer.json", b"{}", "tokenizer.json: can't be loaded"),
-        ("model.onnx", b"", "model.onnx: can't be loaded: it holds no graph"),
-        ("model.onnx", b"\x3a\xff\xff\xff\xff\x0f", "model.onnx: can't be loaded: it is cut off"),
+        ("model.onnx", b"", "model.onnx: can't be loaded: it contains no graph"),
+        ("model.onnx", b"\x3a\xff\xff\xff\xff\x0f", "model.onnx: can't be loaded: it is truncated"),
         ("model.onnx", b"\x3a\x02\x0a\x00", "model.onnx: can't be loaded"),
         ("model.onnx", b"\x18\x00\x00\x00ORTM" + b"\x00" * 64, "model.onnx: can't be loaded"),
     ],

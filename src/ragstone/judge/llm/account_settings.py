@@ -49,14 +49,14 @@ def make_account(
     if settings.auth == "oidc" or (settings.auth is None and not signed_in and has_job_identity(name, environ)):
         if settings.api_key is not None and cloud is None:
             raise ConfigError(
-                "judge.auth is 'oidc', and a key is set.",
+                "judge.auth is 'oidc', but a key is set.",
                 where="judge.auth",
-                hint=f"Leave {KEY_VARIABLE} out, or 'oidc'.",
+                hint=f"Remove {KEY_VARIABLE} or judge.auth.",
             )
         key, federation = None, federation_of(name, environ, tell_secret)
     if key is None and own and federation is None and cloud is None:
         raise ConfigError(
-            f"judge '{name}:{model}' needs an API key, and none is set.",
+            f"judge '{name}:{model}' needs an API key, but none is set.",
             where="judge",
             hint=f"Set the environment variable {KEY_VARIABLE} or {own}, or use 'judge: offline', which needs none.",
         )
@@ -112,7 +112,7 @@ def embeddings_named(settings: JudgeSettings, provider: Provider) -> tuple[str, 
         model = (settings.embeddings or "").removeprefix(f"{COMPATIBLE}:").removeprefix("openai:").strip()
         if not model:
             raise ConfigError(
-                "there is an address for embeddings, and no model for them.",
+                "there is an address for embeddings, but no model.",
                 where="judge.embeddings_base_url",
                 hint="Set judge.embeddings to the name of the model.",
             )

@@ -105,7 +105,7 @@ class AnthropicProvider(SdkProvider):
             raise error
         content = document.get("content")
         if not isinstance(content, list):
-            raise Broken("the reply is no message")
+            raise Broken("the reply is not a message")
         text = ""
         stop = _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE)
         for block in content:

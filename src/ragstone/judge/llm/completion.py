@@ -107,7 +107,7 @@ class Completer:
     @property
     def notes(self) -> Sequence[str]:
         notes = tuple(self._provider.notes)
-        return (*notes, "the model needs more room for its replies than the form does") if self._room > 1 else notes
+        return (*notes, "the model needs more tokens for its replies than expected") if self._room > 1 else notes
 
     async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         """All fields of `form`, checked. `data` renders the data for judging the given fields.
@@ -172,7 +172,7 @@ class Completer:
         except Rejected as fault:
             reason = fault.reason
         else:
-            self._scheduler.heard(reply.room)
+            self._scheduler.observe(reply.room)
             self._scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
             self._output_tokens += usage.output_tokens
             self._replies += 1

@@ -15,7 +15,7 @@ from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form
 from ragstone.judge.llm.keys import CacheKeys
 from ragstone.judge.llm.layout import Layout
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
-from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_retelling
+from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
@@ -154,7 +154,7 @@ class Core:
     def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
         """`text` in as few pieces as the window and the longest reply allow if the reply restates each piece."""
         room = self._room(form, BASE_OUTPUT_TOKENS, fixed)
-        most = room_for_retelling(room, BASE_OUTPUT_TOKENS + self.completer.thinking_tokens)
+        most = room_for_restating(room, BASE_OUTPUT_TOKENS + self.completer.thinking_tokens)
         return self._counted(cut(text, most))
 
     def _room(self, form: Form, output_tokens: int, fixed: Sequence[str]) -> int:

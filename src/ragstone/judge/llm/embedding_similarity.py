@@ -118,16 +118,16 @@ class EmbeddingSimilarity:
         try:
             reply = await self._scheduler.run(lambda: embedder.embed(texts), tokens=expected)
             if len(reply.vectors) != len(texts):
-                raise Broken("the reply does not hold one embedding for each text")
+                raise Broken("the reply does not contain one embedding per text")
             spent = reply.input_tokens * price
         finally:
             self._budget.settle(reserved, spent)
-        self._scheduler.heard(reply.room)
+        self._scheduler.observe(reply.room)
         self._scheduler.correct(expected, reply.input_tokens)
-        self._book(reply, batch)
+        self._charge(reply, batch)
         return reply
 
-    def _book(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
+    def _charge(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
         sizes = [sum(len(text) for text in waiting.texts) for waiting in batch]
         whole = max(1, sum(sizes))
         left = reply.input_tokens

@@ -149,4 +149,4 @@ def refused_identity(federation: Federation, status: int | None, words: str) -> 
 def failed_exchange(federation: Federation, error: Exception) -> Fault:
     """The fault of an exchange that may succeed later."""
     said = " ".join(federation.tokens.scrubbed(str(error)).split())[:200]
-    return Broken(f"{federation.service} exchanged no token: {said}")
+    return Broken(f"{federation.service} issued no token: {said}")

@@ -112,7 +112,7 @@ def check_address(federation: Federation, base_url: str, query: Mapping[str, str
     parts = urlsplit(base_url)
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
         raise ConfigError(
-            "judge.auth is 'oidc', and the judge's address is no https address.",
+            "judge.auth is 'oidc', but the judge's address is not an https address.",
             where="judge.base_url",
             hint="Tokens are only sent over TLS.",
         )
@@ -143,7 +143,7 @@ def job_token(federation: Federation) -> str:
         return federation.tokens.add(token)
     if 400 <= status < 500 and status not in (408, 429):
         raise JudgeError(f"the job got no ID token: HTTP {status}.", where="judge.auth", hint=PERMISSION)
-    raise Broken(reason or f"the reply to the request for an ID token of this job holds none (HTTP {status})")
+    raise Broken(reason or f"the reply to the request for an ID token of this job contains none (HTTP {status})")
 
 
 def _token_in(response: httpx2.Response) -> str | None:

@@ -30,8 +30,8 @@ def near_end(provider: str, model: str, today: date) -> str | None:
     end = known.end(model) if known else None
     if known is None or end is None or (end - today).days > SOON_DAYS:
         return None
-    what = "was to end" if end < today else "ends"
+    when = "was due to be retired on" if end < today else "will be retired on"
     return (
-        f"the judge's model '{model}' {what} on {end.isoformat()} (as announced by {known.read_on}): "
-        "choose another, and let the main branch make a baseline with it."
+        f"the judge's model '{model}' {when} {end.isoformat()} (as announced by {known.read_on}): choose another, "
+        "and let the main branch create a baseline with it."
     )

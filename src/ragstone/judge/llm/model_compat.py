@@ -107,7 +107,7 @@ class Dialect:
             return self._changed(f"the model's output is limited to {self.output_cap} tokens")
         if len(self.limit_names) > 1:
             self.limit_names = self.limit_names[1:]
-            return self._changed(f"the model takes '{self.limit_name}' as the limit of its output")
+            return self._changed(f"the model takes '{self.limit_name}' as the name of its output limit")
         return False
 
     def drop_parameter(self, name: str, complaint: str) -> bool:

@@ -152,7 +152,7 @@ class OpenAIProvider(SdkProvider):
                 raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
-            raise Broken("the reply is no chat completion")
+            raise Broken("the reply is not a chat completion")
         stop = _STOPS.get(str(choice.get("finish_reason")).lower(), Stop.COMPLETE)
         refusal = message.get("refusal")
         if refusal:
@@ -264,12 +264,12 @@ class OpenAIEmbedder:
         document = transport.parsed(response.content)
         data = document.get("data")
         if not isinstance(data, list) or len(data) != len(texts):
-            raise Broken("the reply does not hold one embedding for each text")
+            raise Broken("the reply does not contain one embedding per text")
         vectors: list[Sequence[float]] = [()] * len(texts)
         for at, item in enumerate(data):
             index = item.get("index", at) if isinstance(item, dict) else None
             if not isinstance(index, int) or not 0 <= index < len(texts):
-                raise Broken("the reply's embeddings can't be told apart")
+                raise Broken("the reply's embeddings have no valid index")
             vectors[index] = _vector(item.get("embedding"))
         usage = document.get("usage")
         tokens = transport.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
@@ -309,5 +309,5 @@ def _vector(value: object) -> Sequence[float]:
     except (ValueError, TypeError):
         vector = np.empty(0)
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
-        raise Broken("the reply holds an embedding that is no vector of numbers")
+        raise Broken("the reply contains an embedding that is not a vector of numbers")
     return vector  # type: ignore[return-value]

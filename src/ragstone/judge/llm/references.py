@@ -16,7 +16,7 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
-_KEPT = 4_096
+_MAX_REFERENCES = 4_096
 _MAX_STATEMENTS = 400
 
 Given = Sequence[Statement] | None
@@ -135,7 +135,7 @@ class ReferenceJudging:
         try:
             values = await task.ask(None)
             statements = reply_schemas.listed_statements(values)
-            self._keep(key, statements)
+            self._store(key, statements)
             plain = reply_schemas.without_texts(values)
             own = self._core.keys.key(task.form(statements).digest, _content(task, statements), repeat=call.repeat)
             self._core.store(own, document_of(plain))
@@ -158,13 +158,13 @@ class ReferenceJudging:
             return None
         return self._remember(key, tuple(Statement(f"r{at}", text) for at, text in enumerate(texts, start=1)))
 
-    def _keep(self, key: bytes, statements: tuple[Statement, ...]) -> None:
+    def _store(self, key: bytes, statements: tuple[Statement, ...]) -> None:
         self._remember(key, statements)
         self._core.store(key, {"statements": [item.text for item in statements]})
 
     def _remember(self, key: bytes, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         self._known[key] = statements
-        if len(self._known) > _KEPT:
+        if len(self._known) > _MAX_REFERENCES:
             self._known.popitem(last=False)
         return statements
 

@@ -11,7 +11,7 @@ from ragstone.judge.direct import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.schemas import KINDS, USES, VERDICTS
-from ragstone.judge.llm.windows import retold_tokens
+from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import neutral
 
 _T = TypeVar("_T")
@@ -34,7 +34,7 @@ def answer_field(answer: str) -> Field:
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
 
-    return Field(ANSWER, check, tokens=retold_tokens(answer))
+    return Field(ANSWER, check, tokens=restated_tokens(answer))
 
 
 def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
@@ -152,7 +152,7 @@ def entities_field(text: str) -> Field:
             raise ValueError("an entity that is not there")
         return {"names": list(dict.fromkeys(names))}
 
-    return Field(("entities",), check, tokens=retold_tokens(text))
+    return Field(("entities",), check, tokens=restated_tokens(text))
 
 
 def standalone_field(question: str) -> Field:
@@ -161,7 +161,7 @@ def standalone_field(question: str) -> Field:
     def check(value: object) -> object:
         return {"text": _text(_object(value)["text"])}
 
-    return Field(("question",), check, tokens=retold_tokens(question))
+    return Field(("question",), check, tokens=restated_tokens(question))
 
 
 def reworded_field(question: str) -> Field:
@@ -174,7 +174,7 @@ def reworded_field(question: str) -> Field:
             raise ValueError("not a rewording")
         return {"text": text}
 
-    return Field(("question",), check, tokens=2 * retold_tokens(question))
+    return Field(("question",), check, tokens=2 * restated_tokens(question))
 
 
 def better_field() -> Field:
@@ -232,7 +232,7 @@ def _reference_fields(
             raise ValueError("a reference without statements")
         return unique
 
-    return (Field(REFERENCE, check_list, tokens=retold_tokens(reference)),)
+    return (Field(REFERENCE, check_list, tokens=restated_tokens(reference)),)
 
 
 def _flat(text: str) -> str:

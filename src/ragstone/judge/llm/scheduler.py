@@ -129,7 +129,7 @@ class Scheduler:
         reason = ""
         for number in range(1, self._max_attempts + 1):
             fault: Fault
-            await self._enter(tokens)
+            await self._acquire(tokens)
             started = self.stats.attempts
             try:
                 reply = await self._timed(attempt)
@@ -145,14 +145,14 @@ class Scheduler:
                 self._succeeded()
                 return reply
             finally:
-                self._leave()
+                self._release()
             reason = fault.reason
             wait_s = self._failed(fault, number, started)
             if number < self._max_attempts:
                 await self._clock.sleep(wait_s)
         raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
 
-    def heard(self, room: RateLimits | None) -> None:
+    def observe(self, room: RateLimits | None) -> None:
         """Record what the provider reports as left of its limits."""
         if room is None:
             return
@@ -173,7 +173,7 @@ class Scheduler:
             pass
         raise Broken(f"no reply within {self._timeout_s:g} s")
 
-    async def _enter(self, tokens: int) -> None:
+    async def _acquire(self, tokens: int) -> None:
         self._refuse_if_dead()
         if self._waiting or self._in_flight >= int(self._limit):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -182,14 +182,14 @@ class Scheduler:
                 await place
             except asyncio.CancelledError:
                 if place.done() and not place.cancelled():
-                    self._leave()
+                    self._release()
                 raise
         else:
             self._in_flight += 1
         try:
             await self._pace(tokens)
         except BaseException:
-            self._leave()
+            self._release()
             raise
 
     async def _pace(self, tokens: int) -> None:
@@ -203,7 +203,7 @@ class Scheduler:
         self._requests.take(1)
         self._tokens.take(tokens)
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         self._in_flight -= 1
         self._admit()
 
@@ -240,7 +240,7 @@ class Scheduler:
             self._pause(left_s)
         else:
             error = JudgeError(
-                f"the judge failed {self._failures} times without a success between: {fault.reason}",
+                f"the judge failed {self._failures} times in a row: {fault.reason}",
                 where="judge",
                 hint="Finished samples are saved. Check the judge's address and state, then run again with --resume.",
             )
@@ -253,13 +253,13 @@ class Scheduler:
         storm = self._busy_streak >= _STREAK and started > self._cut_at
         if now - self._last_cut >= _CUT_EVERY_S or storm:
             self._cut(now)
-        self.heard(fault.room)
+        self.observe(fault.room)
         asked_s = fault.retry_after_s
         if asked_s is None:
             return backoff_s
         if asked_s > _LONGEST_WAIT_S:
             error = JudgeError(
-                f"the judge asks to wait {asked_s:.0f} s: {fault.reason}",
+                f"the provider asks to wait {asked_s:.0f} s: {fault.reason}",
                 where="judge",
                 hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
             )

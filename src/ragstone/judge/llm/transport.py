@@ -118,7 +118,7 @@ def parsed(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise Broken("the reply is no JSON object")
+        raise Broken("the reply is not a JSON object")
     return document
 
 
@@ -161,7 +161,7 @@ def status_error(
         return JudgeError(
             f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
             where="judge.base_url",
-            hint="Set judge.base_url to the address that answers itself.",
+            hint="Set judge.base_url to the final address.",
         )
     if status == 404:
         return unknown_model(account.service, account.model, reason, setting=account.setting)
@@ -209,7 +209,7 @@ def connection_error(account: Account, error: BaseException) -> Broken | Rejecte
         if isinstance(cause, httpx2.DecodingError):
             return Broken(f"the judge's reply can't be unpacked: {account.scrubbed(cause)}")
         if isinstance(cause, aiohttp.ClientResponseError):
-            return Broken(f"the judge's reply is no HTTP: {account.scrubbed(cause.message)}")
+            return Broken(f"the judge's reply is not HTTP: {account.scrubbed(cause.message)}")
         if isinstance(cause, aiohttp.ClientPayloadError):
             return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
     if any(isinstance(cause, TimeoutError) for cause in causes):

@@ -16,7 +16,7 @@ from ragstone.judge.protocol import JudgementFailed
 DEFAULT_WINDOW = 128_000
 MAX_OUTPUT_TOKENS = 32_768
 _MARGIN = 0.9
-_RETOLD = 3
+_RESTATED = 3
 _WORD = re.compile(r"\w+")
 _MIN_ROOM = 200
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?。！？])\s+"), re.compile(r"\s+"))
@@ -35,9 +35,9 @@ def tokens_at_least(text: str) -> int:
     return len(_WORD.findall(text)) * 3 // 4
 
 
-def retold_tokens(text: str) -> int:
+def restated_tokens(text: str) -> int:
     """A practical upper limit of the tokens in the statements of `text`: they repeat what the text names once."""
-    return 64 + _RETOLD * tokens_at_most(text)
+    return 64 + _RESTATED * tokens_at_most(text)
 
 
 def thinking_tokens(window: int) -> int:
@@ -45,12 +45,12 @@ def thinking_tokens(window: int) -> int:
     return min(8_192, max(1_536, window // 8))
 
 
-def room_for_retelling(room: int, output_tokens: int) -> int:
+def room_for_restating(room: int, output_tokens: int) -> int:
     """The longest text, in tokens, that fits `room` together with its statements, and whose statements fit the reply.
 
     `output_tokens` is the rest of the reply.
     """
-    return max(1, min(room // (1 + _RETOLD), (MAX_OUTPUT_TOKENS - output_tokens) // _RETOLD))
+    return max(1, min(room // (1 + _RESTATED), (MAX_OUTPUT_TOKENS - output_tokens) // _RESTATED))
 
 
 def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:

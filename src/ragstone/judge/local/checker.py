@@ -40,8 +40,8 @@ _MAX_TOKENS = 512
 _MIN_PIECE = 8
 _MARGIN = 4
 _BATCH = 8
-_RATINGS_KEPT = 8192
-_TEXTS_KEPT = 128
+_MAX_RATINGS = 8192
+_MAX_TEXTS = 128
 _SAMPLE = 600
 
 Floats = NDArray[np.float64]
@@ -110,13 +110,13 @@ class Checker:
         """How well `text` supports `statement`. Raises JudgementFailed if the model gives no usable answer."""
         statement = cleaned(statement).strip()
         mark = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        kept = self._ratings.get((statement, mark))
-        if kept is None:
-            kept = self._rate(mark, text, statement)
-            self._ratings[statement, mark] = kept
-            if len(self._ratings) > _RATINGS_KEPT:
+        known = self._ratings.get((statement, mark))
+        if known is None:
+            known = self._rate(mark, text, statement)
+            self._ratings[statement, mark] = known
+            if len(self._ratings) > _MAX_RATINGS:
                 self._ratings.popitem(last=False)
-        return kept
+        return known
 
     def fits_one_window(self, text: str, statement: str) -> bool:
         """Whether `text` and `statement` fit into the model together, without a split."""
@@ -148,13 +148,13 @@ class Checker:
 
     def _sentences(self, mark: bytes | None, text: str) -> tuple[_Sentence, ...]:
         mark = mark or hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if (kept := self._texts.get(mark)) is not None:
-            return kept
+        if (known := self._texts.get(mark)) is not None:
+            return known
         plain = normalise(cleaned(text))
         sentences = split_sentences(plain, guess_language(plain[:_SAMPLE]).code) or [plain]
         found = tuple(part for sentence in sentences for part in self._parts(sentence))
         self._texts[mark] = found
-        if len(self._texts) > _TEXTS_KEPT:
+        if len(self._texts) > _MAX_TEXTS:
             self._texts.popitem(last=False)
         return found
 
@@ -226,9 +226,9 @@ class Checker:
             raise JudgementFailed(f"the model failed: {short(error)}") from None
         wanted = (len(encodings), *((width,) if self.by_token else ()), len(self.labels))
         if found.shape != wanted:
-            raise JudgementFailed(f"the model gave an array of shape {found.shape}, and {wanted} was expected")
+            raise JudgementFailed(f"the model returned an array of shape {found.shape}, expected {wanted}")
         if not np.isfinite(found).all():
-            raise JudgementFailed("the model gave logits that are no numbers")
+            raise JudgementFailed("the model returned logits that are not numbers")
         return [row[: len(one.ids)] if self.by_token else row for row, one in zip(found, encodings, strict=True)]
 
     def _chances(self, logits: Floats) -> Floats:
@@ -264,12 +264,12 @@ class Checker:
         shapes = [tuple(wanted.shape or ()) for wanted in self._session.get_inputs()]
         if any(len(shape) != 2 for shape in shapes):
             raise ConfigError(
-                f"the model wants inputs of the shapes {shapes}, not (batch, tokens).", where=str(files.file)
+                f"the model requires inputs of the shapes {shapes}, not (batch, tokens).", where=str(files.file)
             )
         batch, tokens = ({size for size in sizes if isinstance(size, int)} for sizes in zip(*shapes, strict=True))
         if batch - {1} or len(tokens) > 1:
             raise ConfigError(
-                f"the model wants inputs of the fixed shapes {shapes}.",
+                f"the model requires inputs of the fixed shapes {shapes}.",
                 where=str(files.file),
                 hint="Export it with a batch of any size, or of 1.",
             )

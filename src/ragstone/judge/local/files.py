@@ -119,7 +119,7 @@ class ModelFolder:
         plain = PurePosixPath(location)
         if not location or plain.is_absolute() or ".." in plain.parts or "\\" in location or ":" in location:
             raise ConfigError(
-                f"the model wants weights from '{location[:200]}', which is outside of its folder.",
+                f"the model refers to weights in '{location[:200]}', which is outside of its folder.",
                 where=str(file),
                 hint="Take a model that holds its weights, or has them in files beside it.",
             )

@@ -43,10 +43,10 @@ def read_facts(body: bytes) -> OnnxFacts:
     try:
         model = _model_type().FromString(body)
     except DecodeError:
-        raise ValueError("it is cut off, or no ONNX model") from None
+        raise ValueError("it is truncated, or not an ONNX model") from None
     messages = list(_within(model, "Model"))
     if not any(kind == "Graph" for kind, _ in messages):
-        raise ValueError("it holds no graph")
+        raise ValueError("it contains no graph")
     entries = (message for kind, message in messages if kind == "Entry")
     return OnnxFacts(
         tuple(sorted({entry.value.decode("utf-8") for entry in entries if entry.key == b"location"})),

@@ -111,7 +111,7 @@ def input_types(session: Any, files: ModelFiles) -> dict[str, str]:
     for wanted in session.get_inputs():
         if wanted.name not in _INPUTS or wanted.type not in _TYPES:
             raise ConfigError(
-                f"the model wants the input '{wanted.name}' ({wanted.type}), which no tokenizer gives.",
+                f"the model requires the input '{wanted.name}' ({wanted.type}), which tokenizers don't provide.",
                 where=str(files.file),
                 hint=f"Take an ONNX export of a text encoder; known inputs: {', '.join(sorted(_INPUTS))}.",
             )

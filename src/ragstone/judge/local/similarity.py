@@ -20,7 +20,7 @@ from ragstone.judge.similarity import cosines
 from ragstone.judge.untrusted_text import cleaned
 
 WHERE = "judge.embeddings"
-_VECTORS_KEPT = 2048
+_MAX_VECTORS = 2048
 
 
 class LocalSimilarity:
@@ -44,7 +44,7 @@ class LocalSimilarity:
         self._session = load_session(folder, files, device=device)
         self._inputs = input_types(self._session, files)
         self._output, self._pooled = _output(self._session.get_outputs(), files)
-        self._vector = lru_cache(maxsize=_VECTORS_KEPT)(self._embed)
+        self._vector = lru_cache(maxsize=_MAX_VECTORS)(self._embed)
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]
@@ -74,7 +74,7 @@ class LocalSimilarity:
         except Exception as error:  # the runtime's own exceptions share no base
             raise JudgementFailed(f"the embedding model failed: {short(error)}") from None
         if found.ndim != (1 if self._pooled else 2) or not found.size or not np.isfinite(found).all():
-            raise JudgementFailed("the embedding model gave no vector of numbers")
+            raise JudgementFailed("the embedding model returned no vector of numbers")
         return found if self._pooled else _pool(found, self._config.pooling)
 
 

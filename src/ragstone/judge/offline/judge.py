@@ -25,7 +25,7 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline import answering, relevance, usefulness
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import Said, overall, said
-from ragstone.judge.offline.kept import Kept
+from ragstone.judge.offline.caching import TextCache
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
@@ -51,7 +51,7 @@ MAX_CHARACTERS = 200_000
 MAX_CONTEXT_CHARACTERS = 1_000_000
 """Limit for all contexts of an answer together."""
 
-_CHARACTERS_KEPT = 400_000
+_MAX_CACHED_CHARACTERS = 400_000
 """Limit for contexts whose sentences and words are cached: about 500 passages of 120 words."""
 
 _LANGUAGE_SAMPLE = 600
@@ -97,10 +97,10 @@ class OfflineJudge:
         self.rarity = rarity or Rarity(texts, weights.everyday)
         self._support = SupportModel(weights, self.rarity)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
-        self._read = Kept(_read, _CHARACTERS_KEPT)
-        self._questions = Kept(self._read_question, _CHARACTERS_KEPT // 40)
-        self._split = Kept(_split, _CHARACTERS_KEPT // 10)
-        self._sentence = Kept(_sentence, _CHARACTERS_KEPT // 10)
+        self._read = TextCache(_read, _MAX_CACHED_CHARACTERS)
+        self._questions = TextCache(self._read_question, _MAX_CACHED_CHARACTERS // 40)
+        self._split = TextCache(_split, _MAX_CACHED_CHARACTERS // 10)
+        self._sentence = TextCache(_sentence, _MAX_CACHED_CHARACTERS // 10)
 
     async def close(self) -> None:
         if self._topic is not None:
@@ -111,9 +111,11 @@ class OfflineJudge:
         language = _language((answer,))
         found = self._split(answer, language.code)
         for sentence in found:
-            self._sentence.keep(sentence.text, language.code, sentence)
+            self._sentence.add(sentence.text, language.code, sentence)
         if len(found) > MAX_STATEMENTS:
-            raise JudgementFailed(f"the answer has {len(found)} statements; the offline judge takes {MAX_STATEMENTS}")
+            raise JudgementFailed(
+                f"the answer has {len(found)} statements; the offline judge takes at most {MAX_STATEMENTS}"
+            )
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = [sentence for sentence in found if sentence.keys and not refuses(sentence, language)]
@@ -297,7 +299,7 @@ def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
 
 
 def _too_long(what: str, characters: int, most: int) -> str:
-    return f"{what} {characters:,} characters, of which none are judged: the offline judge takes {most:,}"
+    return f"{what} {characters:,} characters; the offline judge takes at most {most:,}, so nothing was judged"
 
 
 def _agreements(statements: Sequence[Statement], found: Sequence[Said], source: str) -> tuple[Support, ...]:
@@ -340,5 +342,5 @@ def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ..
 
 def _limited(found: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
     if len(found) > MAX_STATEMENTS:
-        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes {MAX_STATEMENTS}")
+        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes at most {MAX_STATEMENTS}")
     return found

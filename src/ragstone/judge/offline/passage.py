@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 
 from ragstone.judge.offline import details
-from ragstone.judge.offline.kept import Lazy
+from ragstone.judge.offline.caching import Lazy
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.tokens import (

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from ragstone.judge.offline.tokens import NUMBER
 
 _PRIOR_TEXTS = 20
-_LEAST = 0.15
+_MIN_WEIGHT = 0.15
 
 
 class Rarity:
@@ -29,7 +29,7 @@ class Rarity:
         self._less = {key: weight for key, weight in (everyday or {}).items() if not key.startswith(NUMBER)}
         for key, count in counts.items():
             if count > 1 and not key.startswith(NUMBER):
-                self._less[key] = min(self._less.get(key, 1.0), max(_LEAST, 1.0 - math.log(count) / scale))
+                self._less[key] = min(self._less.get(key, 1.0), max(_MIN_WEIGHT, 1.0 - math.log(count) / scale))
 
     def weight(self, key: str) -> float:
         """The weight of `key`; 1 for a number."""

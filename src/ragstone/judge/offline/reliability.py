@@ -17,7 +17,7 @@ from ragstone.judge.offline.normal import normalise
 Letter = Literal["A", "B", "C", "D"]
 
 _WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
-_LEAST: dict[str, tuple[float, float, float]] = {
+_MIN_GRADES: dict[str, tuple[float, float, float]] = {
     "auroc": (0.90, 0.80, 0.70),
     "pairwise_accuracy": (0.90, 0.80, 0.70),
     # On the answers used for this measure, people agree with each other at about 0.7.
@@ -39,7 +39,7 @@ class Evidence:
     @property
     def letter(self) -> Letter:
         """The grade by the lower end of the interval, so that a small data set gets no good grade by luck."""
-        a, b, c = _LEAST[self.measure]
+        a, b, c = _MIN_GRADES[self.measure]
         if self.low >= a:
             return "A"
         if self.low >= b:

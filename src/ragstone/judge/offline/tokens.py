@@ -33,7 +33,7 @@ _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
 _MAX_WORDS_KNOWN = 100_000
-_LONGEST_KEPT = 40
+_MAX_CACHED_WORD = 40
 _UNDECIDED = "\0"
 
 
@@ -55,7 +55,7 @@ class _Pieces(dict[str, tuple[str, ...]]):
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         made = self._make(piece)
-        if len(piece) <= _LONGEST_KEPT:
+        if len(piece) <= _MAX_CACHED_WORD:
             if len(self) >= _MAX_WORDS_KNOWN:
                 self.clear()
             self[piece] = made
@@ -131,7 +131,7 @@ class Keys(dict[str, str]):
 
     def __missing__(self, word: str) -> str:
         key = self._key(word)
-        if len(word) <= _LONGEST_KEPT:
+        if len(word) <= _MAX_CACHED_WORD:
             if len(self) >= _MAX_WORDS_KNOWN:
                 self.clear()
             self[word] = key

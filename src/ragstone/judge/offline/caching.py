@@ -35,31 +35,31 @@ class Lazy(Generic[Made]):
         return made
 
 
-class Kept(Generic[Made]):
+class TextCache(Generic[Made]):
     """`make(text, code)`, cached for the most recent texts, up to `characters` of them together."""
 
     def __init__(self, make: Callable[[str, str], Made], characters: int) -> None:
         self._make = make
         self._most = characters
         self._characters = 0
-        self._kept: OrderedDict[tuple[str, str], Made] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], Made] = OrderedDict()
 
     def __call__(self, text: str, code: str) -> Made:
         key = (text, code)
-        found = self._kept.get(key)
+        found = self._known.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self._known.move_to_end(key)
             return found
         made = self._make(text, code)
-        self.keep(text, code, made)
+        self.add(text, code, made)
         return made
 
-    def keep(self, text: str, code: str, made: Made) -> None:
+    def add(self, text: str, code: str, made: Made) -> None:
         """Add what `make` would return for `text`, unless it is known."""
-        if (text, code) in self._kept:
+        if (text, code) in self._known:
             return
-        self._kept[text, code] = made
+        self._known[text, code] = made
         self._characters += len(text) + 1
-        while self._characters > self._most and self._kept:
-            (old, _), _ = self._kept.popitem(last=False)
+        while self._characters > self._most and self._known:
+            (old, _), _ = self._known.popitem(last=False)
             self._characters -= len(old) + 1
