@@ -16,8 +16,8 @@ from ragstone.app.rejudge import Rejudged, rejudge
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
-from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError
-from ragstone.ci.github.event import Event
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.event import Event, PullRequest
 from ragstone.ci.github.reviewed import reviewed_base
 from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config import JudgeSettings
@@ -52,22 +52,6 @@ PREFACE = (
 
 UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
-
-
-class _Repository(ApiReply):
-    id: int
-
-
-class _Branch(ApiReply):
-    ref: str
-    sha: str
-    repo: _Repository | None = None
-
-
-class _Pull(ApiReply):
-    number: int
-    head: _Branch
-    base: _Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +159,7 @@ class _NothingToPost(Exception):  # noqa: N818 - an outcome to report
         self.reason = reason
 
 
-def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
+def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullRequest]:
     """The run, from the API, and the one open pull request with its head commit."""
     upstream = event.upstream
     if upstream is None:
@@ -188,7 +172,7 @@ def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, _Pull]:
     listing = {"state": "open", "head": f"{upstream.head_owner}:{head.head_branch}"}
     found = [
         pull
-        for pull in api.pages(_Pull, f"{api.base}/pulls", listing, max_pages=3)
+        for pull in api.pages(PullRequest, f"{api.base}/pulls", listing, max_pages=3)
         if pull.head.sha == head.head_sha
         and pull.head.repo is not None
         and pull.head.repo.id == head.head_repository.id

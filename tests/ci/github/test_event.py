@@ -15,7 +15,7 @@ def test_a_pull_request_of_the_same_repository_is_no_fork() -> None:
     event = build_event(runner("pull_request"), pull_request())
     assert event.kind is EventKind.PULL_REQUEST
     assert event.pull_request is not None
-    assert (event.pull_request.number, event.pull_request.base_ref) == (7, "main")
+    assert (event.pull_request.number, event.pull_request.base.ref) == (7, "main")
     assert not event.pull_request.is_fork
     assert not event.without_secrets
     assert event.branch is None

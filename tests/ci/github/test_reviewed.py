@@ -36,6 +36,6 @@ def test_another_branch_and_a_tag_are_held_against_the_default_branch(
 def test_runs_and_files_are_those_of_the_same_branch() -> None:
     pull = build_event(runner("pull_request"), pull_request())
     assert base_branch(pull) == "main"
-    assert proposed_change(pull) == ("c" * 40, pull.pull_request.head_sha if pull.pull_request else None)
+    assert proposed_change(pull) == ("c" * 40, pull.pull_request.head.sha if pull.pull_request else None)
     push = build_event(runner("push"), payload_of("push"))
     assert (base_branch(push), proposed_change(push)) == ("main", None)

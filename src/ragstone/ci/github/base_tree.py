@@ -49,7 +49,7 @@ def compared_commit(api: GitHubApi, event: Event) -> str | None:
             return base
         raise
     parents = [parent.sha for parent in merge.parents]
-    return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head_sha else base
+    return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head.sha else base
 
 
 def download_tree(api: GitHubApi, sha: str, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:

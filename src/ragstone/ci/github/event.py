@@ -35,30 +35,74 @@ class EventKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class PullRequest:
-    """The pull request of this job. `is_fork` is also True if the head repository no longer exists."""
-
-    number: int
-    head_sha: str
-    head_repository: str | None
-    base_ref: str
-    base_sha: str
-    is_fork: bool
-    author: str | None = None
+class _Payload(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamRun:
+class _User(_Payload):
+    login: str
+
+
+class _Repository(_Payload):
+    id: int | None = None
+    full_name: str | None = None
+    default_branch: str | None = None
+    owner: _User | None = None
+
+
+class Side(_Payload):
+    """One side of a pull request: a branch and its commit. `repo` is None if the repository no longer exists."""
+
+    ref: str
+    sha: str
+    repo: _Repository | None = None
+
+
+class PullRequest(_Payload):
+    """A pull request, as a payload or GitHub's API describes it."""
+
+    number: int = Field(gt=0)
+    head: Side
+    base: Side
+    user: _User | None = None
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether the head's repository is another one, or no longer exists. By id: names change, and can be reused."""
+        head, base = self.head.repo, self.base.repo
+        return head is None or base is None or head.id is None or head.id != base.id
+
+
+class UpstreamRun(_Payload):
     """The run that a workflow_run job follows. Read from GitHub's payload, never from that run's artifacts."""
 
-    run_id: int
+    run_id: int = Field(gt=0, alias="id")
     event: str
     head_sha: str
-    head_branch: str | None
-    head_owner: str | None
-    head_repository_id: int | None
-    workflow_id: int | None
+    head_branch: str | None = None
+    head_repository: _Repository | None = None
+
+    @property
+    def head_owner(self) -> str | None:
+        """The login of the owner of the run's repository."""
+        return self.head_repository.owner.login if self.head_repository and self.head_repository.owner else None
+
+
+class _HeadCommit(_Payload):
+    message: str | None = None
+
+
+class _MergeGroup(_Payload):
+    base_ref: str | None = None
+    base_sha: str | None = None
+
+
+class _Document(_Payload):
+    repository: _Repository = _Repository()
+    pull_request: PullRequest | None = None
+    merge_group: _MergeGroup = _MergeGroup()
+    head_commit: _HeadCommit | None = None
+    workflow_run: UpstreamRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +117,6 @@ class Event:
     kind: EventKind
     name: str
     repository: str
-    repository_id: int | None
     default_branch: str | None
     sha: str
     branch: str | None
@@ -91,7 +134,7 @@ class Event:
 
     @property
     def report_sha(self) -> str:
-        return self.pull_request.head_sha if self.pull_request else self.sha
+        return self.pull_request.head.sha if self.pull_request else self.sha
 
     @property
     def run_url(self) -> str:
@@ -107,61 +150,8 @@ class Event:
         pull = self.pull_request
         if self.kind is not EventKind.PULL_REQUEST or pull is None:
             return False
-        return pull.is_fork or self.actor == DEPENDABOT or pull.author == DEPENDABOT
-
-
-class _Payload(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _User(_Payload):
-    login: str
-
-
-class _Repository(_Payload):
-    id: int | None = None
-    full_name: str | None = None
-    default_branch: str | None = None
-    owner: _User | None = None
-
-
-class _Head(_Payload):
-    ref: str
-    sha: str
-    repo: _Repository | None = None
-
-
-class _PullRequest(_Payload):
-    number: int = Field(gt=0)
-    head: _Head
-    base: _Head
-    user: _User | None = None
-
-
-class _HeadCommit(_Payload):
-    message: str | None = None
-
-
-class _MergeGroup(_Payload):
-    base_ref: str | None = None
-    base_sha: str | None = None
-
-
-class _WorkflowRun(_Payload):
-    id: int = Field(gt=0)
-    event: str
-    head_sha: str
-    head_branch: str | None = None
-    head_repository: _Repository | None = None
-    workflow_id: int | None = None
-
-
-class _Document(_Payload):
-    repository: _Repository | None = None
-    pull_request: _PullRequest | None = None
-    merge_group: _MergeGroup | None = None
-    head_commit: _HeadCommit | None = None
-    workflow_run: _WorkflowRun | None = None
+        author = pull.user.login if pull.user is not None else None
+        return pull.is_fork or DEPENDABOT in (self.actor, author)
 
 
 def load_event(environ: Mapping[str, str]) -> Event:
@@ -196,9 +186,7 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         raise ConfigError(f"the event's payload is not as expected: '{place}': {first['msg']}.") from None
     name = variables.get("GITHUB_EVENT_NAME")
     kind = EventKind(name) if name in set(EventKind) - {EventKind.OTHER} else EventKind.OTHER
-    repository = document.repository or _Repository()
-    full_name = variables.get("GITHUB_REPOSITORY") or repository.full_name or ""
-    pull = _pull_request(document, full_name)
+    pull = document.pull_request
     if kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET) and pull is None:
         raise ConfigError(f"a {name} event without a pull request in its payload.")
     if kind is EventKind.WORKFLOW_RUN and document.workflow_run is None:
@@ -206,9 +194,8 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     return Event(
         kind=kind,
         name=name,
-        repository=full_name,
-        repository_id=_number(variables, "GITHUB_REPOSITORY_ID") or repository.id,
-        default_branch=repository.default_branch,
+        repository=variables.get("GITHUB_REPOSITORY") or document.repository.full_name or "",
+        default_branch=document.repository.default_branch,
         sha=variables.get("GITHUB_SHA"),
         branch=_branch(kind, variables.get("GITHUB_REF")),
         run_id=_number(variables, "GITHUB_RUN_ID") or 0,
@@ -216,57 +203,13 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         actor=variables.get("GITHUB_ACTOR") or None,
         server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
         api_url=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
-        merge_base_branch=_merge_base(document),
-        merge_base_sha=document.merge_group.base_sha if document.merge_group else None,
+        merge_base_branch=(document.merge_group.base_ref or "").removeprefix("refs/heads/") or None,
+        merge_base_sha=document.merge_group.base_sha,
         pull_request=pull,
-        upstream=_upstream(document.workflow_run),
+        upstream=document.workflow_run,
         message=document.head_commit.message if document.head_commit else None,
         attempt=_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
     )
-
-
-def _pull_request(document: _Document, repository: str) -> PullRequest | None:
-    pull = document.pull_request
-    if pull is None:
-        return None
-    head = pull.head.repo
-    base_id = (document.repository.id if document.repository else None) or (
-        pull.base.repo.id if pull.base.repo else None
-    )
-    # By id first: names can be reused and change with a rename.
-    same = head is not None and (
-        head.id == base_id if head.id is not None and base_id is not None else head.full_name == repository
-    )
-    return PullRequest(
-        number=pull.number,
-        head_sha=pull.head.sha,
-        head_repository=head.full_name if head else None,
-        base_ref=pull.base.ref,
-        base_sha=pull.base.sha,
-        is_fork=not same,
-        author=pull.user.login if pull.user else None,
-    )
-
-
-def _upstream(run: _WorkflowRun | None) -> UpstreamRun | None:
-    if run is None:
-        return None
-    head = run.head_repository
-    return UpstreamRun(
-        run_id=run.id,
-        event=run.event,
-        head_sha=run.head_sha,
-        head_branch=run.head_branch,
-        head_owner=head.owner.login if head and head.owner else None,
-        head_repository_id=head.id if head else None,
-        workflow_id=run.workflow_id,
-    )
-
-
-def _merge_base(document: _Document) -> str | None:
-    if document.merge_group is None or document.merge_group.base_ref is None:
-        return None
-    return document.merge_group.base_ref.removeprefix("refs/heads/")
 
 
 def _branch(kind: EventKind, ref: str) -> str | None:

@@ -51,13 +51,13 @@ def proposed_change(event: Event) -> tuple[str, str] | None:
     base = _proposed_for(event) if event.kind in _CHANGES else None
     if base is None:
         return None
-    return base.commit, event.pull_request.head_sha if event.pull_request is not None else event.sha
+    return base.commit, event.pull_request.head.sha if event.pull_request is not None else event.sha
 
 
 def _proposed_for(event: Event) -> Base | None:
     """The base of a pull request or of a queued merge."""
     if event.pull_request is not None:
-        return reviewed_base(event.pull_request.base_ref, event.pull_request.base_sha)
+        return reviewed_base(event.pull_request.base.ref, event.pull_request.base.sha)
     if event.kind is EventKind.MERGE_GROUP and event.merge_base_sha is not None:
         return reviewed_base(event.merge_base_branch, event.merge_base_sha)
     return None
