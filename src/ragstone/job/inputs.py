@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -28,11 +29,90 @@ class CommentMode(StrEnum):
     OFF = "off"
 
 
+COMMENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""What identifies a gate, as a regular expression."""
+
+_ID = re.compile(COMMENT_ID)
+_PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
+_NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
+_SEPARATED = "Separated by spaces, commas or newlines."
+
+
+class _InvalidError(Exception):
+    """The value of an input is wrong; the message says how."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def _lines(value: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in value.splitlines() if line.strip())
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(value.replace(",", " ").split())
+
+
+def _boolean(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise _InvalidError(f"'{value[:80]}' is neither true nor false.")
+    return value.lower() == "true"
+
+
+def _amount(value: str) -> float:
+    try:
+        amount = float(value)
+    except ValueError:
+        amount = math.nan
+    if not math.isfinite(amount) or amount <= 0:
+        raise _InvalidError(f"'{value[:80]}' is not a number above 0, such as 2.50.")
+    return amount
+
+
+def _python(value: str) -> str:
+    if not _PYTHON.fullmatch(value):
+        raise _InvalidError(f"'{value[:80]}' is not a version such as 3.11 or 3.12.4.")
+    return value
+
+
+def _id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise _InvalidError(f"'{value[:80]}' is not letters, digits, dots, dashes and underscores, 64 at most.")
+    return value
+
+
+def _artifact(value: str) -> str:
+    if len(value) > 200 or _ARTIFACT_FORBIDDEN.search(value):
+        hint = 'Leave out " : < > | * ? \\ / and control characters, and stay under 200 characters.'
+        raise _InvalidError(f"'{value[:80]}' can't be an artifact's name.", hint)
+    return value
+
+
+def _artifacts(value: str) -> str:
+    """A name in which ``*`` stands for any characters."""
+    _artifact(value.replace("*", ""))
+    return value
+
+
+def _variables(value: str) -> tuple[str, ...]:
+    names = _words(value)
+    for name in names:
+        if not _VARIABLE.fullmatch(name):
+            raise _InvalidError(f"'{name[:80]}' is not a variable name.", "List names only, never name=value.")
+        if name.upper().startswith(_NEVER_PASSED):
+            hint = "Copy the value to a variable with another name, under `env:` of the step."
+            raise _InvalidError(f"'{name}' is never passed to the system under test.", hint)
+    return names
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """One input. `text` describes it; of the input for a setting (`key` in OPTIONS), the setting's description does.
 
-    Without a `key`, it is about GitHub or the container.
+    Without a `key`, it is about GitHub or the container. `read` turns text that isn't empty into the value.
     """
 
     name: str
@@ -41,6 +121,7 @@ class Input:
     key: str | None = None
     choices: tuple[str, ...] = ()
     container_only: bool = False
+    read: Callable[[str], object] = str
 
     @property
     def description(self) -> str:
@@ -52,6 +133,14 @@ class Input:
         return " ".join(
             filter(None, (f"{option.sentence}.", self.text, default and f"Default: from the config, else {default}."))
         )
+
+    def value_of(self, text: str) -> object:
+        """The value of `text`. Raises _InvalidError."""
+        if "\0" in text:
+            raise _InvalidError("contains a NUL character.")
+        if self.choices and text not in self.choices:
+            raise _InvalidError(f"'{text}' is not one of its values.", suggestion(text, self.choices))
+        return self.read(text)
 
     @property
     def is_secret(self) -> bool:
@@ -68,14 +157,12 @@ class Input:
         return variable_of(self.key) if self.key is not None else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
 
 
-_SEPARATED = "Separated by spaces, commas or newlines."
-
 INPUTS: tuple[Input, ...] = (
     Input(
         "config",
         "Config file (`ragstone.toml` or `pyproject.toml`). Default: the one in `working-directory`, if any.",
     ),
-    Input("golden-set", "One per line.", key="golden.paths"),
+    Input("golden-set", "One per line.", key="golden.paths", read=_lines),
     Input("entrypoint", key="system.entrypoint"),
     Input(
         "setup",
@@ -86,18 +173,20 @@ INPUTS: tuple[Input, ...] = (
         "requirements",
         "Requirements files (`requirements.txt`, `pyproject.toml`, `pylock.toml`) to install with `uv`, one per line.",
         container_only=True,
+        read=_lines,
     ),
     Input(
         "python-version",
         "Python version for your system, such as `3.11`. Default: the container's.",
         container_only=True,
+        read=_python,
     ),
     Input("working-directory", "Folder in the workspace that paths and commands are relative to.", default="."),
-    Input("system-env", _SEPARATED, key="system.env"),
+    Input("system-env", _SEPARATED, key="system.env", read=_variables),
     Input("judge", key="judge.name"),
     Input("judge-api-key", key="judge.api_key"),
     Input("judge-base-url", key="judge.base_url"),
-    Input("metrics", _SEPARATED, key="run.metrics"),
+    Input("metrics", _SEPARATED, key="run.metrics", read=_words),
     Input("thresholds", key="gate.thresholds"),
     Input(
         "baseline",
@@ -106,11 +195,16 @@ INPUTS: tuple[Input, ...] = (
         default="artifact",
     ),
     Input("baseline-entrypoint", "With `baseline: commit`.", key="gate.baseline_entrypoint"),
-    Input("baseline-branch", "Branch of the baseline. Default: the pull request's base, else the default branch."),
+    Input(
+        "baseline-branch",
+        "Branch of the baseline. Default: the pull request's base, else the default branch.",
+        read=lambda text: text.removeprefix("refs/heads/"),
+    ),
     Input(
         "artifact-name",
         "Name of the artifact to which `actions/upload-artifact` uploads the run directory.",
         default=DEFAULT_ARTIFACT,
+        read=_artifact,
     ),
     Input(
         "comment",
@@ -118,51 +212,51 @@ INPUTS: tuple[Input, ...] = (
         "`off`.",
         default="always",
         choices=tuple(CommentMode),
+        read=CommentMode,
     ),
     Input(
         "comment-id",
         "Identifies the gate if a repository has several: each has its own comment and issue.",
         default="default",
+        read=_id,
     ),
     Input(
         "gates-file",
         "File that lists all gates of the repository, with the paths that affect each: they share one comment and one "
         "error rate, and a gate that a change does not affect passes without being run.",
     ),
-    Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true"),
+    Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true", read=_boolean),
     Input("workers", key="run.workers"),
     Input("shard", "Nothing is decided then: another job does that, with `merge`.", key="run.shard"),
     Input(
         "merge",
         "Artifacts of this workflow run with shards, such as `ragstone-shard-*`: they are merged and decided on, and "
         "nothing is evaluated.",
+        read=_artifacts,
     ),
     Input(
         "allow-missing",
         "With `merge`: whether the samples of missing and damaged shards count as failed, instead of an error.",
         default="false",
+        read=_boolean,
     ),
     Input("fail-on", key="gate.fail_on", choices=("fail", "inconclusive", "never")),
-    Input("report-issue", "Whether failing scheduled runs open an issue, and passing ones close it.", default="false"),
-    Input("time-limit", key="run.time_limit_s"),
-    Input("max-cost-usd", key="judge.max_cost_usd"),
+    Input(
+        "report-issue",
+        "Whether failing scheduled runs open an issue, and passing ones close it.",
+        default="false",
+        read=_boolean,
+    ),
+    Input("time-limit", key="run.time_limit_s", read=_amount),
+    Input("max-cost-usd", key="judge.max_cost_usd", read=_amount),
     Input(
         TOKEN_INPUT,
         "Token for the baseline (`actions: read`), the comment (`pull-requests: write`), the issue (`issues: write`), "
         "and with `gates-file` the check runs (`checks: write`).",
         default="${{ github.token }}",
+        read=SecretStr,
     ),
 )
-
-COMMENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-"""What identifies a gate, as a regular expression."""
-
-_ID = re.compile(COMMENT_ID)
-_PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
-_NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
-_LISTS = {"golden.paths", "system.env", "run.metrics"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,116 +314,20 @@ def _value(variables: Variables, spec: Input, name: str) -> str:
 
 
 def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
-    values: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    overrides: dict[str, object] = {}
     for spec in INPUTS:
         found = (lookup(spec) or "").strip()
         # The runner fills in `${{ github.token }}`.
-        values[spec.name] = found or ("" if spec.is_secret else spec.default)
-        if "\0" in found:
-            raise _error(spec, place, "contains a NUL character.")
-        if found and spec.choices and found not in spec.choices:
-            raise _error(spec, place, f"'{found}' is not one of its values.", suggestion(found, spec.choices))
-    check = _Checks({spec.name: spec for spec in INPUTS}, place, values)
-    return ActionInputs(
-        config=values["config"] or None,
-        setup=values["setup"],
-        requirements=_lines(values["requirements"]),
-        python_version=check.pattern("python-version", _PYTHON, "a version such as 3.11 or 3.12.4") or None,
-        working_directory=values["working-directory"],
-        baseline=values["baseline"],
-        baseline_branch=values["baseline-branch"].removeprefix("refs/heads/") or None,
-        artifact_name=check.artifact("artifact-name"),
-        comment=CommentMode(values["comment"]),
-        comment_id=check.pattern("comment-id", _ID, "letters, digits, dots, dashes and underscores, 64 at most"),
-        gates_file=values["gates-file"] or None,
-        annotations=check.boolean("annotations"),
-        report_issue=check.boolean("report-issue"),
-        merge=check.artifact("merge", pattern=True) or None,
-        allow_missing=check.boolean("allow-missing"),
-        github_token=SecretStr(values[TOKEN_INPUT]),
-        overrides=check.overrides(),
-    )
-
-
-class _Checks:
-    def __init__(self, specs: Mapping[str, Input], place: str, values: Mapping[str, str]) -> None:
-        self._specs = specs
-        self._place = place
-        self._values = values
-
-    def pattern(self, name: str, pattern: re.Pattern[str], expected: str) -> str:
-        value = self._values[name]
-        if value and not pattern.fullmatch(value):
-            raise _error(self._specs[name], self._place, f"'{value[:80]}' is not {expected}.")
-        return value
-
-    def boolean(self, name: str) -> bool:
-        value = self._values[name].lower()
-        if value not in ("true", "false"):
-            raise _error(self._specs[name], self._place, f"'{value[:80]}' is neither true nor false.")
-        return value == "true"
-
-    def artifact(self, name: str, *, pattern: bool = False) -> str:
-        """The name of an artifact, or a `pattern` with ``*`` for any characters."""
-        value = self._values[name]
-        if len(value) > 200 or _ARTIFACT_FORBIDDEN.search(value.replace("*", "") if pattern else value):
-            raise _error(
-                self._specs[name],
-                self._place,
-                f"'{value[:80]}' can't be an artifact's name.",
-                'Leave out " : < > | * ? \\ / and control characters, and stay under 200 characters.',
-            )
-        return value
-
-    def overrides(self) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for spec in self._specs.values():
-            value = self._values[spec.name]
-            if spec.key is None or not value:
-                continue
-            found[spec.key] = self._setting(spec, value)
-        return found
-
-    def _setting(self, spec: Input, value: str) -> object:
-        if spec.key == "golden.paths":
-            return _lines(value)
-        if spec.key == "system.env":
-            return self._variables(spec, value)
-        if spec.key in _LISTS:
-            return tuple(value.replace(",", " ").split())
-        if spec.key in ("judge.max_cost_usd", "run.time_limit_s"):
-            return self._amount(spec, value)
-        return value
-
-    def _variables(self, spec: Input, value: str) -> tuple[str, ...]:
-        names = tuple(value.replace(",", " ").split())
-        for name in names:
-            if not _VARIABLE.fullmatch(name):
-                raise _error(
-                    spec, self._place, f"'{name[:80]}' is not a variable name.", "List names only, never name=value."
-                )
-            if name.upper().startswith(_NEVER_PASSED):
-                raise _error(
-                    spec,
-                    self._place,
-                    f"'{name}' is never passed to the system under test.",
-                    "Copy the value to a variable with another name, under `env:` of the step.",
-                )
-        return names
-
-    def _amount(self, spec: Input, value: str) -> float:
+        text = found or ("" if spec.is_secret else spec.default)
+        if not text:
+            continue
         try:
-            amount = float(value)
-        except ValueError:
-            amount = math.nan
-        if not math.isfinite(amount) or amount <= 0:
-            raise _error(spec, self._place, f"'{value[:80]}' is not a number above 0, such as 2.50.")
-        return amount
-
-
-def _error(spec: Input, place: str, message: str, hint: str | None = None) -> ConfigError:
-    return ConfigError(message, where=place.format(spec), hint=hint)
-
-
-def _lines(value: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in value.splitlines() if line.strip())
+            value = spec.value_of(text)
+        except _InvalidError as invalid:
+            raise ConfigError(str(invalid), where=place.format(spec), hint=invalid.hint) from None
+        if spec.key is None:
+            fields[spec.name.replace("-", "_")] = value
+        else:
+            overrides[spec.key] = value
+    return ActionInputs(**fields, overrides=overrides)
