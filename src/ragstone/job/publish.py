@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from ragstone.ci.comments import post_comment
 from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.commands import Annotation, Level, print_annotations
 from ragstone.ci.github.comment import KIND, GitHubComments
-from ragstone.ci.github.event import Event
-from ragstone.ci.github.issue import IssueResult, IssueStep, follow_up
+from ragstone.ci.github.issue import IssueStep, follow_up
 from ragstone.ci.github.outputs import output_path, write_outputs
 from ragstone.ci.github.posts import MAX_BODY, marker
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.ci.github.summary import write_summary
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
-from ragstone.job.gates import GatesOfJob
+from ragstone.job.annotations import annotations_on, error_annotation
 from ragstone.job.inputs import CommentMode
+from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
 from ragstone.report import wording
@@ -83,6 +84,13 @@ class Report:
         return self.view.status if self.view is not None else Status.ERROR
 
     @property
+    def title(self) -> str:
+        """In a few words, as the title of a check."""
+        if self.unaffected is not None:
+            return f"Not affected. {self.unaffected.carried}"
+        return wording.STATUS_TITLES[self.view.status] if self.view is not None else "No verdict"
+
+    @property
     def unchanged_pass(self) -> bool:
         """Passed, with nothing of interest to a reader."""
         if self.view is None or self.view.status is not Status.PASS or self.view.worst or self.view.failures:
@@ -107,179 +115,165 @@ class Report:
         return self.preface + text
 
 
-@dataclass(slots=True)
-class Published:
-    """The result of publishing. `notices` say what could not be done, and why."""
+class Publisher:
+    """Publishes the report of one job, whose exit code is `code`. `notices` say what could not be done, and why."""
 
-    comment_url: str = ""
-    issue: IssueResult | None = None
-    notices: list[str] = field(default_factory=list)
+    def __init__(self, job: Job, report: Report, code: int = EXIT_PASS, notices: Iterable[str] = ()) -> None:
+        self.notices = list(notices)
+        self.comment_url = ""
+        self._job = job
+        self._report = report
+        self._code = code
 
+    def write_summary(self) -> None:
+        """Write the job summary, with less detail if it would be too large."""
+        path = output_path(self._job.environ, "GITHUB_STEP_SUMMARY")
+        try:
+            if path is not None and not write_summary(path, map(self._report.markdown, _SUMMARY_LIMITS)):
+                self.notices.append("The job summary is full: the report was not added.")
+        except OSError as error:
+            self.notices.append(f"Can't write the job summary: {error.strerror}.")
 
-def tell_summary(report: Report, environ: Mapping[str, str], published: Published) -> None:
-    """Write the job summary, with less detail if it would be too large."""
+    def comment(self, number: int | None) -> None:
+        """Comment on pull request `number`, depending on the mode; several gates share one comment."""
+        job = self._job
+        if number is None or job.plan.comment is CommentMode.OFF:
+            return
+        if job.api is None:
+            self.notices.append("No comment: there is no GitHub token.")
+            return
+        try:
+            with self._or_say("No comment", _NO_COMMENT):
+                if job.inputs.gates_file is not None:
+                    self._post_row(job.api, number, job.inputs.gates_file)
+                else:
+                    self._post_comment(job.api, number)
+        except CommentBusyError as busy:
+            self.notices.append(f"The gates' comment lacks this one: {busy}. The job summary has the report.")
 
-    def renderings() -> Iterator[str]:
-        for limit in _SUMMARY_LIMITS:
-            yield report.markdown(limit)
-
-    path = output_path(environ, "GITHUB_STEP_SUMMARY")
-    try:
-        if path is not None and not write_summary(path, renderings()):
-            published.notices.append("The job summary is full: the report was not added.")
-    except OSError as error:
-        published.notices.append(f"Can't write the job summary: {error.strerror}.")
-
-
-def tell_comment(
-    api: GitHubApi,
-    report: Report,
-    number: int,
-    mode: CommentMode,
-    comment_id: str,
-    published: Published,
-) -> None:
-    """Comment on pull request `number`, depending on `mode`. An existing comment is always updated."""
-    if mode is CommentMode.OFF:
-        return
-    only_update = (mode is CommentMode.FAILURES and report.passed) or (
-        mode is CommentMode.CHANGES and report.unchanged_pass
-    )
-    mark = marker(KIND, comment_id)
-    body = report.markdown(MAX_BODY - _ROOM - len(mark))
-    try:
-        posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
-    except GitHubApiError as api_error:
-        published.notices.append(_no_comment(api_error))
-    else:
-        published.comment_url = posted.url if posted is not None else ""
-
-
-def tell_row(
-    api: GitHubApi, row: GateRow, number: int, names: Mapping[str, bool], file: str, published: Published
-) -> None:
-    """Put the row of a gate into the comment that it shares with other gates, on pull request `number`."""
-    mark = marker("gates", hashlib.sha256(file.encode()).hexdigest()[:16])
-
-    def change(contents: Sequence[str]) -> str:
-        rows = merged_rows(*map(read_rows, contents), [row])
-        return render_gates(rows, names, limit=MAX_BODY - _ROOM - len(mark))
-
-    def holds(content: str) -> bool:
-        # A later attempt of this job may have written its own.
-        return any(one.gate == row.gate and one.age >= row.age for one in read_rows(content))
-
-    try:
-        published.comment_url = update_shared_comment(api, number, mark, change, holds=holds).url
-    except GitHubApiError as api_error:
-        published.notices.append(_no_comment(api_error))
-    except CommentBusyError as busy:
-        published.notices.append(f"The gates' comment lacks this one: {busy}. The job summary has the report.")
-
-
-def row_of(report: Report, event: Event, gates: GatesOfJob | None, own: str, *, code: int) -> GateRow:
-    """The row of a gate in the shared comment: of this job's run, or of the run that this job reports."""
-    followed = event.upstream
-    details: tuple[str, ...] = ()
-    if report.unaffected is not None:
-        reason = clipped(report.unaffected.carried)
-    elif report.view is not None:
-        reason, details = row_texts(report.view)
-        reason = clipped(f"In the fork's own run: {reason}") if followed is not None else reason
-    else:
-        reason = clipped(report.said)
-    return GateRow(
-        gate=own,
-        verdict=NOT_AFFECTED if report.unaffected is not None else report.status.value,
-        reason=reason,
-        details=details,
-        code=code,
-        sharing=gates.sharing if gates is not None else 1,
-        run_id=followed.run_id if followed is not None else event.run_id,
-        attempt=1 if followed is not None else event.attempt,
-        sha=followed.head_sha if followed is not None else event.report_sha,
-        url=event.url_of(followed.run_id) if followed is not None else event.run_url,
-    )
-
-
-def tell_check(api: GitHubApi, report: Report, event: Event, own: str, code: int, published: Published) -> None:
-    """Report the gate as a check run of its own on the commit; a token that can't is a notice."""
-    try:
-        create_check_run(
-            api,
-            f"Ragstone: {own}",
-            event.report_sha,
-            "failure" if code else "success" if report.passed else "neutral",
-            title=_check_title(report),
-            summary=report.markdown(MAX_SUMMARY),
-            url=event.run_url,
-            external_id=f"{own}/{event.run_id}",
-        )
-    except GitHubApiError as api_error:
-        if api_error.lacks_permission:
-            published.notices.append(
-                "No check run of its own for this gate: the token can't write checks (`permissions: checks: write`). "
-                "The job's own check has the same result."
+    def create_check(self) -> None:
+        """Report the gate as a check run of its own on the commit."""
+        job, report = self._job, self._report
+        if job.api is None:
+            return
+        own = job.inputs.comment_id
+        with self._or_say("No check run of its own for this gate", _NO_CHECK):
+            create_check_run(
+                job.api,
+                f"Ragstone: {own}",
+                job.event.report_sha,
+                "failure" if self._code else "success" if report.passed else "neutral",
+                title=report.title,
+                summary=report.markdown(MAX_SUMMARY),
+                url=job.event.run_url,
+                external_id=f"{own}/{job.event.run_id}",
             )
+
+    def follow_up_issue(self) -> None:
+        """Open, update or close the sticky issue."""
+        job, report, event = self._job, self._report, self._job.event
+        if job.plan.issue is IssueMode.OFF or job.api is None:
+            return
+        own = job.inputs.comment_id
+        body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
+        with self._or_say("Can't update the issue", "give the job `permissions: issues: write`."):
+            done = follow_up(
+                job.api,
+                own,
+                failing=not report.passed,
+                may_open=job.plan.issue is IssueMode.OPEN,
+                title=f"Ragstone{'' if own == 'default' else f' ({own})'}: the RAG quality gate does not pass",
+                body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
+                recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
+            )
+            if done.step is not IssueStep.NOTHING:
+                self.notices.append(f"The issue {done.url} was {done.step}.")
+
+    def finish(self, outputs: Mapping[str, str]) -> None:
+        """Write the outputs, and print all annotations."""
+        job, report = self._job, self._report
+        try:
+            for name in write_outputs(output_path(job.environ), outputs):
+                self.notices.append(f"The output '{name}' is too long and was left empty.")
+        except OSError as error:
+            self.notices.append(f"Can't write the outputs: {error.strerror}.")
+        found = [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
+        found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*self.notices, *job.notes)]
+        if report.error is not None:
+            found.insert(0, error_annotation(report.error, job.places))
+        found = [replace(one, message=job.redact(one.message)) for one in found]
+        if report.view is not None and job.policy is not None and job.inputs.annotations:
+            found[:0] = annotations_on(report.view, job.policy, job.places)
+        print_annotations(found, job.out)
+
+    @contextmanager
+    def _or_say(self, what: str, permission: str) -> Iterator[None]:
+        """Turn a refusal of GitHub into a notice: nothing that is published can change the verdict."""
+        try:
+            yield
+        except GitHubApiError as api_error:
+            self.notices.append(
+                f"{what}: {permission if api_error.lacks_permission else 'GitHub refused it.'} {api_error}"
+            )
+
+    def _post_comment(self, api: GitHubApi, number: int) -> None:
+        """An existing comment is always updated."""
+        report, mode = self._report, self._job.plan.comment
+        only_update = (mode is CommentMode.FAILURES and report.passed) or (
+            mode is CommentMode.CHANGES and report.unchanged_pass
+        )
+        mark = marker(KIND, self._job.inputs.comment_id)
+        body = report.markdown(MAX_BODY - _ROOM - len(mark))
+        posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
+        self.comment_url = posted.url if posted is not None else ""
+
+    def _post_row(self, api: GitHubApi, number: int, file: str) -> None:
+        """Put the row of this gate into the comment that it shares with the other gates in `file`."""
+        gates, row = self._job.gates, self._row()
+        names = gates.names if gates is not None else {row.gate: True}
+        mark = marker("gates", hashlib.sha256(file.encode()).hexdigest()[:16])
+
+        def change(contents: Sequence[str]) -> str:
+            rows = merged_rows(*map(read_rows, contents), [row])
+            return render_gates(rows, names, limit=MAX_BODY - _ROOM - len(mark))
+
+        def holds(content: str) -> bool:
+            # A later attempt of this job may have written its own.
+            return any(one.gate == row.gate and one.age >= row.age for one in read_rows(content))
+
+        self.comment_url = update_shared_comment(api, number, mark, change, holds=holds).url
+
+    def _row(self) -> GateRow:
+        """The row of this job's run, or of the run that this job reports."""
+        report, event, gates = self._report, self._job.event, self._job.gates
+        followed = event.upstream
+        details: tuple[str, ...] = ()
+        if report.unaffected is not None:
+            reason = clipped(report.unaffected.carried)
+        elif report.view is not None:
+            reason, details = row_texts(report.view)
+            reason = clipped(f"In the fork's own run: {reason}") if followed is not None else reason
         else:
-            published.notices.append(f"No check run of its own for this gate: {api_error}")
-
-
-def _check_title(report: Report) -> str:
-    if report.unaffected is not None:
-        return f"Not affected. {report.unaffected.carried}"
-    if report.view is not None:
-        return wording.STATUS_TITLES[report.view.status]
-    return "No verdict"
-
-
-def tell_issue(
-    api: GitHubApi,
-    report: Report,
-    event: Event,
-    mode: IssueMode,
-    comment_id: str,
-    published: Published,
-) -> None:
-    """Open, update or close the sticky issue."""
-    if mode is IssueMode.OFF:
-        return
-    which = "" if comment_id == "default" else f" ({comment_id})"
-    body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
-    try:
-        published.issue = follow_up(
-            api,
-            comment_id,
-            failing=not report.passed,
-            may_open=mode is IssueMode.OPEN,
-            title=f"Ragstone{which}: the RAG quality gate does not pass",
-            body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
-            recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
+            reason = clipped(report.said)
+        return GateRow(
+            gate=self._job.inputs.comment_id,
+            verdict=NOT_AFFECTED if report.unaffected is not None else report.status.value,
+            reason=reason,
+            details=details,
+            code=self._code,
+            sharing=gates.sharing if gates is not None else 1,
+            run_id=followed.run_id if followed is not None else event.run_id,
+            attempt=1 if followed is not None else event.attempt,
+            sha=followed.head_sha if followed is not None else event.report_sha,
+            url=event.url_of(followed.run_id) if followed is not None else event.run_url,
         )
-    except GitHubApiError as api_error:
-        what = "give the job `permissions: issues: write`. " if api_error.lacks_permission else ""
-        published.notices.append(f"Can't update the issue: {what}{api_error}")
-    else:
-        if published.issue.step is not IssueStep.NOTHING:
-            published.notices.append(f"The issue {published.issue.url} was {published.issue.step}.")
 
 
-def tell_outputs(values: Mapping[str, str], environ: Mapping[str, str], published: Published) -> None:
-    try:
-        for name in write_outputs(output_path(environ), values):
-            published.notices.append(f"The output '{name}' is too long and was left empty.")
-    except OSError as error:
-        published.notices.append(f"Can't write the outputs: {error.strerror}.")
-
-
-def _no_comment(api_error: GitHubApiError) -> str:
-    if api_error.lacks_permission:
-        return (
-            "No comment: the token can't write to pull requests. For a pull request from a fork that is expected, and "
-            "the workflow_run workflow in docs/github-action.md posts the comment. Otherwise give the job "
-            f"`permissions: pull-requests: write`. {api_error}"
-        )
-    return f"No comment: GitHub refused it. {api_error}"
+_NO_COMMENT = (
+    "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
+    "workflow in docs/github-action.md posts the comment. Otherwise give the job `permissions: pull-requests: write`."
+)
+_NO_CHECK = "the token can't write checks (`permissions: checks: write`). The job's own check has the same result."
 
 
 def close_quietly(api: GitHubApi | None) -> None:

@@ -22,26 +22,15 @@ from ragstone.ci.github.outputs import output_path, write_outputs
 from ragstone.config import SHORTEST_SECRET, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
-from ragstone.job.annotations import Places, annotations_on, error_annotation
+from ragstone.job.annotations import Places, error_annotation
 from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
-from ragstone.job.inputs import ActionInputs, CommentMode, read_variables
+from ragstone.job.inputs import ActionInputs, read_variables
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.outputs import output_values
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
-from ragstone.job.publish import (
-    Published,
-    Report,
-    close_quietly,
-    row_of,
-    tell_check,
-    tell_comment,
-    tell_issue,
-    tell_outputs,
-    tell_row,
-    tell_summary,
-)
+from ragstone.job.publish import Publisher, Report, close_quietly
 from ragstone.job.shards import ShardOutcome
 from ragstone.project.known_secrets import known_secrets
 from ragstone.report.render import render
@@ -183,11 +172,11 @@ async def _gate(job: Job) -> int:
         except ConfigError as error:
             job.notes.append(str(error))
     if isinstance(outcome, ShardOutcome):
-        return _tell_shard(job, outcome, directory)
+        return _publish_shard(job, outcome, directory)
     code = report.error.exit_code if report.error is not None else EXIT_PASS
     if isinstance(outcome, GateOutcome):
         code = outcome.exit_code
-    _tell(job, report, directory, files, code)
+    _publish(job, report, directory, files, code)
     return code
 
 
@@ -215,62 +204,31 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def _tell(job: Job, report: Report, directory: str, files: Mapping[str, str], code: int) -> None:
-    published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
-    tell_summary(report, job.environ, published)
-    if job.api is not None:
-        number = job.plan.pull_request
-        if job.inputs.gates_file is not None:
-            _tell_as_one_of_many(job, job.api, report, code, published)
-        elif number is not None:
-            tell_comment(job.api, report, number, job.plan.comment, job.inputs.comment_id, published)
-        tell_issue(job.api, report, job.event, job.plan.issue, job.inputs.comment_id, published)
-    elif job.plan.pull_request is not None:
-        published.notices.append("No comment: there is no GitHub token.")
+def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str], code: int) -> None:
+    publisher = Publisher(job, report, code, _notices(job))
+    publisher.write_summary()
+    # The job that merges shards publishes what all gates share.
+    if job.inputs.gates_file is None or job.settings.run.shard is None:
+        publisher.comment(job.plan.pull_request)
+    if job.inputs.gates_file is not None and job.settings.run.shard is None:
+        publisher.create_check()
+    publisher.follow_up_issue()
     baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
     values = output_values(
-        report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=published.comment_url
+        report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=publisher.comment_url
     )
-    tell_outputs(values, job.environ, published)
-    print_annotations(_annotations(job, report, published), job.out)
+    publisher.finish(values)
 
 
-def _tell_as_one_of_many(job: Job, api: GitHubApi, report: Report, code: int, published: Published) -> None:
-    """The row in the comment that all gates share, and the check run of this one."""
-    if job.settings.run.shard is not None:
-        return  # the job that merges them tells the rest
-    if job.plan.pull_request is not None:
-        _tell_row(job, api, report, job.plan.pull_request, code, published)
-    tell_check(api, report, job.event, job.inputs.comment_id, code, published)
-
-
-def _tell_row(job: Job, api: GitHubApi, report: Report, number: int, code: int, published: Published) -> None:
-    own, gates = job.inputs.comment_id, job.gates
-    if job.plan.comment is not CommentMode.OFF:
-        row = row_of(report, job.event, gates, own, code=code)
-        names = gates.names if gates is not None else {own: True}
-        tell_row(api, row, number, names, str(job.inputs.gates_file), published)
-
-
-def _tell_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
-    """Say what was evaluated. The job that merges the shards says everything else, whatever this one found."""
-    published = Published(notices=[*job.plan.notices, *(job.container.notices if job.container else ())])
-    if outcome.run is not None:
-        published.notices.append(run_sentence(outcome.run.manifest))
-    tell_outputs({"run-directory": directory}, job.environ, published)
-    print_annotations(_annotations(job, Report(), published), job.out)
+def _publish_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
+    """Say what was evaluated. The job that merges the shards publishes the rest, whatever this one found."""
+    evaluated = (run_sentence(outcome.run.manifest),) if outcome.run is not None else ()
+    Publisher(job, Report(), notices=(*_notices(job), *evaluated)).finish({"run-directory": directory})
     return EXIT_PASS
 
 
-def _annotations(job: Job, report: Report, published: Published) -> list[Annotation]:
-    found = [Annotation(Level.WARNING, warning, "Ragstone") for warning in job.warnings]
-    found += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*published.notices, *job.notes)]
-    if report.error is not None:
-        found.insert(0, error_annotation(report.error, job.places))
-    found = [replace(one, message=job.redact(one.message)) for one in found]
-    if report.view is not None and job.policy is not None and job.inputs.annotations:
-        found[:0] = annotations_on(report.view, job.policy, job.places)
-    return found
+def _notices(job: Job) -> tuple[str, ...]:
+    return (*job.plan.notices, *(job.container.notices if job.container else ()))
 
 
 # -- reporting for a fork ----------------------------------------------------------------------------------------------
@@ -280,28 +238,21 @@ async def _report(job: Job) -> int:
     """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
-    published = Published()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
         found = await fork_report(job, job.api)
         if found.report.view is not None:
             write(render(found.report.view, "text"))
-    published.notices += found.notices
+    publisher = Publisher(job, found.report, found.report.exit_code, found.notices)
     if found.number is not None:
-        tell_summary(found.report, job.environ, published)
-        if job.inputs.gates_file is None:
-            tell_comment(job.api, found.report, found.number, job.plan.comment, job.inputs.comment_id, published)
-        else:
-            # No check run: the fork's code may have made up its answers, and a check may be required.
-            _tell_row(job, job.api, found.report, found.number, found.report.exit_code, published)
+        publisher.write_summary()
+        # No check run: the fork's code may have made up its answers, and a check may be required.
+        publisher.comment(found.number)
     values = output_values(
         found.report,
         baseline_run_id=found.baseline_run_id,
         run_directory="",
         files={},
-        comment_url=published.comment_url,
+        comment_url=publisher.comment_url,
     )
-    tell_outputs(values, job.environ, published)
-    print_annotations(
-        [Annotation(Level.NOTICE, job.redact(notice), "Ragstone") for notice in published.notices], job.out
-    )
+    publisher.finish(values)
     return EXIT_PASS
