@@ -69,6 +69,16 @@ def test_what_is_accepted_comes_first_and_a_larger_size_is_no_old_entry() -> Non
     assert "of up to 0.5" in larger
 
 
+def test_more_empty_answers_and_slower_ones_weaken_the_gate() -> None:
+    base = policy(system={"latency_p95_s": 3.0})
+    head = policy(gate={"min_coverage": 0.99}, system={"latency_p95_s": 5.0, "max_empty": 0.9})
+    assert [one.split()[1] for one in policy_changes(base, head)] == [
+        "system.latency_p95_s",
+        "system.max_empty",
+        "gate.min_coverage",
+    ]
+
+
 def test_what_weakens_the_gate_comes_before_what_does_not() -> None:
     head = policy({"faithfulness": {"min": 0.9, "max_drop": 0.1}})
     assert [one.split()[1] for one in policy_changes(policy(), head)] == [

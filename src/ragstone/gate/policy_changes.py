@@ -9,15 +9,10 @@ from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import change_word
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import MetricRule
+from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
 
 _CLIP = 120
-_WEAKER_WHEN_LOWER = frozenset({"min", "min_coverage", "min_agreement"})
-_WEAKER_WHEN_HIGHER = frozenset(
-    {"max", "max_drop", "max_rise", "max_drift", "latency_p95_s", "max_error_rate"}
-    | {"tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"}
-)
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
@@ -137,7 +132,7 @@ def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
         return f"removes {name} = {_shown(then)}", True
     if isinstance(then, int | float) and isinstance(now, int | float):
         lowers = now < then
-        is_weaker = key in (_WEAKER_WHEN_LOWER if lowers else _WEAKER_WHEN_HIGHER)
+        is_weaker = key.startswith("min") if lowers else key.startswith("max") or key in LIMITS
         return f"{'lowers' if lowers else 'raises'} {name} from {_shown(then)} to {_shown(now)}", is_weaker
     return f"changes {name} from {_shown(then)} to {_shown(now)}", False
 

@@ -148,6 +148,10 @@ class DriftRules(_Table):
     action: Action = Field(default=Action.BLOCK, description="block or warn.")
 
 
+LIMITS = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
+"""The keys of [system] that limit an answer: those that are decided with an interval."""
+
+
 class SystemRules(_Table):
     """[system]: limits of the system under test."""
 
@@ -176,9 +180,8 @@ class SystemRules(_Table):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The limits of an answer that are set, by key: those that are decided with an interval."""
-        keys = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
-        return {key: limit for key in keys if (limit := getattr(self, key)) is not None}
+        """The limits of an answer that are set, by key."""
+        return {key: limit for key in LIMITS if (limit := getattr(self, key)) is not None}
 
 
 class MustPass(_Table):
