@@ -108,7 +108,7 @@ def test_a_number_given_as_text_is_a_number() -> None:
         ([], r"list: contains no samples"),
         (None, r"^data: a golden set can't be read from NoneType"),
         (7, r"^data: a golden set can't be read from int"),
-        ([{"question": "Q?"}, "Q?"], r"list:2: a row is a mapping, found str"),
+        ([{"question": "Q?"}, "Q?"], r"list:2: a row must be a mapping, found str"),
         ([{"question": "Q?"}, {"question": ""}], r"list:2: no question: column 'question' is missing or empty"),
         (pandas.DataFrame({"text": ["Q?"]}), r"data frame: no column for the question\. Columns found: 'text'"),
         (pandas.DataFrame([["Q?", "P?"]], columns=["question", "question"]), r"duplicate column 'question'"),

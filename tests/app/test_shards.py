@@ -534,7 +534,7 @@ def test_a_manifest_that_can_not_be_read_is_shown_beside_what_is_missing(project
 def test_a_shard_that_is_there_twice_is_named(project: Project) -> None:
     project.shards()
     shutil.copytree(project.root / "shards" / "2", project.root / "shards" / "again")
-    with pytest.raises(RunDirectoryError, match="shard 2 of 3 is there twice"):
+    with pytest.raises(RunDirectoryError, match="shard 2 of 3 is given twice"):
         project.gate_merged()
 
 

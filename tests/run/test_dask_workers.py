@@ -485,7 +485,7 @@ def test_a_worker_of_another_version_that_joins_later_is_not_believed(tmp_path: 
 def test_a_worker_with_another_judge_is_not_believed(two: Cluster) -> None:
     golden = samples(3)
     other = type(offline(golden).identity)("offline", "embedded", "another")
-    with pytest.raises(JudgeError, match="has built another judge"):
+    with pytest.raises(JudgeError, match="built a different judge"):
         asyncio.run(run(pool_at(two.address, golden, identity=other), golden, lambda _: None))
 
 

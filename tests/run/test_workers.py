@@ -261,7 +261,7 @@ def test_a_worker_with_another_judge_is_not_believed() -> None:
         finally:
             await workers.close()
 
-    with pytest.raises(JudgeError, match="has built another judge"):
+    with pytest.raises(JudgeError, match="built a different judge"):
         asyncio.run(run())
 
 

@@ -34,7 +34,7 @@ def read_rows(source: SourceFile, data: object) -> list[Row]:
     rows: list[Row] = []
     for number, item in enumerate(_items(source, data), 1):
         if not isinstance(item, Mapping):
-            raise source.error(f"a row is a mapping, found {type(item).__name__}.", number, hint=_EXPECTED)
+            raise source.error(f"a row must be a mapping, found {type(item).__name__}.", number, hint=_EXPECTED)
         rows.append(Row(_plain(source, item, number, 0), number))
     return rows
 

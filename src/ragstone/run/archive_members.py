@@ -47,7 +47,7 @@ SHARD_LIMITS = {
     f"{REJUDGED}/{SAMPLES}": _MAX_RECORDS,
     SYSTEM_LOG: 2 * MAX_LOG_BYTES,
 }
-"""The same for a shard."""
+"""Limits of the members of a shard's archive."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Rows(dict[str, int]):
     """The row of each sample by its id, in order. Runs of the same samples share one (`shared`)."""
 
     def shared(self) -> Rows:
-        """The same rows, of a run that was read before, if it has them."""
+        """An equal one, of a run that was read before, if there is one."""
         return _known.setdefault(hash(tuple(self)), self) if self else self
 
 

@@ -25,7 +25,7 @@ PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "se
 """Packages that records depend on: the same on every machine, or the records would not be."""
 
 MODEL_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "tokenizers")
-"""The same for a local model."""
+"""Packages that records depend on with a local model, too."""
 
 SAME_VERSIONS = "Records depend on these versions: install the same ones everywhere, for example in the same image."
 
@@ -117,7 +117,7 @@ def _prepare(run: str, task: bytes) -> bytes | None:
         return encode_reply((), replace(trouble, where=", ".join(filter(None, (_here(), trouble.where)))))
     if json.loads(json.dumps(asdict(built.identity))) != given["identity"]:
         hint = "A local model must be in the same folder on every machine, with the same files."
-        return _refusal(_error("it has built another judge than this process.", hint))
+        return _refusal(_error("it built a different judge than this process.", hint))
     while len(_kept) >= _MAX_KEPT:
         _kept.pop(next(iter(_kept)), None)
     _kept[run] = _Prepared(found, built)

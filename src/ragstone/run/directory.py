@@ -128,7 +128,7 @@ class RunDirectory:
         return _Places(_stamp(stream), rows, offsets)
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
-        """The same records with another manifest; cached data is kept."""
+        """These records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
         return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places)
 

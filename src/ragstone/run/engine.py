@@ -87,8 +87,9 @@ async def run_samples_in(
     progress: Progress | None = None,
     custom: Mapping[str, Measure] | None = None,
 ) -> None:
-    """The same with `pool` (started), whose workers judge and score; this process asks, grades for custom metrics and
-    writes.
+    """Ask every sample here, and have it judged and scored by the workers of `pool` (started).
+
+    This process also grades for custom metrics, and writes.
 
     Records reach the sink in the order in which their samples were answered, as if one process had judged them.
     """

@@ -38,7 +38,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_texts(path: Path, texts: Iterable[str]) -> None:
-    """The same for a text in several parts, which are written one by one."""
+    """Write `texts` to `path` atomically, one after the other, replacing a link there. Raises RunDirectoryError."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing_to(path):
         with open_new(temporary) as stream:

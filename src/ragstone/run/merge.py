@@ -181,7 +181,7 @@ def _open(paths: Sequence[Path]) -> tuple[list[_Part], list[_Lost]]:
         twin = parts.setdefault(shard.number, part := _Part(run, shard))
         if twin is not part:
             raise RunDirectoryError(
-                f"{shard.name} is there twice: also in {twin.run.path}.", where=str(path), hint="Leave one of them out."
+                f"{shard.name} is given twice, also in {twin.run.path}.", where=str(path), hint="Leave one of them out."
             )
     return [parts[number] for number in sorted(parts)], lost
 

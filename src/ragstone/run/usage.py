@@ -39,7 +39,7 @@ class UsageCount:
         self.count([response.failure is None for response in responses], [response.usage for response in responses])
 
     def count(self, given: Sequence[bool], usages: Sequence[TokenUsage | None]) -> None:
-        """The same: whether each answer was given, and its tokens, if they were reported."""
+        """Count answers by whether each was given, and its tokens, if they were reported."""
         reported = [usage if was_given else None for was_given, usage in zip(given, usages, strict=True)]
         self._answers += sum(given)
         self._all += [usage for usage in reported if usage is not None]

@@ -231,7 +231,7 @@ class _Process:
             raise_trouble(decode_reply(body, ()))
         if json.loads(body) != self._expected:
             raise JudgeError(
-                "a worker process has built another judge than this process.",
+                "a worker process built a different judge than this process.",
                 hint="Was the model changed during the run? Start again.",
             )
 

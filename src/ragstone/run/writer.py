@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import IO
@@ -30,8 +31,6 @@ from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
 from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, is_complete_line, record_from_line, record_to_line
 from ragstone.run.usage import UsageCount
-
-_CHUNK = 1024 * 1024
 
 
 class RunWriter:
@@ -131,9 +130,7 @@ class RunWriter:
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         try:
             usage = UsageCount(manifest.price)
-            offsets, counts, cost = _finished_part(path, keep)
-            for record in RunDirectory(path, manifest).records():
-                usage.add(record.responses)
+            offsets, counts, cost = _finished_part(path, keep, usage)
         except OSError as error:
             raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
@@ -155,7 +152,7 @@ class RunWriter:
         self.append_line(RecordLine(record.sample.id, record.responses, state, record.ledger, record_to_line(record)))
 
     def append_line(self, record: RecordLine) -> None:
-        """The same for a record that was made into a line elsewhere."""
+        """Write a record that was made into a line elsewhere. Raises RunDirectoryError for disk errors."""
         line = self._redact(record.line).encode("utf-8", "replace") + b"\n"
         with writing_to(self.path / SAMPLES):
             offset = self._stream.tell()
@@ -212,11 +209,8 @@ def _unfinished(shard: ShardManifest | None) -> ShardManifest | None:
 
 def samples_digest(path: Path) -> str:
     """SHA-256 (hex) of the records of the run in `path`. Raises OSError."""
-    digest = hashlib.sha256()
     with open_regular(path / SAMPLES) as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # BinaryIO lacks readinto
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
@@ -268,7 +262,9 @@ def _put_aside(path: Path) -> None:
         samples.replace(path / f"{SAMPLES}.previous")
 
 
-def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[dict[str, int], Counts, Cost]:
+def _finished_part(
+    path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
+) -> tuple[dict[str, int], Counts, Cost]:
     """Where the records begin that are complete and to be kept; all others are removed from the file."""
     samples = path / SAMPLES
     if not samples.exists():
@@ -276,6 +272,7 @@ def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[di
     offsets: dict[str, int] = {}
     counts: dict[str, int] = {}
     cost = Cost()
+    wanted = array("Q")
     end = good = 0
     with open_regular(samples) as stream:
         while line := stream.readline(MAX_LINE_BYTES):
@@ -283,17 +280,19 @@ def _finished_part(path: Path, keep: Callable[[SampleRecord], bool]) -> tuple[di
                 break
             record = record_from_line(line, str(samples))
             if keep(record):
-                offsets[record.sample.id] = end
+                wanted.append(end)
+                offsets[record.sample.id] = good
                 state = sample_state(record.scores, record.responses)
                 counts[state] = counts.get(state, 0) + 1
                 cost = cost.plus(Cost.of(record.ledger))
+                usage.add(record.responses)
                 good += len(line)
             end += len(line)
     if good == end:
         os.truncate(samples, end)
-        return offsets, Counts(**counts), cost
-    _write_records(samples, offsets.values())
-    return _finished_part(path, keep)
+    else:
+        _write_records(samples, wanted)
+    return offsets, Counts(**counts), cost
 
 
 def _write_records(path: Path, offsets: Iterable[int]) -> None:
