@@ -21,6 +21,7 @@ from ragstone.formatting import counted
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet
 from ragstone.golden.formats.located import line_of
 from ragstone.golden.rows import Row, SourceFile
+from ragstone.system.worker import at_path
 
 
 class Tool(StrEnum):
@@ -77,12 +78,12 @@ def read_export(sources: Sequence[SourceFile], tool: Tool, *, partial: bool = Fa
     archived = 0
     for source in sources:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
-        page = _PAGES[tool](source, _content(source))
+        page = _page(source, _content(source), tool)
         pages.append((source, page))
         for item, line in page.items:
             if not isinstance(item, Mapping):
                 raise _unlike(source, tool, line)
-            found = _ROWS[tool](source, item, line)
+            found = _SHAPES[tool].row(source, item, line)
             if found is None:
                 archived += 1
                 continue
@@ -116,41 +117,44 @@ def _content(source: SourceFile) -> Any:
     )
 
 
-def _items(source: SourceFile, content: Any, tool: Tool, key: str | None = None) -> list[tuple[Any, int | None]]:
-    """The items of a list, or of the list at `key` of an object."""
-    if key is not None and isinstance(content, Mapping):
-        content = content.get(key)
-    if not isinstance(content, list):
+def _page(source: SourceFile, content: Any, tool: Tool) -> _Page:
+    """The items of a list, or of an object that holds one, and what the object says of the whole."""
+    shape, whole = _SHAPES[tool], content if isinstance(content, Mapping) else {}
+    if tool is Tool.PHOENIX and "data" in whole:
+        content = whole["data"]
+        whole = content if isinstance(content, Mapping) else {}
+    if tool is Tool.HUGGING_FACE and "features" not in whole:  # a data file, with its rows at "data" or in a list
+        content, whole = whole.get("data", content), {}
+    listed = whole.get(shape.items) if whole else content
+    if not isinstance(listed, list):
         raise _unlike(source, tool, 1)
-    if content and isinstance(content[0], Row):
-        return [(dict(row.values), row.line) for row in content]
-    return [(item, line_of(content, number)) for number, item in enumerate(content)]
+    items: list[tuple[Any, int | None]]
+    if listed and isinstance(listed[0], Row):
+        items = [(dict(row.values), row.line) for row in listed]
+    else:
+        items = [(item, line_of(listed, number)) for number, item in enumerate(listed)]
+    total = at_path(whole, shape.total)
+    own = {_text(item.get(shape.item_dataset)) for item, _ in items if isinstance(item, Mapping)}
+    return _Page(
+        items,
+        total if isinstance(total, int) and not isinstance(total, bool) else None,
+        _one(source, "data sets", {_text(at_path(whole, shape.dataset)), *own}),
+        _text(at_path(whole, shape.version)),
+    )
 
 
 def _unlike(source: SourceFile, tool: Tool, line: int | None) -> Exception:
     return source.error(
-        f"this is not an export of {_NAMES[tool]}.",
+        f"this is not an export of {_SHAPES[tool].name}.",
         line,
         hint="Expected "
-        + _EXPECTED[tool]
+        + _SHAPES[tool].expected
         + "\n  Any other file of questions is read without import: ragstone convert.",
     )
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
-
-
-def _hugging_face_page(source: SourceFile, content: Any) -> _Page:
-    if not (isinstance(content, Mapping) and "features" in content):
-        return _Page(_items(source, content, Tool.HUGGING_FACE, "data"))
-    page = _Page(_items(source, content, Tool.HUGGING_FACE, "rows"), _whole(content.get("num_rows_total")))
-    page.dataset = _text(content.get("dataset"))
-    return page
 
 
 def _hugging_face_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
@@ -167,16 +171,6 @@ def _hugging_face_row(source: SourceFile, item: Mapping[str, Any], line: int | N
     return dict(row)
 
 
-def _langfuse_page(source: SourceFile, content: Any) -> _Page:
-    page = _Page(_items(source, content, Tool.LANGFUSE, "data"))
-    meta = content.get("meta") if isinstance(content, Mapping) else None
-    if isinstance(meta, Mapping):
-        page.total = _whole(meta.get("totalItems"))
-    names = {_text(item.get("datasetName")) for item, _ in page.items if isinstance(item, Mapping)} - {None}
-    page.dataset = _one(source, "data sets", names)
-    return page
-
-
 def _langfuse_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object] | None:
     if not {"input", "expectedOutput"} & item.keys() and "expected_output" not in item:
         raise _unlike(source, Tool.LANGFUSE, line)
@@ -186,27 +180,12 @@ def _langfuse_row(source: SourceFile, item: Mapping[str, Any], line: int | None)
     return _row(item.get("id"), item.get("input"), expected, item.get("metadata"))
 
 
-def _langsmith_page(source: SourceFile, content: Any) -> _Page:
-    page = _Page(_items(source, content, Tool.LANGSMITH, "examples"))
-    ids = {_text(item.get("dataset_id")) for item, _ in page.items if isinstance(item, Mapping)} - {None}
-    page.dataset = _one(source, "data sets", ids)
-    return page
-
-
 def _langsmith_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
     if "inputs" not in item:
         if source.path.suffix.lower() in {".csv", ".tsv"}:  # one column per input and output
             return dict(item)
         raise _unlike(source, Tool.LANGSMITH, line)
     return _row(item.get("id"), item["inputs"], item.get("outputs"), item.get("metadata"))
-
-
-def _phoenix_page(source: SourceFile, content: Any) -> _Page:
-    data = content.get("data", content) if isinstance(content, Mapping) else content
-    page = _Page(_items(source, data, Tool.PHOENIX, "examples"))
-    if isinstance(data, Mapping):
-        page.dataset, page.version = _text(data.get("dataset_id")), _text(data.get("version_id"))
-    return page
 
 
 def _phoenix_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
@@ -220,13 +199,6 @@ def _phoenix_row(source: SourceFile, item: Mapping[str, Any], line: int | None) 
     if "input" not in item or "output" not in item:
         raise _unlike(source, Tool.PHOENIX, line)
     return _row(item.get("id"), item["input"], item["output"], item.get("metadata"))
-
-
-def _opik_page(source: SourceFile, content: Any) -> _Page:
-    page = _Page(_items(source, content, Tool.OPIK, "content"))
-    if isinstance(content, Mapping):
-        page.total = _whole(content.get("total"))
-    return page
 
 
 def _opik_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
@@ -294,31 +266,61 @@ def _newest(pages: Sequence[tuple[SourceFile, _Page]]) -> str | None:
         return None
 
 
-_PAGES: Mapping[Tool, Callable[[SourceFile, Any], _Page]] = {
-    Tool.HUGGING_FACE: _hugging_face_page,
-    Tool.LANGFUSE: _langfuse_page,
-    Tool.LANGSMITH: _langsmith_page,
-    Tool.PHOENIX: _phoenix_page,
-    Tool.OPIK: _opik_page,
-}
-_ROWS: Mapping[Tool, Callable[[SourceFile, Mapping[str, Any], int | None], dict[str, object] | None]] = {
-    Tool.HUGGING_FACE: _hugging_face_row,
-    Tool.LANGFUSE: _langfuse_row,
-    Tool.LANGSMITH: _langsmith_row,
-    Tool.PHOENIX: _phoenix_row,
-    Tool.OPIK: _opik_row,
-}
-_NAMES: Mapping[Tool, str] = {
-    Tool.HUGGING_FACE: "Hugging Face",
-    Tool.LANGFUSE: "Langfuse",
-    Tool.LANGSMITH: "LangSmith",
-    Tool.PHOENIX: "Phoenix",
-    Tool.OPIK: "Opik",
-}
-_EXPECTED: Mapping[Tool, str] = {
-    Tool.HUGGING_FACE: 'a data file, or pages of the viewer: {"features": […], "rows": [{"row_idx": 0, "row": {…}}]}.',
-    Tool.LANGFUSE: '{"data": [{"id": "…", "input": …, "expectedOutput": …}], "meta": {"totalItems": 1}}, or the items.',
-    Tool.LANGSMITH: 'a list of examples: [{"id": "…", "inputs": {…}, "outputs": {…}}].',
-    Tool.PHOENIX: '{"data": {"version_id": "…", "examples": [{"id": "…", "input": {…}, "output": {…}}]}}, or its CSV.',
-    Tool.OPIK: '{"content": [{"id": "…", "data": {…}}], "total": 1}, or a list of items.',
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a tool writes an export.
+
+    `items` is where a page has its list of items, `total` how many the whole has, `dataset` and `version` what it is
+    of; `item_dataset` is the field of an item with its data set. Dotted paths. `row` unwraps an item.
+    """
+
+    name: str
+    expected: str
+    row: Callable[[SourceFile, Mapping[str, Any], int | None], dict[str, object] | None]
+    items: str
+    total: str = ""
+    dataset: str = ""
+    version: str = ""
+    item_dataset: str = ""
+
+
+_SHAPES: Mapping[Tool, _Shape] = {
+    Tool.HUGGING_FACE: _Shape(
+        "Hugging Face",
+        'a data file, or pages of the viewer: {"features": […], "rows": [{"row_idx": 0, "row": {…}}]}.',
+        _hugging_face_row,
+        items="rows",
+        total="num_rows_total",
+        dataset="dataset",
+    ),
+    Tool.LANGFUSE: _Shape(
+        "Langfuse",
+        '{"data": [{"id": "…", "input": …, "expectedOutput": …}], "meta": {"totalItems": 1}}, or the items.',
+        _langfuse_row,
+        items="data",
+        total="meta.totalItems",
+        item_dataset="datasetName",
+    ),
+    Tool.LANGSMITH: _Shape(
+        "LangSmith",
+        'a list of examples: [{"id": "…", "inputs": {…}, "outputs": {…}}].',
+        _langsmith_row,
+        items="examples",
+        item_dataset="dataset_id",
+    ),
+    Tool.PHOENIX: _Shape(
+        "Phoenix",
+        '{"data": {"version_id": "…", "examples": [{"id": "…", "input": {…}, "output": {…}}]}}, or its CSV.',
+        _phoenix_row,
+        items="examples",
+        dataset="dataset_id",
+        version="version_id",
+    ),
+    Tool.OPIK: _Shape(
+        "Opik",
+        '{"content": [{"id": "…", "data": {…}}], "total": 1}, or a list of items.',
+        _opik_row,
+        items="content",
+        total="total",
+    ),
 }

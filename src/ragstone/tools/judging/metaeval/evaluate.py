@@ -6,13 +6,15 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ragstone.errors import ConfigError
 from ragstone.judge.direct import DirectJudge, Preference
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.tools.judging.metaeval import measures
-from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
+from ragstone.tools.judging.metaeval.items import EvalTask, Item, Pairwise, Pointwise
 from ragstone.tools.judging.metaeval.measures import Measure, Measured
 from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion, opinion
 
@@ -59,15 +61,20 @@ async def run_judge(
 ) -> list[Outcome]:
     """Outcomes of `judge` for each item, in order; `method` is ``metric``, ``score`` or ``ranking``.
 
-    The last two need a DirectJudge (see `ragstone.judge.direct`). Raises JudgeError if the judge fails as a whole.
+    Raises ConfigError for the last two if the judge is no DirectJudge, and JudgeError if it fails as a whole.
     """
+    if method != "metric" and not isinstance(judge, DirectJudge):
+        raise ConfigError(
+            f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
+            hint="Use --method metric, or an LLM judge.",
+        )
     ask = _METHODS[method]
-    book = ledger if ledger is not None else Ledger()
+    calls = ledger if ledger is not None else Ledger()
     limit = asyncio.Semaphore(max(1, judge.concurrency))
 
     async def one(item: Item) -> Outcome:
         async with limit:
-            return Outcome(item, await ask(judge, item, book))
+            return Outcome(item, await ask(judge, item, calls))
 
     outcomes: list[Outcome] = []
     step = 64 * max(1, judge.concurrency)
@@ -166,26 +173,19 @@ async def _by_metric(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
     )
 
 
-async def _by_score(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
-    cases = (item.case,) if isinstance(item, Pointwise) else (item.first, item.second)
-    return tuple([await _direct_score(judge, item.task, case, item.id, ledger) for case in cases])
+async def _by_score(judge: DirectJudge, item: Item, ledger: Ledger) -> _Asked:
+    found: list[Opinion | NoOpinion] = []
+    for case in (item.case,) if isinstance(item, Pointwise) else (item.first, item.second):
+        call = Call(item.id, ledger=ledger)
+        try:
+            value = await judge.direct_score(item.task.value, case.question, case.answer, case.contexts, call=call)
+            found.append(Opinion(value, value, value >= 0.5))
+        except JudgementFailed as failure:
+            found.append(NoOpinion(True, failure.reason))
+    return tuple(found)
 
 
-async def _direct_score(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger: Ledger) -> Opinion | NoOpinion:
-    if not isinstance(judge, DirectJudge):
-        return NoOpinion(True, _NOT_DIRECT)
-    try:
-        value = await judge.direct_score(
-            task.value, case.question, case.answer, case.contexts, call=Call(case_id, ledger=ledger)
-        )
-    except JudgementFailed as failure:
-        return NoOpinion(True, failure.reason)
-    return Opinion(value, value, value >= 0.5)
-
-
-async def _by_ranking(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
-    if not isinstance(judge, DirectJudge):
-        return (NoOpinion(True, _NOT_DIRECT),)
+async def _by_ranking(judge: DirectJudge, item: Item, ledger: Ledger) -> _Asked:
     if isinstance(item, Pointwise):
         return (NoOpinion(True, "ranking needs pairs, and these are single cases"),)
     # Half of the pairs are shown in reverse order, so that position bias averages out.
@@ -202,8 +202,7 @@ async def _by_ranking(judge: Judge, item: Item, ledger: Ledger) -> _Asked:
     return Opinion(first, first, first > 0.5), Opinion(second, second, second > 0.5)
 
 
-_NOT_DIRECT = "this judge gives no direct scores or rankings"
-_METHODS: dict[str, Callable[[Judge, Item, Ledger], Awaitable[_Asked]]] = {
+_METHODS: dict[str, Callable[[Any, Item, Ledger], Awaitable[_Asked]]] = {
     "metric": _by_metric,
     "score": _by_score,
     "ranking": _by_ranking,

@@ -11,7 +11,6 @@ from ragstone._version import __version__
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.direct import DirectJudge
 from ragstone.judge.factory import build_judge
 from ragstone.judge.names import provider_of
 from ragstone.judge.protocol import Judge, Ledger
@@ -56,11 +55,6 @@ async def evaluate_with(
     judge: Judge, items: Sequence[Item], dataset: str, *, method: str = "metric", seed: int = 0
 ) -> MetaEvaluation:
     """How well `judge`, which is not closed, agrees with the people who labelled `items`. Raises as above."""
-    if method != "metric" and not isinstance(judge, DirectJudge):
-        raise ConfigError(
-            f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
-            hint="Use --method metric, or an LLM judge.",
-        )
     ledger = Ledger()
     outcomes = await run_judge(judge, items, method=method, ledger=ledger)
     return MetaEvaluation(dataset, judge.identity, method, summarise(outcomes, seed=seed), ledger)

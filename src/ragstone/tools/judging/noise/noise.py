@@ -16,7 +16,7 @@ from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.gate.stability import variance_words
+from ragstone.gate.stability import variance_of, variance_words
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric, compares_answers
@@ -28,15 +28,15 @@ from ragstone.rounds.sources import JudgeSource
 from ragstone.run.directory import RunDirectory
 from ragstone.run.engine import run_samples
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import MetricScores, RunScores
 from ragstone.run.stored import StoredAnswers
-from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor, variance_components
+from ragstone.stats.variance import NoiseFloor, VarianceComponents, noise_floor
 
 DEFAULT_LIMIT = 100
 """Number of answers to judge twice: enough to estimate a standard deviation to about a tenth."""
 
-Readings = Mapping[str, tuple[float, ...]]
-"""Scores of answers that were judged several times, by sample id."""
+Readings = Mapping[str, tuple[tuple[float, ...], ...]]
+"""The scores of all judging rounds of each answer, by sample id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ async def measure_noise(
 
 
 def recorded_noise(run: RunDirectory, policy: Policy, *, again: RunDirectory | None = None) -> Noise:
-    """The same from what the runs recorded (``--repeats 2`` or ``--answers 2``, or more); nothing is judged again.
+    """The noise in what the runs recorded (``--repeats 2`` or ``--answers 2``, or more); nothing is judged again.
 
     If every answer was judged once, the noise is that of several answers. Raises ConfigError for a run with one answer
     to each question, judged once.
@@ -188,56 +188,37 @@ def _rows(
     allowed = {rule.metric: rule.max_drop for rule in resolve_rules(policy, scores).rules if rule.slice is None}
     rows, missing = [], {}
     for name in names:
-        sides = [side for records in judged for side in _readings(records, name)]
-        pairs = _pairs(sides)
+        readings = _readings(judged, name)
+        pairs = _pairs(readings)
         if len(pairs) < 2:
             missing[name] = f"{'only one' if pairs else 'no'} answer was scored twice"
             continue
-        rows.append(_row(name, pairs, sides, scores, allowed.get(name)))
+        first, second = np.array(list(pairs.values()), dtype=np.float64).T
+        found = noise_floor(first, second, groups=group_labels(scores, list(pairs)))
+        n_run = max(len(scores.metrics[name].values), len(pairs))
+        floor = float(ndtri(1.0 - found.alpha)) * found.sd * math.sqrt(2.0 / n_run)
+        parts = variance_of(MetricScores({}, readings=readings))
+        assert parts is not None  # noqa: S101 - at least two samples have several readings
+        rows.append(MetricNoise(name, found, parts, floor, n_run, allowed.get(name)))
     return tuple(rows), missing
 
 
-def _readings(records: Sequence[SampleRecord], name: str) -> Sequence[Readings]:
-    """The scores of all rounds of the first answer to each sample, of the second, and so on."""
-    sides: list[dict[str, tuple[float, ...]]] = [{} for _ in range(max(len(record.answers) for record in records))]
-    for record in sorted(records, key=lambda record: record.sample.id):
-        for side, answer in zip(sides, record.answers, strict=True):
+def _readings(judged: Sequence[Sequence[SampleRecord]], name: str) -> Readings:
+    """The scores of all rounds of each answer to a sample, by its id."""
+    found: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for record in sorted((one for records in judged for one in records), key=lambda one: one.sample.id):
+        for answer in record.answers:
             score = answer.scores.get(name)
             rounds = answer.repeat_scores.get(name) or ((score.value,) if isinstance(score, Scored) else ())
             if rounds:
-                side[record.sample.id] = rounds
-    return sides
+                found[record.sample.id] = (*found.get(record.sample.id, ()), tuple(rounds))
+    return found
 
 
-def _pairs(sides: Sequence[Readings]) -> Readings:
-    """Two readings of each sample: of the same answer, if it was judged twice, else of two answers."""
-    twice = {sample_id: rounds[:2] for sample_id, rounds in sides[0].items() if len(rounds) >= 2}
-    if twice or len(sides) < 2:
-        return twice
-    return {i: (rounds[0], sides[1][i][0]) for i, rounds in sides[0].items() if i in sides[1]}
-
-
-def _row(
-    name: str, pairs: Readings, sides: Sequence[Readings], scores: RunScores, max_drop: float | None
-) -> MetricNoise:
-    first, second = np.array(list(pairs.values()), dtype=np.float64).T
-    groups = group_labels(scores, list(pairs))
-    found = noise_floor(first, second, groups=groups)
-    n_run = max(len(scores.metrics[name].values), len(pairs))
-    floor = float(ndtri(1.0 - found.alpha)) * found.sd * math.sqrt(2.0 / n_run)
-    return MetricNoise(name, found, _parts(sides), floor, n_run, max_drop)
-
-
-def _parts(sides: Sequence[Readings]) -> VarianceComponents:
-    position = {sample_id: index for index, sample_id in enumerate(sorted({i for side in sides for i in side}))}
-    rows = [
-        (value, position[sample_id], draw)
-        for draw, side in enumerate(sides)
-        for sample_id, values in side.items()
-        for value in values
-    ]
-    values, units, draws = np.array(rows, dtype=np.float64).T
-    return variance_components(values, units.astype(np.int64), draws.astype(np.int64) if len(sides) > 1 else None)
+def _pairs(readings: Readings) -> dict[str, tuple[float, ...]]:
+    """Two scores of each sample: of the same answer, if it was judged twice, else of two answers."""
+    twice = {sample_id: answers[0][:2] for sample_id, answers in readings.items() if len(answers[0]) >= 2}
+    return twice or {i: (answers[0][0], answers[1][0]) for i, answers in readings.items() if len(answers) > 1}
 
 
 def noise_lines(noise: Noise) -> Iterator[str]:
