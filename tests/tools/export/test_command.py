@@ -89,7 +89,7 @@ def test_a_refusal_exits_with_7_and_shows_no_credential(gated: Path) -> None:
     assert collector.headers[0]["authorization"] == "Bearer sesame-0123"
     assert done.returncode == 7
     assert done.stdout == ""
-    assert done.stderr.startswith(f"error: {collector.url}: the collector did not take the events: it answered 401")
+    assert done.stderr.startswith(f"error: {collector.url}: the collector did not accept the events: it answered 401")
     assert "sesame" not in done.stderr
     assert "Traceback" not in done.stderr
 

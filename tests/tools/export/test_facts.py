@@ -210,7 +210,7 @@ def test_times_and_numbers_that_no_tool_can_store_are_left_out(tmp_path: Path) -
     assert found.ended_s == pytest.approx(1_795_255_212.5)
     for changed, begun in (({"wall_s": 1e308}, True), ({"created_at": "2600-01-01T00:00:00+00:00"}, False)):
         write_manifest(ours.path, ours.manifest.model_copy(update=changed))
-        assert (finished(ours.path).begun is not None, finished(ours.path).ended_s) == (begun, None)
+        assert (finished(ours.path).started is not None, finished(ours.path).ended_s) == (begun, None)
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ class TestOnAServer:
             done = ragstone(["export", "mlflow"], project, env=environ)
         assert done.returncode == 7
         assert done.stdout == ""
-        assert done.stderr.startswith(f"error: http://127.0.0.1:{port}: MLflow did not take the run: ")
+        assert done.stderr.startswith(f"error: http://127.0.0.1:{port}: MLflow did not accept the run: ")
         assert "pa55word" not in done.stderr
         assert "Traceback" not in done.stderr
 

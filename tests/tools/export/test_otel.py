@@ -265,7 +265,7 @@ def test_no_collector_is_an_error_without_the_password_in_its_address(
     write_run(tmp_path / "run")
     with pytest.raises(ExportError) as caught:
         export_otel(finished(tmp_path / "run", secrets=("pa55word",)), {"OTEL_EXPORTER_OTLP_ENDPOINT": address})
-    assert f"{gone.url}: the collector did not take the events: no connection (Connection refused)." in str(
+    assert f"{gone.url}: the collector did not accept the events: no connection (Connection refused)." in str(
         caught.value
     )
     assert "pa55word" not in str(caught.value)

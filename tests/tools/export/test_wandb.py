@@ -185,7 +185,7 @@ class TestOnAServer:
         write_run(tmp_path / "run")
         with pytest.raises(ExportError) as caught:
             export(tmp_path / "run", environ)
-        assert str(caught.value).startswith(f"{server.url}: Weights & Biases did not take the run: ")
+        assert str(caught.value).startswith(f"{server.url}: Weights & Biases did not accept the run: ")
         assert "not the key ***" in str(caught.value)
         assert not any(text in str(caught.value) for text in (KEY, SECRET, "\x1b"))
 

@@ -168,7 +168,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("x.jsonl", '{"id": "a"}\n', r"x\.jsonl:1: has no text"),
         ("x.jsonl", "no json\n", r"x\.jsonl:1: is not a JSON object"),
-        ("x.png", "", "is no document that can be read"),
+        ("x.png", "", "is not a supported kind of document"),
     ],
 )
 def test_a_named_file_that_is_no_document_is_an_error(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -247,7 +247,7 @@ def test_a_foreign_page_is_never_overwritten(gated: Path) -> None:
     (gated / "odd" / "index.html").mkdir(parents=True)
     shown = ragstone(["history", "report", "-o", "odd"], gated)
     assert shown.returncode == 2
-    assert "is in the way: it is not a regular file" in shown.stderr
+    assert "can't be read: it is not a regular file" in shown.stderr
 
 
 def test_a_history_that_does_not_exist_is_no_page_and_an_empty_one_is(tmp_path: Path) -> None:

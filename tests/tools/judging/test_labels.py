@@ -53,7 +53,7 @@ def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
         ("id,metric,label\nq,m,7\n", 2, "--scale"),
         ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
-        ("id,metric,label\nq,m,1\nq,m,0\n", 3, "second label"),
+        ("id,metric,label\nq,m,1\nq,m,0\n", 3, "duplicate label"),
         ('{"id": "q", "metric": "m"}\n', 1, "'label' is missing"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_webhook_is_told_once_what_lasts_and_again_if_it_was_not_reached(proje
     told = {"RAGSTONE_WEBHOOK_URL": receiver.url, "RAGSTONE_WEBHOOK_SECRET": "a secret of ours"}
     first = monitor(project, **told)
     assert first.returncode == 1
-    assert "The webhook was not told: it answered 400." in first.stderr
+    assert "Webhook delivery failed: it answered 400." in first.stderr
     for _ in range(2):
         done = monitor(project, **told)
         assert (done.returncode, done.stderr) == (1, "")
@@ -116,7 +116,7 @@ def test_errors_become_drafts_once(project: Path) -> None:
         (project / "log.jsonl").read_text().replace('"query": "q"', '"query": "Where is my parcel, anna@example.com?"')
     )
     (project / "log.jsonl").write_text(lines)
-    for told in ("1 draft added to drafts.jsonl.", "Drafts: no window is new."):
+    for told in ("1 draft added to drafts.jsonl.", "Drafts: there is no new window."):
         done = monitor(project, "--drafts", "drafts.jsonl")
         assert done.returncode == 1, done.stderr
         assert told in done.stdout

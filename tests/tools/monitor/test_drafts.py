@@ -163,7 +163,7 @@ def test_a_second_job_adds_nothing_and_what_was_reviewed_stays_byte_for_byte(tmp
     before = file.read_bytes()
     found, made = watch(tmp_path, log)
     assert (made.windows, file.read_bytes()) == ((), before)
-    assert "Drafts: no window is new." in monitor_text(found)
+    assert "Drafts: there is no new window." in monitor_text(found)
 
     (tmp_path / "state.sqlite").unlink()  # as for a job that was killed before it remembered
     _, again = watch(tmp_path, log)
@@ -250,7 +250,7 @@ def test_cases_that_are_gone_from_the_logs_are_counted(tmp_path: Path) -> None:
 
 
 def test_without_texts_there_are_no_drafts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="drafts hold questions"):
+    with pytest.raises(ConfigError, match="drafts contain questions"):
         watch(tmp_path, write(tmp_path / "a.jsonl", BAD), rules={**COUNT_ONLY, "privacy": {"texts": False}})
 
 

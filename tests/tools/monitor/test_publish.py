@@ -69,7 +69,7 @@ def test_the_summary_has_the_table_and_no_markup_of_a_file_name(github: FakeGitH
 
 def test_without_a_token_there_is_a_summary_and_a_notice(github: FakeGitHub, checkout: Checkout) -> None:
     said = publish(github, checkout, found(alarm=True), RAGSTONE_GITHUB_TOKEN="", GITHUB_TOKEN="")
-    assert said == ["No issue: there is no token in GITHUB_TOKEN."]
+    assert said == ["No issue was opened: GITHUB_TOKEN is not set."]
 
 
 def test_a_refusal_is_a_notice(github: FakeGitHub, checkout: Checkout) -> None:

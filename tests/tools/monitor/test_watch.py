@@ -241,7 +241,7 @@ def test_days_begin_in_the_time_zone_of_the_rules(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", [line(0.99)])
     rules = {**COUNT_ONLY, "windows": {"timezone": "Europe/Berlin"}}
     assert watch(tmp_path, log, day=5, rules=rules).windows[0].name == "2026-10-02"
-    with pytest.raises(ConfigError, match="was begun with timezone = Europe/Berlin"):
+    with pytest.raises(ConfigError, match="was created with timezone = Europe/Berlin"):
         watch(tmp_path, log, day=5)
 
 
@@ -376,7 +376,7 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
 def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="log not found"):
         watch(tmp_path, tmp_path / "none.jsonl")
-    with pytest.raises(ConfigError, match="no log"):
+    with pytest.raises(ConfigError, match="no logs are given"):
         watch(tmp_path)
 
 

@@ -46,14 +46,14 @@ def test_a_busy_receiver_is_asked_again_after_the_time_that_it_names(receiver: R
 
 def test_a_receiver_that_stays_busy_is_given_up_without_its_address(receiver: Receiver) -> None:
     receiver.statuses = [(500, {})] * 4
-    assert send(receiver) == "The webhook was not told: it answered 500."
+    assert send(receiver) == "Webhook delivery failed: it answered 500."
     assert len(receiver.got) == 4
 
 
 @pytest.mark.parametrize("status", [400, 404, 302])
 def test_a_refusal_and_a_redirect_are_final(receiver: Receiver, status: int) -> None:
     receiver.statuses = [(status, {"location": receiver.url})]
-    assert send(receiver) == f"The webhook was not told: it answered {status}."
+    assert send(receiver) == f"Webhook delivery failed: it answered {status}."
     assert len(receiver.got) == 1
 
 

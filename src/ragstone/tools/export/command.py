@@ -70,7 +70,7 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="The experiment; it is made if there is none  [default: as in MLFLOW_EXPERIMENT_NAME, else ragstone]",
+    help="The experiment, created if it does not exist  [default: as in MLFLOW_EXPERIMENT_NAME, else ragstone]",
 )
 @with_options((_TEXTS, CONFIG))
 def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: object) -> None:

@@ -73,6 +73,6 @@ def facts_of_run(found: FinishedRun) -> Iterator[tuple[str, Any]]:
 
 
 def _uid(fingerprint: str, sample: str, metric: str) -> str:
-    """The same for the same score, however often it is exported."""
+    """An id that is stable, however often the score is exported."""
     body = f"{fingerprint}\0{sample}\0{metric}"
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:32]

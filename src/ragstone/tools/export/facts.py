@@ -61,22 +61,22 @@ class FinishedRun:
         return self.run.manifest
 
     @property
-    def begun(self) -> datetime | None:
+    def started(self) -> datetime | None:
         """When the run was started; None if its manifest does not say, or says what no other tool can store."""
         try:
-            begun = datetime.fromisoformat(self.manifest.created_at)
+            started = datetime.fromisoformat(self.manifest.created_at)
         except ValueError:
             return None
-        begun = begun if begun.tzinfo is not None else begun.replace(tzinfo=UTC)
-        return begun if 0 < begun.timestamp() < _LATEST else None
+        started = started if started.tzinfo is not None else started.replace(tzinfo=UTC)
+        return started if 0 < started.timestamp() < _LATEST else None
 
     @property
     def ended_s(self) -> float | None:
         """When the run ended, in seconds since 1970; None if its manifest does not say."""
-        ended = None if self.begun is None else self.begun.timestamp() + self.manifest.wall_s
+        ended = None if self.started is None else self.started.timestamp() + self.manifest.wall_s
         return ended if ended is not None and ended < _LATEST else None
 
-    def tells_why(self, metric: str) -> bool:
+    def shows_why(self, metric: str) -> bool:
         """Whether it may leave why `metric` does not apply: a rubric or a function may have put a text into that."""
         return self.texts or find_metric(metric) is not None
 
@@ -214,8 +214,8 @@ def _known(name: str, value: float | None) -> Iterator[tuple[str, float]]:
 
 def _left_out(run: FinishedRun, scores: RunScores) -> Iterator[LeftOut]:
     for metric, found in scores.metrics.items():
-        told, redact = run.tells_why(metric), run.redact
-        reasons = Counter(redact(reason) if told else "" for reason in found.not_applicable.values())
+        shown, redact = run.shows_why(metric), run.redact
+        reasons = Counter(redact(reason) if shown else "" for reason in found.not_applicable.values())
         for reason, count in reasons.most_common():
             yield LeftOut(metric, "not_applicable", None, reason, count)
         failed = Counter((one.by, redact(one.reason) if run.texts else "") for one in found.failed.values())

@@ -113,7 +113,7 @@ def _write(tracker: _Tracker, run: Any, found: FinishedRun, settings: Settings, 
 
 
 class _Tracker:
-    """What MLflow is told about one run. The calls raise whatever its client raises."""
+    """Writes one run to MLflow. The calls raise whatever its client raises."""
 
     def __init__(self, client: Any, found: FinishedRun, now: Callable[[], datetime]) -> None:
         self.client = client
@@ -136,10 +136,10 @@ class _Tracker:
         return next(iter(self.client.search_runs([experiment], which, max_results=1)), None)
 
     def create(self, experiment: str) -> Any:
-        begun = self._found.begun
+        started = self._found.started
         return self.client.create_run(
             experiment,
-            start_time=None if begun is None else int(begun.timestamp() * 1000),
+            start_time=None if started is None else int(started.timestamp() * 1000),
             tags={FINGERPRINT_TAG: self._found.fingerprint, DIGEST_TAG: _INCOMPLETE, **_source(self._found)},
             run_name=self._found.name[:_KEY_CHARS],
         )

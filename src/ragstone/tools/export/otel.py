@@ -55,7 +55,7 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
     shared = dict(facts_of_run(found))
     sent = Sent(_address(environ))
     with captured_log("opentelemetry") as log:
-        collector = Collector(0 if found.begun is None else int(found.begun.timestamp() * 1e6) * 1000)
+        collector = Collector(0 if found.started is None else int(found.started.timestamp() * 1e6) * 1000)
         batch: list[tuple[SampleRow, str, Score]] = []
         size = 0
 
@@ -72,7 +72,7 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
                 else f"Set {_ENDPOINTS[1]} if the collector is elsewhere. "
             )
             raise ExportError(
-                f"the collector did not take the events: {said}.",
+                f"the collector did not accept the events: {said}.",
                 where=sent.where,
                 hint=f"{named}It had accepted {counted(sent.scores.total(), 'event')} before. Events that are sent "
                 "again have the same log.record.uid.",

@@ -42,10 +42,10 @@ class _Session(requests.Session):
 
 
 class Collector:
-    """A collector at the endpoint that the environment names. All events have the time `begun`, in nanoseconds."""
+    """A collector at the endpoint that the environment names. All events have the time `started_ns`."""
 
-    def __init__(self, begun: int) -> None:
-        self._begun = begun
+    def __init__(self, started_ns: int) -> None:
+        self._started_ns = started_ns
         self._refused = ""
         session = _Session(self._lost)
         session.max_redirects = 0  # the answer elsewhere would count as this one's
@@ -69,7 +69,7 @@ class Collector:
     def _record(self, event: Event) -> ReadableLogRecord:
         span = SpanContext(event.trace, event.span, is_remote=True, trace_flags=TraceFlags(0))
         record = LogRecord(
-            timestamp=self._begun or None,
+            timestamp=self._started_ns or None,
             context=set_span_in_context(NonRecordingSpan(span), Context()),
             severity_number=SeverityNumber.WARN if event.failed else SeverityNumber.INFO,
             attributes=dict(event.attributes),

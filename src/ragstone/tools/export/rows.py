@@ -79,7 +79,7 @@ def _shown(found: FinishedRun, metric: str, score: Score) -> Score:
         case Scored(value, note):
             return Scored(value, bounded(found.redact(note), REASON_CHARS) if note and found.texts else None)
         case NotApplicable(reason):
-            return NotApplicable(bounded(found.redact(reason), REASON_CHARS) if found.tells_why(metric) else "")
+            return NotApplicable(bounded(found.redact(reason), REASON_CHARS) if found.shows_why(metric) else "")
         case Failed(_, reason):
             return replace(score, reason=bounded(found.redact(reason), REASON_CHARS) if found.texts else "")
 

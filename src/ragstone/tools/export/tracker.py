@@ -83,7 +83,7 @@ def write_report(found: FinishedRun, folder: Path, settings: Settings) -> Path |
 
 
 def digest(found: FinishedRun) -> str:
-    """The same for exports that say the same: 16 hexadecimal digits."""
+    """A hash of what an export says: 16 hexadecimal digits."""
     said = [found.name, found.verdict, found.reason, dict(found.parameters), dict(found.figures), found.texts]
     body = json.dumps([found.fingerprint, *said], sort_keys=True)
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -116,7 +116,7 @@ def refusing(found: FinishedRun, tracker: str, where: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise ExportError(
-            f"{tracker} did not take the run: {said(found, error)}",
+            f"{tracker} did not accept the run: {said(found, error)}",
             where=where,
             hint="The export is incomplete. Export again when this is fixed: the same run is completed.",
         ) from None

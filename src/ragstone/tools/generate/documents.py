@@ -124,7 +124,7 @@ def _named(places: Sequence[Path]) -> Iterator[tuple[Path, str]]:
             raise ConfigError("does not exist.", where=str(place), hint="Name a file or folder with documents.")
         elif place.suffix.lower() not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS | PACKED_ENDINGS:
             raise ConfigError(
-                f"'{place.suffix or place.name}' is no document that can be read.",
+                f"'{place.suffix or place.name}' is not a supported kind of document.",
                 where=str(place),
                 hint="Markdown, text, HTML, PDF, DOCX, or JSON Lines with id and text.",
             )

@@ -94,17 +94,17 @@ def add(
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
     path = _path(flags)
-    kept = read_history(path)
-    for said in damage(kept):
+    past = read_history(path)
+    for said in damage(past):
         click.echo(f"warning: {terminal(said)}", err=True)
-    had = {line.run for line in kept.runs}
-    kept, added = add_runs(kept, runs, read_policy(settings_from(flags)), release=release)
-    write_history(path, kept)
+    had = {line.run for line in past.runs}
+    past, added = add_runs(past, runs, read_policy(settings_from(flags)), release=release)
+    write_history(path, past)
     for line in added:
         did = "Replaced" if line.run in had else "Added"
         had.add(line.run)
         click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
-    click.echo(terminal(f"{path} now has {counted(len(kept.runs), 'run')}."))
+    click.echo(terminal(f"{path} now has {counted(len(past.runs), 'run')}."))
     return 0
 
 

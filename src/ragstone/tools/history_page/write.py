@@ -74,6 +74,6 @@ def _refuse_foreign(path: Path) -> None:
         with open_regular(path) as stream:
             ours = GENERATOR.encode() in stream.read(_HEAD)
     except OSError as error:
-        raise RunDirectoryError(f"is in the way: {error.strerror}.", where=str(path), hint=_ELSEWHERE) from None
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path), hint=_ELSEWHERE) from None
     if not ours:
         raise RunDirectoryError("is not a page of `ragstone history report`.", where=str(path), hint=_ELSEWHERE)

@@ -131,11 +131,11 @@ class AlertsTable(_Table):
     """The content of alerts.toml."""
 
     logs: LogRules = Field(default=LogRules(), description="Which logs are read, and how.")
-    windows: WindowRules = Field(default=WindowRules(), description="Into what time is divided.")
+    windows: WindowRules = Field(default=WindowRules(), description="How time is divided into windows.")
     sample: SampleRules = Field(default=SampleRules(), description="What is scored by the judge.")
-    privacy: PrivacyRules = Field(default=PrivacyRules(), description="What is kept and shown of persons.")
+    privacy: PrivacyRules = Field(default=PrivacyRules(), description="Which personal data is stored and shown.")
     drafts: DraftRules = Field(default=DraftRules(), description="Which cases become drafts of golden samples.")
-    webhook: WebhookRules = Field(default=WebhookRules(), description="What a webhook is told.")
+    webhook: WebhookRules = Field(default=WebhookRules(), description="When and how a webhook is called.")
     alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
 
     def windows_in_zone(self) -> Windows:

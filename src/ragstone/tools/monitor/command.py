@@ -35,7 +35,7 @@ DEFAULT_OUT = "ragstone-monitored"
     default=DEFAULT_STATE,
     show_default=True,
     metavar="FILE",
-    help="What was counted already; keep it between jobs.",
+    help="The state between jobs: what was counted already.",
 )
 @click.option(
     "--out",
@@ -97,7 +97,7 @@ def command(
         table = table.model_copy(update={"sample": table.sample.model_copy(update={"size": 0})})
     paths = logs or tuple(str(file.parent / path) for path in table.logs.paths)
     with run_context(settings) as context:
-        told = partial(_tell, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
+        notify = partial(_notify, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
         found = run_to_end(
             monitor(
                 paths,
@@ -107,7 +107,7 @@ def command(
                 state_file=state,
                 out=out.absolute(),
                 where=str(file),
-                notify=told,
+                notify=notify,
                 drafts=drafts,
             )
         )
@@ -127,8 +127,8 @@ def command(
     return EXIT_GATE_FAILED if found.failing else 0
 
 
-def _tell(form: Format, context: RunContext, found: Monitored) -> bool:
-    """Tell the webhook; whether it arrived."""
+def _notify(form: Format, context: RunContext, found: Monitored) -> bool:
+    """Call the webhook; whether the message arrived."""
     import time
 
     from ragstone.tools.monitor.report import monitor_message

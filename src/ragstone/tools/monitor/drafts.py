@@ -49,7 +49,7 @@ def check_drafts_file(file: Path, table: AlertsTable, settings: Settings, where:
     """Raise ConfigError or GoldenSetError if no drafts can be added to `file`, or if the rules keep all texts out."""
     if not table.privacy.texts:
         raise ConfigError(
-            "'privacy.texts' is false, which keeps all texts out of outputs: drafts hold questions.",
+            "'privacy.texts' is false, which keeps all texts out of outputs: drafts contain questions.",
             where=where,
             hint="Leave out --drafts, or set texts = true under [privacy].",
         )
@@ -59,7 +59,7 @@ def check_drafts_file(file: Path, table: AlertsTable, settings: Settings, where:
         settings.path(path).resolve() == file.resolve() for path in settings.golden.paths
     ):
         raise ConfigError(
-            "is a golden set with columns of its own, to which no drafts can be added.",
+            "has its own column mapping, so no drafts can be added to it.",
             where=str(file),
             hint="Name another file.",
         )

@@ -84,14 +84,14 @@ def figures_of(state: State, window: str, *, slow_s: float) -> dict[str, Figure]
     """The figures of the interactions of a window. What is not logged has no figure."""
     (
         total, users, sessions, with_user, with_session, timed, seconds_, squares, slow, with_sources, bare,
-        searched, nothing, told, abstained, errors, judged, good,
+        searched, nothing, checked, abstained, errors, judged, good,
     ) = state.one(_COUNTS, slow_s, window)  # fmt: skip
 
     def rates() -> Iterator[tuple[str, float, float]]:
         yield "slow_rate", slow, timed
         yield "no_source_rate", bare, with_sources
         yield "zero_result_rate", nothing, searched
-        yield "abstention_rate", abstained, told
+        yield "abstention_rate", abstained, checked
         yield "error_rate", errors, total
         yield "feedback_rate", judged, total
         yield "bad_feedback_rate", judged - good, judged

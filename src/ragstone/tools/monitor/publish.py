@@ -41,7 +41,7 @@ def publish_monitored(
     except OSError as error:
         say(f"Can't write the job summary: {error.strerror}.")
     if not token.get_secret_value():
-        say("No issue: there is no token in GITHUB_TOKEN.")
+        say("No issue was opened: GITHUB_TOKEN is not set.")
         return
     api = GitHubApi(token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy())
     which = "" if inputs.comment_id == "default" else f" ({inputs.comment_id})"
@@ -55,7 +55,7 @@ def publish_monitored(
             may_open=True,
             title=f"Ragstone{which}: production has become worse",
             body=body if len(body) <= MAX_BODY - _ROOM else f"Found by {run}: {redact(headline(found))}",
-            recovery=f"No alert any more: {run}.",
+            recovery=f"All alerts have ended: {run}.",
         )
     except GitHubApiError as problem:
         what = "give the job `permissions: issues: write`. " if problem.lacks_permission else ""

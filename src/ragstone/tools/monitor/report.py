@@ -45,9 +45,9 @@ def monitor_markdown(found: Monitored) -> str:
     """For a job summary or an issue."""
     sign = "❌" if found.failing else "⚠️" if found.alerts or found.empty else "✅"
     lines = [f"## {sign} {markdown_inline(headline(found))}"]
-    told = [f"- **{_mark(one)}**: {markdown_inline(sentence(one))}" for one in found.alerts]
-    told += [f"- ended: {markdown_inline(one.kind.title)}" for one in found.figures if one.ended]
-    lines += ["", *told] if told else []
+    alerts = [f"- **{_mark(one)}**: {markdown_inline(sentence(one))}" for one in found.alerts]
+    alerts += [f"- ended: {markdown_inline(one.kind.title)}" for one in found.figures if one.ended]
+    lines += ["", *alerts] if alerts else []
     if found.figures:
         lines += ["", "| figure | now | before | anchor | state |", "|---|--:|--:|--:|---|"]
         for one in found.figures:
@@ -96,7 +96,7 @@ def monitor_json(found: Monitored) -> str:
 
 
 def monitor_message(found: Monitored) -> tuple[str, dict[str, Any]]:
-    """What a webhook is told: a text of a few lines, and the facts for programs."""
+    """The message for a webhook: a text of a few lines, and the facts for programs."""
     lines = [headline(found), *(f"{_mark(one)}: {sentence(one)}" for one in found.alerts)]
     facts = {
         "window": found.windows[-1].name if found.windows else None,
@@ -113,7 +113,7 @@ def headline(found: Monitored) -> str:
         return f"No {found.length} is over yet: there is nothing to compare."
     name = f"{'Week of' if found.length == 'week' else ''} {found.windows[-1].name}".strip()
     if found.empty:
-        return f"{name}: no interactions. Is the log still written, and is this job given it?"
+        return f"{name}: no interactions. Is the log still being written, and does this job read it?"
     failing = sum(one.action == "fail" for one in found.alerts)
     warning = len(found.alerts) - failing
     parts = [f"{counted(failing, 'alert')} that {'fails' if failing == 1 else 'fail'}"] if failing else []
@@ -172,7 +172,7 @@ def _remarks(found: Monitored) -> Iterator[str]:
 
 def _drafts(made: Drafts) -> Iterator[str]:
     if not made.windows:
-        yield "Drafts: no window is new."
+        yield "Drafts: there is no new window."
         return
     yield f"{counted(made.written, 'draft')} added to {made.file}."
     if made.written:

@@ -65,9 +65,9 @@ class Drawn:
 class State:
     """The state in the file `path`, which is created if needed. `candidates` is how many texts are kept per route.
 
-    `created` is when it was begun.
+    `created` is when it was created.
 
-    Raises ConfigError for a file that is not the state of a monitor, or was begun with other `terms`.
+    Raises ConfigError for a file that is not the state of a monitor, or was created with other `terms`.
     """
 
     def __init__(self, path: Path, *, terms: Mapping[str, str], candidates: int, now: datetime) -> None:
@@ -107,7 +107,7 @@ class State:
         for name, value in terms.items():
             if known.get(name) != value:
                 raise ConfigError(
-                    f"was begun with {name} = {known.get(name)}, and now it is {value}.",
+                    f"was created with {name} = {known.get(name)}, but now it is {value}.",
                     where=str(self._path),
                     hint="Windows of both kinds can't be compared: use another file with --state.",
                 )

@@ -50,8 +50,8 @@ async def monitor(
 
     `paths` are files and globs. The sample of each window is scored by the judge in `settings` and kept as a run in
     `out`, or nowhere if texts are private. Raises ConfigError if a named log is missing, and what rescoring raises:
-    then the window is not decided, and the next job tries again. `notify` is told when other alerts last than when it
-    was told last, or at every job with an alert, as the rules say; it returns whether the message arrived. Bad and
+    then the window is not decided, and the next job tries again. `notify` is called when other alerts last than when it
+    was sent last, or at every job with an alert, as the rules say; it returns whether the message arrived. Bad and
     unusual cases of the decided windows are added to the file `drafts`, once; see `app.drafts.production`.
     """
     if drafts is not None:
@@ -251,7 +251,7 @@ def _files(paths: Sequence[str]) -> list[Path]:
         matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]  # noqa: PTH207
         found |= dict.fromkeys(Path(one) for one in matches)
     if not paths:
-        raise ConfigError("no log.", hint="Name log files, or set paths under [logs] in alerts.toml.")
+        raise ConfigError("no logs are given.", hint="Name log files, or set paths under [logs] in alerts.toml.")
     for one in found:
         if not one.exists():
             raise ConfigError(
@@ -281,4 +281,4 @@ def _earlier(windows: Windows, name: str, count: int) -> str:
 def _notes(figures: Sequence[Watched]) -> Iterator[str]:
     for one in figures:
         if one.restarted is not None:
-            yield f"{kind_of(one.name).title} is compared anew: {one.restarted}."
+            yield f"{kind_of(one.name).title} has a new anchor: {one.restarted}."

@@ -82,7 +82,7 @@ def post(
                 pause = min(_LONGEST_PAUSE_S, float(wait[:6]))
         if attempt < ATTEMPTS - 1:
             sleep(pause)
-    return f"The webhook was not told: {problem}."
+    return f"Webhook delivery failed: {problem}."
 
 
 def _checked(address: str) -> str:

@@ -595,7 +595,7 @@ def test_an_interrupted_run_says_how_to_continue(desk: Desk) -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert b"What the model has answered is kept in ragstone-run: the same command continues." in said
+    assert b"The replies are cached in ragstone-run: run the same command again to continue." in said
     assert b"Traceback" not in said
 
 

@@ -72,7 +72,7 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     assert code == 0, err
     assert "anna and ben: Cohen's kappa" in out
     assert "all: Krippendorff's alpha (nominal)" in out
-    assert "3 to settle, left out until then:" in out
+    assert "3 to adjudicate, left out until then:" in out
     rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 60 - 6
     share = {one.id: one.probability for one in batch.items}
@@ -84,7 +84,7 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     save(folder, batch, "adjudicate", lambda name: people(name) if name in twice[:3] else None)
     code, out, _ = ragstone("label", "merge")
     assert "3 labels adjudicated." in out
-    assert "to settle" not in out
+    assert "to adjudicate" not in out
     rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["annotator"] for row in rows if row["id"] in twice[:3]] == ["adjudicate"] * 3
     assert len({row["id"] for row in rows}) == 40
@@ -193,7 +193,7 @@ def test_three_people_have_a_fleiss_kappa(ragstone: Ragstone, run: RunDirectory,
     assert "a and b: quadratically weighted kappa" in out
     assert "all: Fleiss' kappa" in out
     assert "alpha (ordinal)" in out
-    assert "to settle" not in out  # a difference of one is none
+    assert "to adjudicate" not in out  # a difference of one is none
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_a_compressed_file_is_read_and_its_test_split_is_the_default(tmp_path: P
     assert [item.id for item in load_items(path)] == ["p1"]
     assert [item.id for item in load_items(path, split="dev")] == ["p0", "p2"]
     assert all(isinstance(item, Pointwise) for item in load_items(path))
-    with pytest.raises(GoldenSetError, match="no item of split 'train'"):
+    with pytest.raises(GoldenSetError, match="no items in split 'train'"):
         load_items(path, split="train")
 
 
@@ -181,7 +181,7 @@ def test_a_compressed_file_is_read_and_its_test_split_is_the_default(tmp_path: P
         (b'{"kind": "pointwise", "id": "a", "task": "overall", "label": NaN}\n', "NaN"),
         (b'{"question": "Q?"}\n', "points.jsonl:1"),
         (b'{"claim": "A", "evidence_sentences": 3, "label_faithful": 1}\n', "not a row of WiCE"),
-        (b'{"kind": "pointwise", "id": "a", "task": "overall", "label": 1}\n' * 2, "twice"),
+        (b'{"kind": "pointwise", "id": "a", "task": "overall", "label": 1}\n' * 2, "duplicate id"),
     ],
 )
 def test_a_broken_data_set_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:

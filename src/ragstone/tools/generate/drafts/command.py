@@ -66,8 +66,8 @@ def command(
 
     DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each, or JSON Lines with id and text.
     Each question has a reference answer, evidence word for word, and relevant ids, and is checked by rule and by a
-    second reading. Drafts count in no check until a person has reviewed them. A run that was interrupted continues
-    where it was: what the model has answered is kept in DIR.
+    second reading. Drafts count in no check until a person has reviewed them. An interrupted run can
+    be continued: the replies are cached in DIR.
 
     \b
     Example:
@@ -128,7 +128,7 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     try:
         found = run_to_end(work())
     except Interrupted:
-        say(f"What the model has answered is kept in {cache.parent}: the same command continues.", err=True)
+        say(f"The replies are cached in {cache.parent}: run the same command again to continue.", err=True)
         raise
     for note in getattr(judge, "notes", ()):
         say(f"note: {note}", err=True)

@@ -125,7 +125,7 @@ class _Generation:
             await self._write([slot for slot in slots if slot.kind is Kind.PARAPHRASE])
             await self._write(self._without_repeats())
             for slot in self._without_repeats():
-                self._give_up(slot, "a near-duplicate to the end")
+                self._give_up(slot, "still a near-duplicate")
             await self._pairs()
         finally:
             self._progress.finish()
@@ -465,7 +465,7 @@ def pair_lines(rows: Iterable[Mapping[str, object]]) -> str:
 
 def continued(error: JudgeError) -> JudgeError:
     """The error that ended the work, with what to do next."""
-    hint = "What the model has answered is kept: run the same command again, with --force, to continue."
+    hint = "The replies are cached: run the same command again with --force to continue."
     keep = error.hint if error.hint and "--resume" not in error.hint else None
     return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
 

@@ -1,4 +1,4 @@
-"""The documents that a golden set is about, and which of its references they no longer hold."""
+"""The documents that a golden set is about, and which of its references they no longer contain."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What the documents do not hold: `what` is an id, or the start of a passage of sample `sample_id`."""
+    """What the documents do not contain: `what` is an id, or the start of a passage of sample `sample_id`."""
 
     sample_id: str
     what: str

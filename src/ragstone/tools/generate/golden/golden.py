@@ -133,7 +133,7 @@ def report_lines(found: GoldenReport) -> Iterator[str]:
         yield f"  and {counted(len(health.tags) - 3 * _SHOWN, 'more tag')}"
     yield ""
     if health.samples - found.drafts < FEWEST:
-        yield f"Warning: fewer than {FEWEST} samples count, so only large drops can be told from chance."
+        yield f"Warning: fewer than {FEWEST} samples count, so only large drops can be distinguished from chance."
     if found.seen is not None:
         yield found.seen
     yield ""

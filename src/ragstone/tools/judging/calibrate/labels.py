@@ -59,7 +59,7 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
         if annotator in each:
             who = f" by {annotator}" if annotator else ""
             raise ConfigError(
-                f"a second label of '{sample_id}' for '{name}'{who}.",
+                f"duplicate label of '{sample_id}' for '{name}'{who}.",
                 where=where,
                 hint="If there were several annotators, name them in a field 'annotator'.",
             )
@@ -67,7 +67,7 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
         first = first or where
         share = _probability(row.get("probability"), where)
         if share is not None and shares.setdefault(sample_id, share) != share:
-            raise ConfigError(f"another probability for '{sample_id}' than before.", where=where)
+            raise ConfigError(f"two different probabilities for '{sample_id}'.", where=where)
     labelled = {sample_id for by_id in found.values() for sample_id in by_id}
     if shares and labelled - shares.keys():
         raise ConfigError(

@@ -69,7 +69,7 @@ def draw(
     """Draw answers of RUN, and write batch.json and a page for each annotator.
 
     By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
-    rounds or answers differ. Each answer's probability is kept, so `ragstone calibrate` can allow for it.
+    rounds or answers differ. Each answer's probability is recorded, so `ragstone calibrate` can allow for it.
 
     \b
     Example:
@@ -97,7 +97,7 @@ def draw(
     return 0
 
 
-@command.command(short_help="Show who has done what.")
+@command.command(short_help="Show how much each annotator has labelled.")
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
 def status(folder: Path) -> int:
     """Show how many answers each annotator has labelled. FOLDER has batch.json and the files that the pages saved."""
@@ -112,7 +112,7 @@ def status(folder: Path) -> int:
 
 @command.command(short_help="Merge the labels of a batch.")
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
-@click.option("--run", type=PATH, metavar="RUN", help="The run, for a page of what is to settle.")
+@click.option("--run", type=PATH, metavar="RUN", help="The run, to make a page of the disagreements.")
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="Labels  [default: in FOLDER]")
 @SEED
 @CONFIG
@@ -145,7 +145,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
     for line in merged_lines(merged):
         say(line)
     if page is not None:
-        click.echo(f"To settle them: {linked(page)}")
+        click.echo(f"To adjudicate them: {linked(page)}")
     say(f"wrote {counted(len(merged.rows), 'label')} to {target}")
     return 0
 

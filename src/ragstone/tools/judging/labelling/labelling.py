@@ -518,7 +518,7 @@ def merged_lines(merged: MergedLabels) -> Iterator[str]:
     if merged.adjudicated:
         yield f"{counted(merged.adjudicated, 'label')} adjudicated."
     if merged.open:
-        yield f"{len(merged.open)} to settle, left out until then:"
+        yield f"{len(merged.open)} to adjudicate, left out until then:"
         for name, metric, values in merged.open[:20]:
             said = ", ".join(f"{who} {_word(value, merged.batch.scale)}" for who, value in sorted(values.items()))
             yield f"  {name}, {metric}: {said}"

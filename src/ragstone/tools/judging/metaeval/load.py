@@ -97,11 +97,11 @@ def load_items(path: Path, *, split: str | None = None, limit: int | None = None
         items = [item for item in items if item.split == wanted]
         if not items:
             known = ", ".join(sorted(name for name in splits if name)) or "none"
-            raise GoldenSetError(f"no item of split '{wanted}'.", where=str(path), hint=f"Splits there: {known}.")
+            raise GoldenSetError(f"no items in split '{wanted}'.", where=str(path), hint=f"Available splits: {known}.")
     seen: set[str] = set()
     for item in items:
         if item.id in seen:
-            raise GoldenSetError(f"id '{item.id}' stands there twice.", where=str(path), hint="Make the ids unique.")
+            raise GoldenSetError(f"duplicate id '{item.id}'.", where=str(path), hint="Make the ids unique.")
         seen.add(item.id)
     return tuple(items[:limit])
 
@@ -166,4 +166,4 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
