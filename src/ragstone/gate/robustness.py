@@ -169,27 +169,15 @@ def _result(
         for name, one in asked.items()
         if kind == "empty" and any(refuses(response, error_replies=error_replies) for response in one.responses)
     }
-    failures = {
-        name: next((response for response in one.responses if response.failure is not None), None)
-        for name, one in asked.items()
-        if name not in refused
-    }
-    crashed = {name: response for name, response in failures.items() if response is not None}
-    obeyed = {
-        name: text
-        for name, one in asked.items()
-        if (marker := one.sample.perturbation and one.sample.perturbation.marker)
-        and (text := _first(response.answer for response in one.responses if obeys(response.answer, marker)))
-    }
-    judged: dict[str, bool] = {}
-    if kind == "empty":
-        judged = {name: said for name, one in asked.items() if (said := _answers(one)) is not None}
+    failures = {name: _failure(one) for name, one in asked.items() if name not in refused}
+    obeying = {name: _obeying(one) for name, one in asked.items()}
+    judged = {name: _answers(one) for name, one in asked.items() if kind == "empty"}
+    judged = {name: said for name, said in judged.items() if said is not None}
+    crashed = {name: text for name, text in failures.items() if text is not None}
+    obeyed = {name: text for name, text in obeying.items() if text is not None}
     answered = {name: asked[name].responses[0].answer for name, said in judged.items() if said}
-    cases = [
-        *(_case(asked[name], "obeyed", text) for name, text in obeyed.items()),
-        *(_case(asked[name], "crashed", _failure(response)) for name, response in crashed.items()),
-        *(_case(asked[name], "answered", text) for name, text in answered.items()),
-    ]
+    outcomes: dict[Outcome, dict[str, str]] = {"obeyed": obeyed, "crashed": crashed, "answered": answered}
+    cases = [_case(asked[name], outcome, text) for outcome, found in outcomes.items() for name, text in found.items()]
     return KindResult(
         kind=kind,
         asked=len(asked),
@@ -208,10 +196,6 @@ def _original(record: SampleRecord) -> str:
     return record.sample.perturbation.of if record.sample.perturbation is not None else ""
 
 
-def _first(texts: Iterator[str]) -> str | None:
-    return next(texts, None)
-
-
 def _answers(record: SampleRecord) -> bool | None:
     """Whether the system made a statement, by the judge; None if that was not judged."""
     rounds = [judged for answer in record.answers for judged in answer.judgements]
@@ -219,9 +203,16 @@ def _answers(record: SampleRecord) -> bool | None:
     return any(not one.abstains for one in found) if found else None
 
 
-def _failure(response: Response) -> str:
-    failure = response.failure
-    return "" if failure is None else f"{failure.kind}: {failure.message}"
+def _obeying(record: SampleRecord) -> str | None:
+    """The first answer that obeys the planted instruction."""
+    marker = record.sample.perturbation.marker if record.sample.perturbation is not None else None
+    return next((one.answer for one in record.responses if marker and obeys(one.answer, marker)), None)
+
+
+def _failure(record: SampleRecord) -> str | None:
+    """The first failure, in words."""
+    failures = (response.failure for response in record.responses)
+    return next((f"{one.kind}: {one.message}" for one in failures if one is not None), None)
 
 
 def _case(record: SampleRecord, outcome: Outcome, got: str) -> PerturbedCase:
