@@ -108,7 +108,7 @@ def test_a_page_that_was_changed_is_refused(project: Path, line: str) -> None:
     gated(project, run__out="out")
     file = project / "out" / PAGE
     file.write_text(f"{file.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
-    with pytest.raises(RunDirectoryError, match="not a line of a page") as refused:
+    with pytest.raises(RunDirectoryError, match="not a packed line") as refused:
         report(Path("out"), "html", settings(project), Redactor(()))
     assert refused.value.hint == "Remove the file, or run the gate again."
 

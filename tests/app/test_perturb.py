@@ -185,7 +185,7 @@ def test_the_reports_show_it_in_every_form_and_only_if_it_was_asked_for(project:
     found = project.gate(System(brittle))  # each report is rendered again from the run, byte for byte
     for form in ("text", "md", "html"):
         text = render(found.view, form)
-        assert f"Robustness: {N} questions asked again, not part of the verdict" in text
+        assert f"Robustness: {N} questions asked again with changes (not part of the verdict)" in text
         assert "beyed the planted instruction in" in text
     document = json.loads(render(found.view, "json"))
     assert document["robustness"]["samples"] == N

@@ -107,7 +107,7 @@ def test_a_python_system_that_crashes_on_nothing_and_obeys(tmp_path: Path) -> No
     assert hits(kinds["injection"]["obeyed"]) == (N, N)
     assert f"Obeyed the planted instruction in {N} of {N} [" in found.stdout
     assert "house-0, house-1" in " ".join(found.stdout.split())
-    assert f"Robustness: {N} questions asked again, not part of the verdict" in found.stdout
+    assert f"Robustness: {N} questions asked again with changes (not part of the verdict)" in found.stdout
     assert len((project / "ragstone-run" / "samples.jsonl").read_text().splitlines()) == N
 
 

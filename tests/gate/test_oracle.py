@@ -79,10 +79,10 @@ def test_what_qualifies_the_shares_is_said() -> None:
     said = oracle_lines(OracleShares((), 9, 6, 1, 2, 1, 3, 0, "the judge's budget is used up."))
     assert said == [
         "This half is incomplete (7 of 9 samples were asked): The judge's budget is used up.",
-        "3 of 6 answers came with other contexts than were given: the system seems to retrieve all the same. Don't "
-        "trust this division before it uses what it is given.",
+        "3 of 6 answers came with contexts other than those given: the system seems to retrieve anyway. Don't trust "
+        "this split until it uses the contexts that it is given.",
         "Not asked again: 2 samples without reference contexts and 1 sample that the system had not answered.",
-        "The system failed on 1 sample when it was given the contexts.",
+        "The system failed on 1 sample when given the contexts.",
     ]
     assert "All 6 answers are the same as before" in oracle_lines(OracleShares((), 6, 6, 0, 0, 0, 0, 6))[0]
 

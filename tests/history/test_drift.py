@@ -93,7 +93,7 @@ def test_an_alarm_says_what_was_lost_since_when() -> None:
     assert check.n == 120
     assert check.reason.startswith("faithfulness has lost 0.0")
     assert "since 5 January 2026 (commit 0000000, 20 main runs ago), from 0." in check.reason
-    assert check.reason.endswith("max_drift is 0.05, and a loss that is shown counts from half of that.")
+    assert check.reason.endswith("max_drift is 0.05, and a loss that is shown fails from half of that on.")
 
 
 def test_there_is_nothing_to_compare_with_at_first() -> None:
@@ -185,7 +185,7 @@ def test_another_golden_set_starts_anew_and_says_so() -> None:
     drift = measured(season(20), 20, 0.0, run=draw(20, 0.0, offset=100))
     assert not drift.checks
     assert drift.warnings == (
-        "Drift is measured again from this run on: fewer than half of the current samples were in the golden set "
+        "Drift is measured anew from this run on: fewer than half of the current samples were in the golden set "
         "before.",
     )
 
@@ -199,7 +199,7 @@ def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_ar
     drift = measured(history, 15, 0.1, judge_key="b" * 16, judge="openai new")
     assert not failed(drift)
     assert drift.warnings == (
-        "Drift is measured again from 9 January 2026 (commit 0000000, 3 main runs ago): the judge changed from "
+        "Drift is measured anew from 9 January 2026 (commit 0000000, 3 main runs ago): the judge changed from "
         "openai old to openai new.",
     )
     enough = season(30, lambda n: 0.1 if n >= 12 else 0.0, **judged)

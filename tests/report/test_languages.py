@@ -24,7 +24,7 @@ def test_nothing_is_said_of_a_language_that_was_measured_well(question: str) -> 
 
 def test_a_weak_language_is_named_with_its_accuracy_and_an_unmeasured_one_as_that() -> None:
     weak, unmeasured = language_warnings(["灯塔在哪里？", "Где находится маяк?"])
-    assert f"{load_data('reliability.json')['languages']['zh']:.0%}" in weak
+    assert f"{100 * load_data('reliability.json')['languages']['zh']:.0f} %" in weak
     assert "Chinese" in weak
     assert "never measured" in unmeasured
 

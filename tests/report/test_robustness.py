@@ -77,7 +77,7 @@ def test_counts_of_one_are_one() -> None:
     )
     assert row.notes == (
         "refused 1 question as invalid",
-        "left out 1 question that failed unchanged, too",
+        "left out 1 question whose unchanged version failed, too",
         "1 question can't be changed in this way",
     )
     assert "Robustness: 1 question asked again" in render_robustness(Robustness(1, (result(),)))

@@ -79,7 +79,7 @@ def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
     lines = []
     for number, line in enumerate(found[1:], start=2):
         if read_line(line) is None:
-            raise _wrong(file, number, "not a line of a page")
+            raise _wrong(file, number, "not a packed line")
         try:
             lines.append(line.rstrip("\n") if links is None else with_row_links(line.rstrip("\n"), links))
         except ValueError as error:
@@ -92,4 +92,4 @@ def _head(run: RunDirectory) -> str:
 
 
 def _wrong(file: Path, number: int, why: str) -> RunDirectoryError:
-    return RunDirectoryError(f"not the samples of a page: {why}.", where=f"{file}:{number}", hint=_HINT)
+    return RunDirectoryError(f"not the samples of an HTML report: {why}.", where=f"{file}:{number}", hint=_HINT)

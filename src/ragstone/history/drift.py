@@ -121,14 +121,14 @@ def _measured(earlier: Sequence[_Observed], newest: _Observed, asked: Sequence[_
         why = _why_anew(span, None, newest, asked)
         if why is None:
             return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
-        return Drift(warnings=(f"Drift is measured again from this run on: {why}.",))
+        return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
     checks: list[Check] = []
     warnings: list[str] = []
     for runs, those in comparable.values():
         checks += _checks(runs, newest, those, families=len(comparable))
         why = _why_anew(span, runs[0], newest, those)
         if why is not None and len(runs) < FIRST:
-            warnings.append(f"Drift is measured again from {_when(runs)}: {why}.")
+            warnings.append(f"Drift is measured anew from {_when(runs)}: {why}.")
     return Drift(tuple(_passing_as_one(checks)), tuple(dict.fromkeys(warnings)), tuple(notes))
 
 
@@ -152,9 +152,9 @@ def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
     """Why the scores of `metric` in the two runs can't be compared; None if they can."""
     line, now = run.line, newest.line
     if line.part != now.part:
-        return "another half of the system was evaluated before"
+        return "earlier runs evaluated another half of the system"
     if metric not in line.scores:
-        return f"the runs before have no {metric}"
+        return f"earlier runs have no scores for {metric}"
     if line.versions.get(metric) != now.versions.get(metric):
         return f"{metric} is version {now.versions.get(metric)} now, and was {line.versions.get(metric)}"
     if line.judge_key != now.judge_key and is_judged(metric, now.versions.get(metric)):
@@ -221,7 +221,7 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
     if loss.found:
         taken = f" (of which {figure(spared)} was accepted)" if spared else ""
         too_much = "no loss is allowed" if limit == 0.0 else f"max_drift is {limit:g}"
-        due = "" if limit == 0.0 else ", and a loss that is shown counts from half of that"
+        due = "" if limit == 0.0 else ", and a loss that is shown fails from half of that on"
         reason = (
             f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {figure(-loss.change, limit)}{taken} since "
             f"{_when(runs)}, from {score(then)} to {score(now)} on {counted(loss.n, 'sample')} in common; "

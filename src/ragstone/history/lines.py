@@ -47,7 +47,7 @@ class RunLine(_Line):
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = SCHEMA_VERSION
     run: Key = Field(description="the run's fingerprint")
-    time: datetime = Field(description="when it was begun")
+    time: datetime = Field(description="when it started")
     commit: Text | None = None
     pull_request: Number | None = Field(default=None, description="the one that was merged, where it is known")
     release: Text | None = Field(default=None, description="the release or tag of this commit")

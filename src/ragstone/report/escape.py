@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from ragstone.formatting import counted
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
-LONGEST = 20_000
+MAX_ANSWER = 20_000
 """Characters of an answer in a report; all of it is in samples.jsonl."""
 
 _SPACES = re.compile(r"[ \t\n]+")
@@ -50,7 +50,7 @@ def clip(text: str, length: int) -> str:
     return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
 
 
-def bounded(text: str, length: int = LONGEST) -> str:
+def bounded(text: str, length: int = MAX_ANSWER) -> str:
     """The first `length` characters of `text`, and how many are left out."""
     return text if len(text) <= length else f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
 

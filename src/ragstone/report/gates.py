@@ -172,7 +172,10 @@ def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: i
     lines = [f"## {_headline(shown)}", ""]
     counts = {row.sharing for row in rows if row.sha == sha and row.verdict != NOT_AFFECTED}
     if len(counts) > 1:
-        lines += ["- ⚠️ The gates don't agree on how many of them share the error rate. Do all read the same file?", ""]
+        lines += [
+            "- ⚠️ The gates don't agree on how many of them share the error rate. Do they all read the same file?",
+            "",
+        ]
     lines += ["| | Gate | Verdict | Why |", "|:-:|:--|:--|:--|"]
     for one in shown:
         why = escape.markdown_inline(escape.clip(one.reason, reason)) if reason else ""
@@ -221,6 +224,9 @@ def _names(names: Sequence[str]) -> str:
 def _foot(counts: set[int], sha: str) -> str:
     parts = [f"Commit {sha[:7]}." if sha else ""]
     if len(counts) == 1 and (n := counts.copy().pop()) > 1:
-        parts.append(f"{n} gates are affected. They share one error rate, each with 1/{n} of it, unless means decide.")
+        parts.append(
+            f"{n} gates are affected. They share one error rate, each with 1/{n} of it, "
+            "unless the policy decides by means."
+        )
     parts.append("Each job's summary has the full report of its gate.")
     return " ".join(part for part in parts if part)

@@ -51,7 +51,7 @@ def render_junit(view: ReportView) -> str:
 
 
 def _named_apart(cases: list[TestCase]) -> list[TestCase]:
-    """The same, numbered where the name repeats: readers of JUnit keep one case of each name."""
+    """Number the cases whose name repeats: readers of JUnit keep one case per name."""
     seen: dict[str, int] = {}
     for case in cases:
         name = str(case.name)

@@ -79,7 +79,7 @@ def read_line(line: str) -> PackedLine | None:
 
 
 def with_row_links(line: str, links: Links) -> str:
-    """The same line with the places of its rows linked by `links`. Raises ValueError for one that can't be unpacked."""
+    """`line` with the places of its rows linked by `links`. Raises ValueError if it can't be unpacked."""
     found = read_line(line)
     if found is None or found.kind != "r":
         return line

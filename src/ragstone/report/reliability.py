@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+from ragstone.formatting import percent
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 
 _QUESTIONS_READ = 200
@@ -32,7 +33,7 @@ def language_warnings(questions: Iterable[str]) -> tuple[str, ...]:
     found = weak_languages(itertools.islice(questions, _QUESTIONS_READ))
     return tuple(
         f"Questions are in {_NAMES.get(code, code)}, where the offline judge "
-        + ("was never measured" if accuracy is None else f"judges {accuracy:.0%} of certain changes right")
-        + f" (wanted: {MIN_ACCURACY:.0%}): don't rely on its scores"
+        + ("was never measured" if accuracy is None else f"judges {percent(round(accuracy, 2))} of known changes right")
+        + f" (at least {percent(MIN_ACCURACY)} is needed): don't rely on its scores"
         for code, accuracy in found.items()
     )

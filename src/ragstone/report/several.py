@@ -124,7 +124,7 @@ def text_of_several(
     console = plain_console(out, width, colour)
     status = str(overall_status(found))
     console.print(Text(f"{MARKS[status]} {_line(headline(found), 400)}", STYLES[status]))
-    console.print(Text(f"Each is compared with {_line(baseline, 200)}."))
+    console.print(Text(f"Each run is compared with {_line(baseline, 200)}."))
     _overview(console, found)
     reports = [f"── {_line(one.name, 60)}\n\n{render_text(one.view, width=width, colour=colour)}" for one in found]
     texts = (out.getvalue(), *reports)
@@ -157,7 +157,7 @@ def _line(text: str, length: int) -> str:
 def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
     status = str(overall_status(found))
     lines = [f"## {ICONS[status]} {escape.markdown_inline(headline(found))}", ""]
-    lines += [f"Each is compared with {escape.markdown_code(baseline)}.", ""]
+    lines += [f"Each run is compared with {escape.markdown_code(baseline)}.", ""]
     lines += ["| | Metric | Run | Score | Change | State |", "|:-:|:--|:--|:--|:--|:--|"]
     for title, part, rows in _tables(found):
         name = escape.markdown_inline(title) + ("" if part is None else f" · {escape.markdown_code(part)}")

@@ -19,11 +19,11 @@ from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.printable import clean
 from ragstone.report import wording
-from ragstone.report.escape import LONGEST
+from ragstone.report.escape import MAX_ANSWER
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context
 
-ANSWER_CHARS = LONGEST
+ANSWER_CHARS = MAX_ANSWER
 CONTEXT_CHARS = 5_000
 TEXT_CHARS = 2_000
 CONTEXTS = 30

@@ -99,7 +99,7 @@ def build_view(
 
 
 def with_links(view: ReportView, links: Links) -> ReportView:
-    """The same view with the places of samples linked by `links`."""
+    """`view` with the places of samples linked by `links`."""
 
     def linked(found: Placed) -> Placed:
         return replace(found, place=PlacePart.of(found.place, links.origin))

@@ -183,7 +183,7 @@ def causes(found: Diagnosis | None, most: int = 3) -> str:
 
 ORACLE_TITLE = "With the reference contexts given (oracle)"
 
-_FEWEST_ALIKE = 5
+_MIN_ALIKE = 5
 """So many answers that are all the same with the reference contexts are worth a question."""
 
 
@@ -197,10 +197,10 @@ def oracle_lines(found: OracleShares | None) -> list[str]:
         lines.append(f"This half is incomplete ({done}): {sentence(found.incomplete)}")
     if found.strangers:
         lines.append(
-            f"{found.strangers:,} of {counted(found.answered, 'answer')} came with other contexts than were given: the "
-            "system seems to retrieve all the same. Don't trust this division before it uses what it is given."
+            f"{found.strangers:,} of {counted(found.answered, 'answer')} came with contexts other than those given: "
+            "the system seems to retrieve anyway. Don't trust this split until it uses the contexts that it is given."
         )
-    elif found.answered >= _FEWEST_ALIKE and found.same == found.answered:
+    elif found.answered >= _MIN_ALIKE and found.same == found.answered:
         lines.append(
             f"All {counted(found.answered, 'answer')} are the same as before: does the system read the contexts that "
             "it is given?"
@@ -210,7 +210,7 @@ def oracle_lines(found: OracleShares | None) -> list[str]:
     if left:
         lines.append(f"Not asked again: {' and '.join(left)}.")
     if found.failed:
-        lines.append(f"The system failed on {counted(found.failed, 'sample')} when it was given the contexts.")
+        lines.append(f"The system failed on {counted(found.failed, 'sample')} when given the contexts.")
     return lines
 
 
@@ -258,7 +258,7 @@ class PerturbedRow:
 
 def robustness_heading(found: Robustness) -> str:
     """What was asked again."""
-    return f"Robustness: {counted(found.samples, 'question')} asked again, not part of the verdict"
+    return f"Robustness: {counted(found.samples, 'question')} asked again with changes (not part of the verdict)"
 
 
 def unfinished_robustness(found: Robustness) -> str:
@@ -287,7 +287,7 @@ def _perturbed_row(found: KindResult, most_ids: int) -> PerturbedRow:
     if found.refused:
         notes.append(f"refused {counted(found.refused, 'question')} as invalid")
     if found.left_out:
-        notes.append(f"left out {counted(found.left_out, 'question')} that failed unchanged, too")
+        notes.append(f"left out {counted(found.left_out, 'question')} whose unchanged version failed, too")
     if found.unmade:
         notes.append(f"{counted(found.unmade, 'question')} can't be changed in this way")
     hits = [share.hits for share in (found.crashed, found.obeyed) if share is not None]

@@ -91,7 +91,7 @@ def body(window: str) -> str:
         ("", "not the report of a monitor (file: "),
         ("[]", "not the report of a monitor (file: "),
         ('{"schema_version": 2}', "not the report of a monitor (schema_version: "),
-        (body(window="2026-10-99"), "a window is not a day"),
+        (body(window="2026-10-99"), "a window is not a date"),
         (body(window="x"), "windows.0.window"),
         (body(window="2026-10-01").replace("{}", '{"a": {"value": NaN}}'), "not the report"),
         (body(window="2026-10-01").replace("{}", '{"a": {"value": 1, "n": 1e300}}'), "windows.0.figures.a.n"),

@@ -138,7 +138,7 @@ def render_template(
     except TemplateNotFound as error:
         raise _wrong(f"no template called '{error.name}'", name, None) from None
     except RecursionError:
-        raise _wrong("the template calls itself without end", name, None) from None
+        raise _wrong("the template calls itself endlessly", name, None) from None
     except ExhaustedError as error:
         file, line = _place(error, name)
         raise _wrong(str(error), file, line, TemplateExhaustedError) from None

@@ -465,7 +465,7 @@
 
   function choose(run, by) {
     if (!chosen.some(one => same(one, run, by))) {
-      if (chosen.length >= MOST) { tellChosen("Five is the most: remove one first."); return; }
+      if (chosen.length >= MOST) { tellChosen("At most five: remove one first."); return; }
       chosen.push(versionsBy(by).find(one => one.run === run) || { run, by, runs: 1, name: nameOf(run, by) });
     }
     // The oldest is the reference, until another one is made it.
@@ -486,7 +486,7 @@
     const items = chosen.map((one, place) => make("li", {}, make("span", {}, place ? "" : "reference: ", make("b", {}, one.name), one.runs > 1 ? make("span", { class: "soft small" }, ` newest of ${counted(one.runs, "run")}, ${day(runs.time[one.run])}`) : ""),
       place ? button("Make reference", () => { ordered = false; chosen = [one, ...chosen.filter(other => other !== one)]; changed(); }, { "aria-label": `Make ${one.name} the reference` }) : null,
       button("Remove", () => { chosen = chosen.filter(other => other !== one); changed(); }, { "aria-label": `Remove ${one.name}` })));
-    get("chosen").replaceChildren(...(items.length ? [make("ol", {}, ...items)] : []), ...(chosen.length < 2 ? [make("p", { class: "soft" }, items.length ? "Choose one more below." : "None is chosen yet.")] : []), ...(remark ? [make("p", { class: "note" }, remark)] : []));
+    get("chosen").replaceChildren(...(items.length ? [make("ol", {}, ...items)] : []), ...(chosen.length < 2 ? [make("p", { class: "soft" }, items.length ? "Choose one more below." : "No version is chosen yet.")] : []), ...(remark ? [make("p", { class: "note" }, remark)] : []));
   }
 
   function listVersions() {

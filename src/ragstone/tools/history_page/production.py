@@ -81,7 +81,7 @@ def read_monitor_report(path: Path) -> MonitorReport:
             f"not the report of a monitor ({place}: {first['msg']}).", where=str(path), hint=_HINT
         ) from None
     except ValueError as error:
-        raise ConfigError(f"a window is not a day: {error}.", where=str(path), hint=_HINT) from None
+        raise ConfigError(f"a window is not a date: {error}.", where=str(path), hint=_HINT) from None
     if (named := len({name for one in found.windows for name in one.figures})) > MAX_FIGURES:
         raise ConfigError(
             f"it has {named:,} figures, and at most {MAX_FIGURES} can be shown.", where=str(path), hint=_HINT
