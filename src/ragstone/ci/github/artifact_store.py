@@ -71,9 +71,7 @@ class GitHubArtifacts(BaselineStore):
 
     def _runs(self) -> TrustedRuns:
         if self._found is None:
-            self._found = TrustedRuns.of_job(
-                self._api, run_id=self._own_run, workflow=self._workflow, branch=self._branch
-            )
+            self._found = TrustedRuns(self._api, self._own_run, self._workflow, self._branch)
             branch = self._branch = self._found.branch
             self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
         return self._found

@@ -91,12 +91,8 @@ def _inside(path: str) -> str | None:
 
 
 def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
-    try:
-        answer = api.get(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha}).root
-    except GitHubApiError as api_error:
-        if api_error.kind is ApiErrorKind.NOT_FOUND:
-            return None
-        raise
+    found = api.find(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha})
+    answer = found.root if found is not None else None
     if not isinstance(answer, _Content) or answer.type != "file":
         return None
     if answer.size > MAX_FILE_BYTES:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
-from ragstone.ci.github.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
+from ragstone.ci.github.client import ApiReply, Commit, GitHubApi
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.reviewed import base_commit
 
@@ -42,12 +42,9 @@ def compared_commit(api: GitHubApi, event: Event) -> str | None:
     base = base_commit(api, event)
     if event.pull_request is None or base is None:
         return base
-    try:
-        merge = api.get(_GitCommit, f"{api.base}/git/commits/{quote(event.sha, safe='')}")
-    except GitHubApiError as api_error:
-        if api_error.kind is ApiErrorKind.NOT_FOUND:
-            return base
-        raise
+    merge = api.find(_GitCommit, f"{api.base}/git/commits/{quote(event.sha, safe='')}")
+    if merge is None:
+        return base
     parents = [parent.sha for parent in merge.parents]
     return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head.sha else base
 

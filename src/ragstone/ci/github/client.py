@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import requests
 from github import Auth, Github, GithubException
@@ -139,6 +140,20 @@ class GitHubApi:
     def get(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model:
         """One object. Raises GitHubApiError."""
         return self._parse(model, self._json("GET", path, parameters), wrote=False)
+
+    def find(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model | None:
+        """One object; None if GitHub has no such thing. Raises GitHubApiError."""
+        try:
+            return self.get(model, path, parameters)
+        except GitHubApiError as api_error:
+            if api_error.kind is ApiErrorKind.NOT_FOUND:
+                return None
+            raise
+
+    def head_of(self, branch: str) -> str:
+        """The newest commit of `branch`. Raises GitHubApiError."""
+        # By its branch name: a tag may have the same name.
+        return self.get(Branch, f"{self.base}/branches/{quote(branch, safe='')}").commit.sha
 
     def pages(
         self,

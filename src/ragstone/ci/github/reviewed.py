@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
-from ragstone.ci.github.client import Branch, GitHubApi, Repository
+from ragstone.ci.github.client import GitHubApi, Repository
 from ragstone.ci.github.event import Event, EventKind
 
 _CHANGES = (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP)
@@ -40,10 +39,7 @@ def base_commit(api: GitHubApi, event: Event) -> str | None:
     if base is not None:
         return base.commit
     branch = event.default_branch or api.get(Repository, api.base).default_branch
-    if event.branch == branch:
-        return None
-    # By its branch name, because a tag may have the same name.
-    return api.get(Branch, f"{api.base}/branches/{quote(branch, safe='')}").commit.sha
+    return None if event.branch == branch else api.head_of(branch)
 
 
 def proposed_change(event: Event) -> tuple[str, str] | None:
