@@ -101,7 +101,7 @@ class Season:
         assert "as a baseline" in main.stderr
         assert request.returncode == 1, request.stdout + request.stderr
         assert f"Baseline: commit {self.good[:12]}" in request.stderr
-        assert "not kept as a baseline" in request.stderr
+        assert "not saved as a baseline" in request.stderr
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.store import KEPT, BaselineStore, Stored, StoreFailed
+from ragstone.ci.store import MIN_SAVED, BaselineStore, Stored, StoreFailed
 from ragstone.errors import ConfigError
 from ragstone.job.baseline import MAX_READ
 from ragstone.job.stored_gate import CheckoutStore, Found
@@ -59,7 +59,7 @@ def test_a_season_of_a_branch(repository: Repository, kind: str, request: pytest
     done = gate(repository.job("2", worse), store, merge)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"compared with commit {first[:12]}" in " ".join(done.stdout.split())
-    assert "not kept as a baseline: a merge request's run can't be one" in done.stderr
+    assert "not saved as a baseline: a merge request's run can't be one" in done.stderr
 
     # Merged all the same, main fails. That run is kept, and leads to the good one.
     broken = repository.commit("merged", WORSE)
@@ -92,7 +92,7 @@ def test_shards_know_the_baseline_of_the_store_and_only_the_merged_run_is_kept(r
     done = gate(job, store, MAIN, "--merge", "shards")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"compared with commit {first[:12]}" in " ".join(done.stdout.split())
-    assert "Kept in store/" in done.stderr
+    assert "Saved to store/" in done.stderr
 
 
 def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository) -> None:
@@ -107,16 +107,16 @@ def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository)
         job = repository.job(name, commit)
         done = gate(job, store, environ)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "not kept as a baseline" in done.stderr
+        assert "not saved as a baseline" in done.stderr
         assert not read_manifest(job / "ragstone-run").standing.eligible
     assert not (repository.root / "store").exists()
     # On a laptop, the branch is the one that is checked out; and nothing is kept without the option.
     job = repository.job("laptop", commit, "--branch=main")
     assert "Kept" not in gate(job, store, {}, save=False).stderr
-    assert "Kept in store/" in gate(job, store, {}).stderr
+    assert "Saved to store/" in gate(job, store, {}).stderr
     other = repository.job("trunk", commit)
     assert (
-        "Kept in store/"
+        "Saved to store/"
         in gate(other, store, {**MAIN, "CI_COMMIT_BRANCH": "trunk"}, "--baseline-branch", "trunk").stderr
     )
 
@@ -218,12 +218,12 @@ def test_a_folder_is_read_without_following_links_and_keeps_the_newest(repositor
     place.symlink_to(tmp_path / "outside.zip")
     assert "outside the workspace" in find(store, checkout, tmp_path / "x").reason
     place.unlink()
-    commits = [f"{number:040x}" for number in range(KEPT + 3)]
+    commits = [f"{number:040x}" for number in range(MIN_SAVED + 3)]
     for one in reversed(commits):
-        store.keep(one, run, commits)
-    assert {path.stem for path in store.folder.iterdir()} == set(commits[:KEPT])
+        store.save(one, run, commits)
+    assert {path.stem for path in store.folder.iterdir()} == set(commits[:MIN_SAVED])
     with pytest.raises(StoreFailed, match="can't be written"):
-        FolderStore(run / "manifest.json").keep(commit, run, ())
+        FolderStore(run / "manifest.json").save(commit, run, ())
 
 
 def test_only_so_many_archives_are_read(repository: Repository, tmp_path: Path) -> None:
@@ -254,17 +254,17 @@ def test_notes_have_no_history_and_survive_another_writer(
     second = repository.commit("second")
     one, two = (Git(repository.job(name, second), dict(os.environ)) for name in ("a", "b"))
     ours, theirs = GitNotesStore(one, "origin"), GitNotesStore(two, "origin")
-    ours.keep(first, run, one.ancestors())
+    ours.save(first, run, one.ancestors())
     race = iter([True])
 
     def raced() -> str | None:
         found = FETCH(theirs)
         if next(race, False):
-            ours.keep(second, run, one.ancestors())  # between their fetch and their push
+            ours.save(second, run, one.ancestors())  # between their fetch and their push
         return found
 
     monkeypatch.setattr(GitNotesStore, "_fetch", lambda self: raced() if self is theirs else FETCH(self))
-    theirs.keep(first, run, two.ancestors())
+    theirs.save(first, run, two.ancestors())
     remote = repository.root / "remote.git"
     assert git(remote, "rev-list", "--count", REF) == "1"
     noted = {line.split()[1] for line in git(remote, "notes", f"--ref={REF}", "list").splitlines()}
@@ -279,13 +279,13 @@ def test_a_note_that_would_be_too_large_goes_without_judgements_or_not_at_all(
     (run / "judgements.sqlite").write_bytes(os.urandom(200_000))
     store = GitNotesStore(checkout, "origin")
     monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 100_000)
-    store.keep(commit, run, (commit,))
+    store.save(commit, run, (commit,))
     (stored,) = store.newest((commit,))
     assert "judgements.sqlite" not in stored.read({"judgements.sqlite": 1_000_000, "manifest.json": 1_000_000})
     assert "judgements.sqlite" in zipfile.ZipFile(io.BytesIO(pack_run(run))).namelist()
     monkeypatch.setattr("ragstone.job.stores.git_notes.MAX_NOTE_BYTES", 1_000)
     with pytest.raises(StoreFailed, match="use another store"):
-        store.keep(commit, run, (commit,))
+        store.save(commit, run, (commit,))
 
 
 def test_a_run_that_passed_and_can_not_be_kept_is_exit_code_6(repository: Repository, s3: dict[str, str]) -> None:
@@ -293,7 +293,7 @@ def test_a_run_that_passed_and_can_not_be_kept_is_exit_code_6(repository: Reposi
     done = gate(repository.job("1", commit), "s3://no-such-bucket/x", {**MAIN, **s3})
     assert done.returncode == 6, done.stdout + done.stderr
     assert "The baseline store can't be read: S3 answered NoSuchBucket" in done.stdout
-    assert "could not be kept in the store: S3 answered NoSuchBucket" in done.stderr
+    assert "could not be saved to the store: S3 answered NoSuchBucket" in done.stderr
     assert "secret-of-the-bucket" not in done.stdout + done.stderr
 
 

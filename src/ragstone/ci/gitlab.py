@@ -102,14 +102,14 @@ class GitLabArtifacts(BaselineStore):
                 return
             raise
         place = f"the artifacts of '{self.job}' on '{self.branch}'"
-        yield Stored(place, partial(self._read, archive), holds=lambda _: True)
+        yield Stored(place, partial(self._read, archive), is_on_branch=lambda _: True)
 
     def _read(self, archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
         prefix = f"{self.prefix}/" if self.prefix not in ("", ".") else ""
         files = read_members(archive, {f"{prefix}{name}": limit for name, limit in limits.items()})
         return {name.removeprefix(prefix): content for name, content in files.items()}
 
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - GitLab keeps it
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the job uploads it
         return f"{run}, as an artifact of this job"
 
 

@@ -1,4 +1,4 @@
-"""What a store for baselines does: keep archives of run directories by commit. It knows nothing of their content."""
+"""What a store for baselines does: save archives of run directories by commit. It knows nothing of their content."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ragstone.archive import read_members
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 ENDING = ".zip"
-KEPT = 20
-"""Number of runs that a store keeps at least."""
+MIN_SAVED = 20
+"""Number of runs that a store has at least, before it removes old ones."""
 
 
 class StoreFailed(Exception):  # noqa: N818 - an outcome to report
@@ -24,15 +24,15 @@ class Stored:
     """A run in a store, not read yet.
 
     `read` takes the limits of the members that are wanted, and raises ArchiveRefused, StoreFailed and ApiRefused.
-    `commit` is the commit that the run is of; if `exact`, its manifest must say so. `holds` says whether a commit is on
-    the branch that the store is of: a run carries the baseline it was compared with, which may be of any commit.
+    `commit` is the commit that the run is of; if `exact`, its manifest must say so. `is_on_branch` tells
+    whether a commit is on the store's branch: a run carries the baseline it was compared with, which may be of any.
     `refused`: why the run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of the platform's run,
     where it has one.
     """
 
     place: str
     read: Callable[[Mapping[str, int]], dict[str, bytes]]
-    holds: Callable[[str], bool]
+    is_on_branch: Callable[[str], bool]
     commit: str | None = None
     exact: bool = False
     refused: str | None = None
@@ -43,7 +43,7 @@ class Stored:
 
 
 class BaselineStore(ABC):
-    """Where the runs of a branch are kept. In messages it is called `name`, its runs are `where`, and a commit of its
+    """Where the runs of a branch are saved. In messages it is called `name`, its runs are `where`, and a commit of its
     branch is `extent`. `hint` is the sentence for one that refuses to be read.
     """
 
@@ -54,12 +54,12 @@ class BaselineStore(ABC):
 
     @abstractmethod
     def newest(self, ancestors: Sequence[str]) -> Iterator[Stored]:
-        """What is kept for `ancestors` (newest first), in that order, looked up as it is asked for.
+        """What is saved for `ancestors` (newest first), in that order, looked up as it is asked for.
 
         Raises StoreFailed and ApiRefused.
         """
 
-    def of_run(self, run_id: int) -> Stored | None:  # noqa: ARG002 - for stores that keep runs by their id
+    def of_run(self, run_id: int) -> Stored | None:  # noqa: ARG002 - for stores that know runs by their id
         """What the platform's run `run_id` left, if that run may be a baseline of the branch. Raises ApiRefused."""
         return None
 
@@ -68,15 +68,15 @@ class BaselineStore(ABC):
         return "No baseline: the store has no run of a commit before this one."
 
     @abstractmethod
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
-        """Keep the run directory `run` for `commit`, in place of an earlier one. Where it is, in words.
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
+        """Save the run directory `run` for `commit`, in place of an earlier one. Where it is, in words.
 
-        What is kept for `ancestors` beyond the newest KEPT can be dropped. Raises StoreFailed.
+        What is saved for `ancestors` beyond the newest MIN_SAVED can be removed. Raises StoreFailed.
         """
 
 
 def of_commit(commit: str, archive: bytes, place: str, ancestors: Sequence[str]) -> Stored:
-    """An archive that was kept for `commit`, one of `ancestors`."""
+    """An archive that was saved for `commit`, one of `ancestors`."""
     return Stored(
         place, lambda limits: read_members(archive, limits), ancestors.__contains__, commit=commit, exact=True
     )

@@ -98,7 +98,7 @@ class _Search:
             carried = carried_run(files)
             if carried is not None:
                 commit = carried.manifest.system.commit or "unknown"
-                if stored.holds(commit):
+                if stored.is_on_branch(commit):
                     created = carried.manifest.created_at
                     return self._found(stored, commit, created, carried.files, carried_from=used_run or stored.run_id)
                 raise ArchiveRefused(f"the baseline that it carries is of a commit that is not {self._store.extent}")

@@ -60,7 +60,7 @@ def gates_of_job(
 
 
 def every_gate(inputs: ActionInputs, workspace: Path) -> GatesOfJob | None:
-    """The same, as if every gate was affected."""
+    """The gates in the file that the input `gates-file` names, all of them affected. Raises ConfigError."""
     file, own = inputs.gates_file, inputs.comment_id
     if file is None:
         return None
@@ -81,7 +81,7 @@ def every_gate(inputs: ActionInputs, workspace: Path) -> GatesOfJob | None:
 
 
 def narrowed(every: GatesOfJob, api: GitHubApi | None, base: str, head: str, folder: Path) -> GatesOfJob:
-    """The same for the change from commit `base` to commit `head`: all gates, if it can't be known."""
+    """`every` for the change from commit `base` to commit `head`: all gates are affected if that can't be known."""
     here, own = every.content, every.own
     try:
         if api is None:

@@ -63,7 +63,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
 def changes_by_a_fork(
     api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
 ) -> list[str]:
-    """The same for a fork's commit `sha`, compared with the `policy` of this checkout, which decides."""
+    """Sentences on what a fork's commit `sha` changes, compared with the `policy` of this checkout, which decides."""
     try:
         list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(api, sha, settings, workspace, folder)

@@ -73,7 +73,7 @@ class CheckoutStore:
         return Found(run, f"Baseline: {name}, {found.created_at}, from {found.place}.", found.history, name)
 
 
-_SHALLOW = " This is a shallow clone: fetch the commits before this one, whose runs the store keeps."
+_SHALLOW = " This is a shallow clone: fetch the commits before this one, whose runs are in the store."
 
 
 def look_up(settings: Settings, context: RunContext) -> str:
@@ -86,9 +86,9 @@ def look_up(settings: Settings, context: RunContext) -> str:
 async def gate_with_store(
     settings: Settings, context: RunContext, show: Callable[[GateOutcome], None], *, shards: Shards | None = None
 ) -> GateOutcome:
-    """`gate` with the newest baseline of the store. Then `show` is called; then the run is kept, if it may be.
+    """`gate` with the newest baseline of the store. Then `show` is called; then the run is saved, if it may be.
 
-    Raises BaselineError if a run that passed should be kept and can't be.
+    Raises BaselineError if a run that passed should be saved and can't be.
     """
     store = CheckoutStore.of(settings, context)
     refusal = refusal_of(context.environ, store.git, settings.gate.baseline_branch)
@@ -109,12 +109,12 @@ async def gate_with_store(
         outcome = await gate(request, context)
     show(outcome)
     if settings.gate.save_baseline:
-        _keep(store, outcome, refusal, context)
+        _save(store, outcome, refusal, context)
     return outcome
 
 
 async def shard_with_store(settings: Settings, context: RunContext) -> RunDirectory:
-    """`evaluate_shard` with the newest baseline of the store. Nothing is kept: the merged run may be."""
+    """`evaluate_shard` with the newest baseline of the store. Nothing is saved: the merged run may be."""
     store = CheckoutStore.of(settings, context)
     request = gate_request(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
@@ -138,24 +138,24 @@ def refusal_of(environ: Mapping[str, str], git: Git, branch: str | None) -> str 
     return None
 
 
-def _keep(store: CheckoutStore, outcome: GateOutcome, refusal: str | None, context: RunContext) -> None:
+def _save(store: CheckoutStore, outcome: GateOutcome, refusal: str | None, context: RunContext) -> None:
     if refusal is not None or outcome.run is None:
-        context.say(f"The run is not kept as a baseline: {refusal or 'there was nothing to run'}.")
+        context.say(f"The run was not saved as a baseline: {refusal or 'there was nothing to run'}.")
         return
     if outcome.run.manifest.system.commit != store.commit:
-        context.say("The run is not kept as a baseline: it is of another commit than the one that is checked out.")
+        context.say("The run was not saved as a baseline: it is of another commit than the one that is checked out.")
         return
     try:
-        place = store.store.keep(store.commit, outcome.run.path, store.git.ancestors())
+        place = store.store.save(store.commit, outcome.run.path, store.git.ancestors())
     except StoreFailed as failed:
         if outcome.exit_code:
-            context.say(f"The run could not be kept in the store: {context.redact(str(failed))}.")
+            context.say(f"The run could not be saved to the store: {context.redact(str(failed))}.")
             return
         raise BaselineError(
-            f"the run passed, but could not be kept in the store: {context.redact(str(failed))}.",
+            f"the run passed, but could not be saved to the store: {context.redact(str(failed))}.",
             where="gate.save_baseline",
             hint="Without it, later merge requests are compared with an older run, or with none.",
         ) from None
     fact = outcome.run.manifest.standing
     what = "as a baseline" if fact.eligible else f"with the baseline it was compared with ({fact.reason})"
-    context.say(context.redact(f"Kept in {place}, {what}."))
+    context.say(context.redact(f"Saved to {place}, {what}."))

@@ -66,7 +66,7 @@ class GitHubArtifacts(BaselineStore):
             return f"First run: no finished run of this workflow on '{self._branch}' yet."
         return f"No run of this workflow on '{self._branch}' has an artifact called '{self._artifact}'."
 
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
         return f"{run}, as an artifact of this workflow run"
 
     def _runs(self) -> TrustedRuns:

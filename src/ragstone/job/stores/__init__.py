@@ -1,1 +1,1 @@
-"""Where the runs of a branch are kept, beside what the CI platforms keep themselves."""
+"""Stores for the runs of a branch, beside those that CI platforms have."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.store import ENDING, KEPT, MAX_ARCHIVE_BYTES, BaselineStore, Stored, StoreFailed, of_commit
+from ragstone.ci.store import ENDING, MAX_ARCHIVE_BYTES, MIN_SAVED, BaselineStore, Stored, StoreFailed, of_commit
 from ragstone.files import read_regular
 from ragstone.run.archive_members import pack_run
 
@@ -30,7 +30,7 @@ class FolderStore(BaselineStore):
                 raise StoreFailed(f"{path.name} can't be read: {error.strerror}") from None
             yield of_commit(commit, body, f"{self.folder.name}/{path.name}", ancestors)
 
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
         path = self.folder / f"{commit}{ENDING}"
         temporary = self.folder / f".{commit}.{os.getpid()}.tmp"
         body = pack_run(run)
@@ -39,8 +39,8 @@ class FolderStore(BaselineStore):
             with temporary.open("xb") as stream:
                 stream.write(body)
             temporary.replace(path)
-            kept = [one for one in ancestors if (self.folder / f"{one}{ENDING}").exists()]
-            for old in kept[KEPT:]:
+            saved = [one for one in ancestors if (self.folder / f"{one}{ENDING}").exists()]
+            for old in saved[MIN_SAVED:]:
                 (self.folder / f"{old}{ENDING}").unlink(missing_ok=True)
         except OSError as error:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""git in the checkout: which commits came before, and notes that are kept with them."""
+"""git in the checkout: which commits came before, and notes on them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Git:
         return found.stdout
 
     def text(self, *arguments: str) -> str:
-        """The same as text, without surrounding space."""
+        """What git prints, as text without surrounding space."""
         return self.run(*arguments).decode("utf-8", "replace").strip()
 
     def head(self) -> str:
@@ -66,7 +66,7 @@ class Git:
             raise ConfigError(
                 f"{self.folder.absolute()} is not a checkout with a commit: {failed}.",
                 where="gate.baseline_store",
-                hint="A baseline store keeps runs by commit: run the gate in a git checkout.",
+                hint="A baseline store has runs by commit: run the gate in a git checkout.",
             ) from None
 
     def ancestors(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A store in the repository itself: git notes on the commits, under ``refs/notes/ragstone``.
 
-A clone doesn't fetch notes unless it asks for them. They are kept small: the newest KEPT runs, without judgements that
+A clone doesn't fetch notes unless it asks for them. They stay small: the newest MIN_SAVED runs, without judgements that
 make an archive larger than MAX_NOTE_BYTES, in one commit without a history.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.store import KEPT, BaselineStore, Stored, StoreFailed, of_commit
+from ragstone.ci.store import MIN_SAVED, BaselineStore, Stored, StoreFailed, of_commit
 from ragstone.job.stores.git import Git, GitFailed
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import CACHE
@@ -45,7 +45,7 @@ class GitNotesStore(BaselineStore):
         except GitFailed as failed:
             raise StoreFailed(str(failed)) from None
 
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:
         body = pack_run(run)
         if len(body) > MAX_NOTE_BYTES:
             body = pack_run(run, without=frozenset({CACHE}))
@@ -91,7 +91,7 @@ class GitNotesStore(BaselineStore):
         self.git.run(*ours, "add", "--force", f"--reuse-message={blob}", commit)
         order = {one: number for number, one in enumerate(ancestors)}
         noted = sorted(self._notes(), key=lambda one: order.get(one, len(order)))
-        for old in noted[KEPT:]:
+        for old in noted[MIN_SAVED:]:
             self.git.run(*ours, "remove", "--ignore-missing", old)
         tree = self.git.text("rev-parse", f"{REF}^{{tree}}")
         alone = self.git.text(*_AUTHOR, "commit-tree", "-m", "Baselines of ragstone", tree)

@@ -32,6 +32,6 @@ def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[s
 
 
 def _forms() -> str:
-    kept = [one.store for one in PLATFORMS if one.store is not None]
-    own = [form for store in kept for form in (store.scheme, f"{store.scheme}:{store.argument}")]
+    stores = [one.store for one in PLATFORMS if one.store is not None]
+    own = [form for store in stores for form in (store.scheme, f"{store.scheme}:{store.argument}")]
     return f"{', '.join((*_FORMS, *own[:-1]))}, or {own[-1]} (docs/other-ci.md)"

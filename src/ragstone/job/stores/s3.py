@@ -46,19 +46,19 @@ class S3Store(BaselineStore):
             raise ConfigError(f"S3 can't be used: {error}", where="gate.baseline_store") from None
 
     def newest(self, ancestors: Sequence[str]) -> Iterator[Stored]:
-        kept = self._kept()
+        sizes = self._sizes()
         for commit in ancestors:
             key = self._key(commit)
-            if key not in kept:
+            if key not in sizes:
                 continue
-            if kept[key] > MAX_ARCHIVE_BYTES:
+            if sizes[key] > MAX_ARCHIVE_BYTES:
                 raise StoreFailed(f"{key} is larger than {MAX_ARCHIVE_BYTES:,} bytes")
             with _refusing():
                 reply = self.client.get_object(Bucket=self.bucket, Key=key)
                 body = reply["Body"].read(MAX_ARCHIVE_BYTES + 1)
             yield of_commit(commit, body, f"s3://{self.bucket}/{key}", ancestors)
 
-    def keep(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - buckets have rules of their own
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - buckets have rules of their own
         key, body = self._key(commit), pack_run(run)
         with _refusing():
             self.client.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType="application/zip")
@@ -67,7 +67,7 @@ class S3Store(BaselineStore):
     def _key(self, commit: str) -> str:
         return "/".join(filter(None, (self.prefix, f"{commit}{ENDING}")))
 
-    def _kept(self) -> dict[str, int]:
+    def _sizes(self) -> dict[str, int]:
         """The objects in the store, with their sizes."""
         found: dict[str, int] = {}
         where = {"Bucket": self.bucket, "Prefix": f"{self.prefix}/" if self.prefix else ""}
