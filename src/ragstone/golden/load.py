@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
@@ -17,33 +17,14 @@ from typing import Any
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
-from ragstone.golden.formats import (
-    delimited,
-    json_document,
-    json_lines,
-    parquet,
-    workbook,
-)
+from ragstone.golden.formats import delimited
+from ragstone.golden.formats.registry import format_of
 from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.golden.spool import Spool
 from ragstone.golden.tables import find_table
-
-FORMATS: Mapping[str, str] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".xlsx": "xlsx",
-}
-"""The format of each file ending."""
 
 _GLOB_SIGNS = frozenset("*?[")
 
@@ -268,32 +249,13 @@ def _inside(path: str, prefix: str) -> str:
 
 
 def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
-    ending = source.path.suffix.lower()
-    kind = FORMATS.get(ending)
-    if kind is None:
-        raise source.error(
-            f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
-            hint=f"Supported extensions: {', '.join(FORMATS)}.",
-        )
-    if kind == "json" and not _is_lines(source):
-        return _document(source, "json", json_document.read_document(source), wanted)
-    if kind == "jsonl" and _is_document(source):
-        return _document(source, "json", json_document.read_document(source), wanted)
-    if kind == "yaml":
-        from ragstone.golden.formats import yaml_document  # its library takes a while to import
-
-        return _document(source, "yaml", yaml_document.read_document(source), wanted)
-    readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
-        "csv": delimited.read_csv,
-        "tsv": delimited.read_tsv,
-        "parquet": parquet.read_rows,
-        "xlsx": workbook.read_rows,
-    }
-    if kind in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
+    found = format_of(source)
+    if found.is_document:
+        return _document(source, found.name, found.read(source), wanted)
+    if found.name in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
         source = replace(source, encoding=encoding)
-    read = readers.get(kind, json_lines.read_rows)
     notes = () if source.encoding is None else ("the text is not UTF-8, and was read as Windows-1252",)
-    return _Table("jsonl" if kind == "json" else kind, lambda: read(source), notes=notes)
+    return _Table(found.name, partial(found.read, source), notes=notes)
 
 
 def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:
@@ -301,34 +263,6 @@ def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str,
         raise source.error("contains no samples.")
     table = find_table(source, document, wanted)
     return _Table(kind, lambda: table.rows, table.path)
-
-
-def _is_lines(source: SourceFile) -> bool:
-    """Whether a .json file is actually JSON Lines: its first two non-empty lines are complete objects."""
-    return _complete_lines(source) == 2
-
-
-def _is_document(source: SourceFile) -> bool:
-    """Whether a .jsonl file is actually one document: its first non-empty line opens a list or object that goes on."""
-    try:
-        with source.open() as stream:
-            start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except OSError as error:
-        raise source.unreadable(error) from None
-    first = start.partition(b"\n")[0].strip()
-    return start.startswith(b"[") or first == b"{"
-
-
-def _complete_lines(source: SourceFile) -> int:
-    complete = 0
-    try:
-        for _ in json_lines.read_rows(source):
-            complete += 1
-            if complete == 2:
-                break
-    except GoldenSetError:
-        return 0
-    return complete
 
 
 def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader) -> ColumnMapping:

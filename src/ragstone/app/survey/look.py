@@ -15,7 +15,8 @@ from ragstone.app.survey.proposal import Proposal
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.files import read_regular
 from ragstone.golden.formats import yaml_document
-from ragstone.golden.load import FORMATS, load_golden_set
+from ragstone.golden.formats.registry import BY_ENDING
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.run.directory import MANIFEST, SAMPLES
 from ragstone.system.entrypoint import parse_entrypoint
@@ -160,7 +161,7 @@ def _golden(directory: Path, files: Sequence[PurePosixPath]) -> FoundGolden | No
     candidates = [
         path
         for path in files
-        if path.suffix.lower() in FORMATS and _GOLDEN.search(str(path)) and path.name.lower() not in _DESCRIPTIONS
+        if path.suffix.lower() in BY_ENDING and _GOLDEN.search(str(path)) and path.name.lower() not in _DESCRIPTIONS
     ]
     for path in candidates[:MAX_CANDIDATES]:
         pattern = glob.escape(str(path))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import FORMATS
+from ragstone.golden.formats.registry import BY_ENDING, LINES
 from ragstone.golden.sample import Sample
 
-_OTHER_FORMATS = {ending for ending, name in FORMATS.items() if name != "jsonl"} | {".xls"}
+_OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
 
 def check_target(target: Path) -> None:

@@ -1,0 +1,75 @@
+"""The formats of files, and which one a file has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.formats import delimited, json_document, json_lines, parquet, workbook
+from ragstone.golden.rows import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How files with these endings are read: into rows, or into one document in which the rows are to be found."""
+
+    name: str
+    endings: tuple[str, ...]
+    read: Callable[[SourceFile], Any]
+    is_document: bool = False
+
+
+def _yaml(source: SourceFile) -> Any:
+    from ragstone.golden.formats import yaml_document  # its library takes a while to import
+
+    return yaml_document.read_document(source)
+
+
+LINES = Format("jsonl", (".jsonl", ".ndjson"), json_lines.read_rows)
+JSON = Format("json", (".json",), json_document.read_document, is_document=True)
+FORMATS = (
+    LINES,
+    JSON,
+    Format("yaml", (".yaml", ".yml"), _yaml, is_document=True),
+    Format("csv", (".csv",), delimited.read_csv),
+    Format("tsv", (".tsv", ".tab"), delimited.read_tsv),
+    Format("parquet", (".parquet",), parquet.read_rows),
+    Format("xlsx", (".xlsx",), workbook.read_rows),
+)
+BY_ENDING = {ending: one for one in FORMATS for ending in one.endings}
+
+
+def format_of(source: SourceFile) -> Format:
+    """The format of a file, by its ending; of JSON also by its content. Raises GoldenSetError."""
+    ending = source.path.suffix.lower()
+    found = BY_ENDING.get(ending)
+    if found is None:
+        raise source.error(
+            f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
+            hint=f"Supported extensions: {', '.join(BY_ENDING)}.",
+        )
+    if (found is JSON and _is_lines(source)) or (found is LINES and _is_document(source)):
+        return LINES if found is JSON else JSON
+    return found
+
+
+def _is_lines(source: SourceFile) -> bool:
+    """Whether a .json file is actually JSON Lines: its first two non-empty lines are complete objects."""
+    try:
+        return len(list(islice(json_lines.read_rows(source), 2))) == 2
+    except GoldenSetError:
+        return False
+
+
+def _is_document(source: SourceFile) -> bool:
+    """Whether a .jsonl file is actually one document: its first non-empty line opens a list or object that goes on."""
+    try:
+        with source.open() as stream:
+            start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except OSError as error:
+        raise source.unreadable(error) from None
+    first = start.partition(b"\n")[0].strip()
+    return start.startswith(b"[") or first == b"{"
