@@ -71,6 +71,7 @@ class RunDirectory:
         places: _Places | None = None,
     ) -> None:
         self.path = path
+        self._file = str(path / SAMPLES)
         self.manifest = manifest
         self._scores = scores
         self._fingerprint = fingerprint
@@ -84,7 +85,7 @@ class RunDirectory:
     def records(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad one."""
         for number, line in self.lines():
-            yield record_from_line(line, f"{self.path / SAMPLES}:{number}")
+            yield record_from_line(line, f"{self._file}:{number}")
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
         """The records of `ids`; missing ids are left out."""
@@ -111,7 +112,7 @@ class RunDirectory:
                 if row is None:
                     return None
                 stream.seek(places.offsets[row])
-                where = f"{self.path / SAMPLES}:{row + 1}"
+                where = f"{self._file}:{row + 1}"
                 record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
                 if record.sample.id != sample_id:
                     raise RunDirectoryError("the file was changed while it was read.", where=where)
@@ -123,7 +124,7 @@ class RunDirectory:
         rows: dict[str, int] = {}
         offsets = array("Q", [0])
         for number, line in self._lines_of(stream):
-            rows.setdefault(facts_from_line(line, f"{self.path / SAMPLES}:{number}").sample_id, number - 1)
+            rows.setdefault(facts_from_line(line, f"{self._file}:{number}").sample_id, number - 1)
             offsets.append(offsets[-1] + len(line))
         return _Places(_stamp(stream), rows, offsets)
 
@@ -155,7 +156,7 @@ class RunDirectory:
         offset = 0
         stamps: list[tuple[int, int]] = []
         for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
-            where = f"{self.path / SAMPLES}:{number}"
+            where = f"{self._file}:{number}"
             facts = facts_from_line(line, where)
             gathering.add(facts, where)
             offsets.append(offset)
@@ -172,7 +173,7 @@ class RunDirectory:
         if self.manifest.state == "finished" and found != counted:
             raise RunDirectoryError(
                 f"the manifest counts {counted} samples, but the file has {found}.",
-                where=str(self.path / SAMPLES),
+                where=self._file,
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
 
@@ -202,7 +203,7 @@ class RunDirectory:
             if digest is not None:
                 digest(line)
             if len(line) > MAX_LINE_BYTES:
-                raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self.path / SAMPLES}:{number}")
+                raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self._file}:{number}")
             if not line.endswith(b"\n") and self.manifest.state != "finished":
                 return  # the record that was being written when the run was killed
             yield number, line

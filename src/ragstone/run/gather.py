@@ -35,7 +35,7 @@ class _Metric:
         self._values.append(_value(score))
         self._not_applicable.append(score.reason if isinstance(score, NotApplicable) else None)
         self._failed.append(score if isinstance(score, Failed) else None)
-        if not isinstance(score, Scored):
+        if not isinstance(score, Scored) or (len(facts.answers) == 1 and not facts.answers[0].repeat_scores):
             return
         values = tuple(_value(one.scores.get(name)) for one in facts.answers)
         rounds = tuple(one.readings(name) for one in facts.answers)
