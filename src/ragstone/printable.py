@@ -21,6 +21,8 @@ def clean(text: str) -> str:
     Control characters become their symbols (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
     characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _UNUSUAL.sub(_clean_match, _LINE_ENDS.sub("\n", text))
 
 

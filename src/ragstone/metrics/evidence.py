@@ -101,7 +101,7 @@ def words(text: str) -> Words:
 
 
 def _words(text: str) -> Words:
-    if text.isascii() and not _HYPHENATED.search(text):
+    if text.isascii() and ("\n" not in text or not _HYPHENATED.search(text)):
         return tuple(_ASCII_WORD.findall(text.lower()))
     plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(_INVISIBLE)
     return tuple(_WORD.findall(plain.casefold()))
