@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -124,7 +124,9 @@ def render_labelling(page: LabellingPage) -> str:
         "annotator": page.annotator,
         "contexts": page.contexts,
         "file": page.file,
-        "metrics": [asdict(metric) for metric in page.metrics],
+        "metrics": [
+            {"name": metric.name, "title": clean(metric.title), "hint": clean(metric.hint)} for metric in page.metrics
+        ],
         "items": [_item(item) for item in page.items],
     }
     return render_page(
