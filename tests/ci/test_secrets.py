@@ -109,7 +109,7 @@ def test_all_that_a_platform_sends_as_a_credential_is_redacted(
         assert platform.read_job(variables) is not None
         if platform.comments is not None:
             with suppress(Exception):  # such as a refusal: what was sent counts
-                post_comment(platform.comments.open(variables, "5"), "<!-- mark -->", "text")
+                post_comment(platform.comments(variables, "5"), "<!-- mark -->", "text")
         if platform.store is not None:
             with suppress(Exception):
                 list(platform.store.open(variables, "gate", tmp_path).newest(()))

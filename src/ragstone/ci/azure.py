@@ -9,14 +9,11 @@ from pydantic import SecretStr
 
 from ragstone.ci.comments import Comment, is_marked
 from ragstone.ci.http import Api
-from ragstone.ci.platform import CiJob, Commenting, Platform, Variables
+from ragstone.ci.platform import CiJob, Platform, Variables
 from ragstone.errors import ConfigError
 
 _NAME = "Azure Pipelines"
 _TOKEN = "SYSTEM_ACCESSTOKEN"  # noqa: S105 - the variable's name
-_MAX_BODY = 150_000 - 1_000
-"""Characters that Azure DevOps allows in a comment, with room for the mark."""
-
 _VERSION = "api-version=7.1"
 _BRANCHES = "refs/heads/"
 
@@ -31,7 +28,12 @@ def _job(variables: Variables) -> CiJob | None:
 
 
 class _Threads:
-    """The first comments of a pull request's threads: ours is in a thread of its own."""
+    """The first comments of a pull request's threads: ours is in a thread of its own.
+
+    Azure DevOps allows 150,000 characters.
+    """
+
+    limit = 150_000 - 1_000
 
     def __init__(self, variables: Variables, request: str) -> None:
         token = variables.secret(_TOKEN)
@@ -71,4 +73,4 @@ class _Threads:
         self._api.json("DELETE", comment.place)
 
 
-AZURE = Platform(_NAME, _job, secrets=(_TOKEN,), comments=Commenting(_MAX_BODY, _Threads))
+AZURE = Platform(_NAME, _job, secrets=(_TOKEN,), comments=_Threads)

@@ -27,7 +27,12 @@ class Posted:
 
 
 class Comments(Protocol):
-    """The comments of one merge request, as a platform has them. Each method raises ApiRefused."""
+    """The comments of one merge request, as a platform has them. Each method raises ApiRefused.
+
+    `limit` is the number of characters that a comment may have, without our mark.
+    """
+
+    limit: int
 
     def ours(self, mark: str) -> Sequence[Comment]:
         """Those that `is_marked`, and that we wrote: with the token of this job. The one to keep comes first."""

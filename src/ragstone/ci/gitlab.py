@@ -13,16 +13,13 @@ from urllib.parse import quote
 from ragstone.archive import read_members
 from ragstone.ci.comments import Comment, is_marked
 from ragstone.ci.http import Api, ApiRefused
-from ragstone.ci.platform import CiJob, Commenting, Platform, PlatformStore, Variables
+from ragstone.ci.platform import CiJob, Platform, PlatformStore, Variables
 from ragstone.ci.store import MAX_ARCHIVE_BYTES, BaselineStore, Stored
 from ragstone.errors import ConfigError
 
 _NAME = "GitLab CI"
 _TOKEN = "GITLAB_TOKEN"  # noqa: S105 - the variable's name
 _JOB_TOKEN = "CI_JOB_TOKEN"  # noqa: S105
-_MAX_BODY = 1_000_000 - 1_000
-"""Characters that GitLab allows in a note, with room for the mark."""
-
 _MAX_PAGES = 50
 _COMMAND = re.compile(r"^(\s*)/(?=\w)", re.MULTILINE)
 _REFERENCE = re.compile(r"([!&])(?=\d)")
@@ -114,7 +111,9 @@ class GitLabArtifacts(BaselineStore):
 
 
 class _Notes:
-    """The notes of a merge request."""
+    """The notes of a merge request. GitLab allows a million characters."""
+
+    limit = 1_000_000 - 1_000
 
     def __init__(self, variables: Variables, request: str) -> None:
         self._api = _api(variables, job_token=False)
@@ -152,6 +151,6 @@ GITLAB = Platform(
     _job,
     secrets=(_JOB_TOKEN, "CI_REGISTRY_PASSWORD", "CI_DEPENDENCY_PROXY_PASSWORD", "CI_DEPLOY_PASSWORD"),
     user_secrets=(_TOKEN,),
-    comments=Commenting(_MAX_BODY, _Notes),
+    comments=_Notes,
     store=PlatformStore("gitlab", "JOB", GitLabArtifacts.of_job),
 )

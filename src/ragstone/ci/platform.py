@@ -56,17 +56,6 @@ class CiJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Commenting:
-    """How to comment on a merge request. `limit` is the number of characters that a comment may have.
-
-    `open` takes the variables and the number of the merge request, and raises ApiRefused or ConfigError.
-    """
-
-    limit: int
-    open: Callable[[Variables, str], Comments]
-
-
-@dataclass(frozen=True, slots=True)
 class PlatformStore:
     """The platform's own store of runs, called `scheme` or ``scheme:ARGUMENT`` in settings; `argument` says what it is.
 
@@ -85,7 +74,8 @@ class Platform:
     `read_job` returns None elsewhere. `secrets` are the variables with tokens and passwords of its jobs: they are
     redacted in everything that is written, and the system under test never gets them. `user_secrets` are redacted, too,
     but the system gets one if `[system] env` names it exactly. It never gets what matches `withheld`, and what matches
-    `by_name` only by exact name: patterns as in `[system] env`.
+    `by_name` only by exact name: patterns as in `[system] env`. `comments` takes the variables and the number of the
+    merge request, and raises ApiRefused or ConfigError.
     """
 
     name: str
@@ -94,7 +84,7 @@ class Platform:
     user_secrets: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     by_name: tuple[str, ...] = ()
-    comments: Commenting | None = None
+    comments: Callable[[Variables, str], Comments] | None = None
     store: PlatformStore | None = None
 
     def variables(self, environ: Mapping[str, str]) -> Variables:

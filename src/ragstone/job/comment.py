@@ -36,14 +36,14 @@ def comment(run: Path, environ: Mapping[str, str], *, name: str = "ragstone") ->
         known = [one.name for one in PLATFORMS if one.comments is not None]
         here = f"outside of {' and '.join(known)}" if platform is None else f"on {platform.name}"
         raise ConfigError(f"a comment can't be posted {here}.", hint=f"The report is {path} (docs/other-ci.md).")
-    comments = platform.comments
     if job.request is None:
         return "This is not a job of a merge request, so there is nothing to comment on."
-    if len(body) > comments.limit:
-        body = body[: comments.limit] + "\n\n(cut)"
     mark = f"<!-- ragstone:comment:{name} -->"
     try:
-        posted = post_comment(comments.open(platform.variables(environ), job.request), mark, body)
+        comments = platform.comments(platform.variables(environ), job.request)
+        if len(body) > comments.limit:
+            body = body[: comments.limit] + "\n\n(cut)"
+        posted = post_comment(comments, mark, body)
     except ApiRefused as refused:
         raise PlatformError(f"{platform.name}: {refused}.") from None
     except (KeyError, TypeError, ValueError):

@@ -163,7 +163,7 @@ def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReque
     """The run, from the API, and the one open pull request with its head commit."""
     upstream = event.upstream
     if upstream is None:
-        raise _NothingToPost("This job follows no run.")
+        raise _NothingToPost("This workflow_run job does not name the run to report.")
     head = api.get(WorkflowRun, f"{api.base}/actions/runs/{upstream.run_id}")
     if head.event != "pull_request" or head.head_sha != upstream.head_sha:
         raise _NothingToPost("The run that this job follows is not for a pull request.")

@@ -80,7 +80,9 @@ def _python(value: str) -> str:
 
 def _id(value: str) -> str:
     if not _ID.fullmatch(value):
-        raise _InvalidError(f"'{value[:80]}' is not letters, digits, dots, dashes and underscores, 64 at most.")
+        raise _InvalidError(
+            f"'{value[:80]}' must consist of letters, digits, dots, dashes and underscores, 64 at most."
+        )
     return value
 
 

@@ -88,7 +88,7 @@ def fetch_shards(job: Job, write: Callable[[str], None]) -> Shards | None:
                     raise RunDirectoryError(
                         f"the shard can't be read: {refused.reason}.",
                         where=f"artifact '{artifact.name}'",
-                        hint="Run the job again that uploaded it.",
+                        hint="Rerun the job that uploaded it.",
                     ) from None
                 job.notes.append(f"The artifact '{artifact.name}' can't be read: {refused.reason}.")
     except GitHubApiError as api_error:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from ragstone.ci.comments import Comment
 from ragstone.ci.github.client import GitHubApi
-from ragstone.ci.github.posts import Post, create_once, find_identity, is_ours, oldest_first
+from ragstone.ci.github.posts import MAX_BODY, Post, create_once, find_identity, is_ours, oldest_first
 
 KIND = "comment"
 
 
 class GitHubComments:
     """The comments of pull request `number`."""
+
+    limit = MAX_BODY
 
     def __init__(self, api: GitHubApi, number: int) -> None:
         self._api = api

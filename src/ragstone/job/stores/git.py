@@ -66,7 +66,7 @@ class Git:
             raise ConfigError(
                 f"{self.folder.absolute()} is not a checkout with a commit: {failed}.",
                 where="gate.baseline_store",
-                hint="A baseline store has runs by commit: run the gate in a git checkout.",
+                hint="A baseline store finds runs by their commit, so run the gate in a git checkout.",
             ) from None
 
     def ancestors(self) -> tuple[str, ...]:
