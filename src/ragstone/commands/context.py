@@ -24,6 +24,11 @@ from ragstone.run.redact import Redactor
 Result = TypeVar("Result")
 
 
+def redactor(settings: Settings) -> Redactor:
+    """Removes the secrets that are known here from a text: those of the environment, and of the config."""
+    return Redactor(known_secrets(os.environ, settings))
+
+
 @contextlib.contextmanager
 def run_context(settings: Settings) -> Iterator[RunContext]:
     """The surroundings of a command at a terminal or in a CI job."""
@@ -32,7 +37,7 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
             environ=os.environ,
             progress=progress_for(sys.stderr),
             say=lambda line: say(line, err=True),
-            redact=Redactor(known_secrets(os.environ, settings)),
+            redact=redactor(settings),
             system_log=Path(private) / SYSTEM_LOG,
         )
 

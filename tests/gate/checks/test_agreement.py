@@ -16,7 +16,7 @@ from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 from ragstone.tools.judging.calibrate.labels import read_labels
-from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
+from ragstone.tools.judging.calibrate.measure import calibrate
 
 MakeRun = Callable[..., RunScores]
 
@@ -33,7 +33,7 @@ def policy(tmp_path: Path, run: MakeRun) -> Callable[..., Policy]:
     def make(labels: dict[str, object], scores: RunScores | None = None, **rules: Any) -> Policy:
         one = scores if scores is not None else run({"faithfulness": SCORES})
         found = calibrate(one, read_labels(labelled(tmp_path / "labels.csv", labels)))
-        write_calibration(tmp_path / "calibration.json", found)
+        (tmp_path / "calibration.json").write_text(found.model_dump_json(), encoding="utf-8")
         return policy_from_mapping(
             {
                 "metrics": {"faithfulness": {"min": 0.3}},
@@ -129,7 +129,7 @@ def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None
 def test_a_calibration_file_is_read_back_as_it_was_written_and_checked(run: MakeRun, tmp_path: Path) -> None:
     found = calibrate(run({"faithfulness": SCORES}), read_labels(labelled(tmp_path / "l.csv", agreeing())))
     path = tmp_path / "calibration.json"
-    write_calibration(path, found)
+    path.write_text(found.model_dump_json(), encoding="utf-8")
     assert read_calibration(path) == found
     path.write_text(path.read_text().replace('"judge":null', '"judge":7'))
     path.write_text(path.read_text()[:-20])

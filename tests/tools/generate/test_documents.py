@@ -13,7 +13,7 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.tools.generate import documents
-from ragstone.tools.generate.documents import read_documents, text_of
+from ragstone.tools.generate.documents import html_text, read_documents, unpacked
 from ragstone.tools.generate.golden.corpus import read_corpus
 
 
@@ -139,19 +139,19 @@ def test_entities_of_word_files_are_not_expanded(tmp_path: Path) -> None:
                 declared = f'<!DOCTYPE d [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'.encode()
                 body = body.replace(b"<w:document", declared + b"<w:document", 1).replace(b"Ask Ada", b"Ask &x;")
             new.writestr(part, body)
-    assert "hunter2" not in text_of(".docx", stream.getvalue())
+    assert "hunter2" not in unpacked(".docx", stream.getvalue())
 
 
 @pytest.mark.parametrize("piece", ["<div>", "<a ", "<!--", "<![CDATA[", "</", "&", "<script>", "<pre>\n", "<nav>x"])
 def test_html_of_any_shape_is_read(piece: str) -> None:
-    assert isinstance(text_of(".html", f"<p>start {piece * 20_000}".encode()), str)
+    assert isinstance(html_text(f"<p>start {piece * 20_000}"), str)
 
 
 def test_what_an_unclosed_element_would_hide_is_read() -> None:
-    assert text_of(".html", b"<nav><p>menu<p>all") == "menu\n\nall"
+    assert html_text("<nav><p>menu<p>all") == "menu\n\nall"
     table = "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table><pre>x\n y</pre>"
-    assert text_of(".html", table.encode()) == "ä b\n\nc\n\nx\ny"
-    assert text_of(".html", b" ") == " "
+    assert html_text(table) == "ä b\n\nc\n\nx\ny"
+    assert html_text(" ") == " "
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

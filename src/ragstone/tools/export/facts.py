@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragstone.app.history import line_of
-from ragstone.app.recorded import RecordedVerdict, read_verdict
+from ragstone.app.recorded import read_verdict
 from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What is said of a run as a whole.
+    """What is said of a run as a whole: its `name` is the start and the commit, such as ``2026-11-21T10:00 3a0015c``.
 
     `parameters` are what was evaluated, by whom and how; `figures` are finite numbers. A figure that is not known is
     missing, never 0. `verdict` and `reason` are the gate's; None without one. `texts`: whether questions, answers and
@@ -112,28 +112,19 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
     judged = manifest if manifest.verdict is not None else manifest.model_copy(update={"verdict": "inconclusive"})
     line = line_of(run, judged, scores, policy)
     figures = dict(_figures(manifest, scores, line, 0 if drafts is None else len(drafts.samples)))
+    commit = (manifest.system.commit or manifest.system.version or "")[:7]
     found = FinishedRun(
         run=run,
-        name=_name(manifest, redact),
+        name=redact(f"{manifest.created_at[:16]} {commit}".strip()),
         verdict=manifest.verdict,
-        reason=_reason(recorded, redact),
+        reason=None if recorded is None else redact(recorded.view.reason),
         parameters={name: redact(value) for name, value in _parameters(manifest) if value},
-        figures={redact(name): value for name, value in figures.items() if _finite(value)},
+        figures={redact(name): value for name, value in figures.items() if value is not None and _finite(value)},
         left_out=(),
         redact=redact,
         texts=texts,
     )
     return replace(found, left_out=tuple(_left_out(found, scores)))
-
-
-def _name(manifest: Manifest, redact: Redactor) -> str:
-    """The start of the run, and its commit: ``2026-11-21T10:00 3a0015c``."""
-    commit = (manifest.system.commit or manifest.system.version or "")[:7]
-    return redact(f"{manifest.created_at[:16]} {commit}".strip())
-
-
-def _reason(recorded: RecordedVerdict | None, redact: Redactor) -> str | None:
-    return None if recorded is None else redact(recorded.view.reason)
 
 
 def _parameters(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -159,7 +150,7 @@ def _parameters(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "ragstone.version", manifest.ragstone_version
 
 
-def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) -> Iterator[tuple[str, float]]:
+def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) -> Iterator[tuple[str, float | None]]:
     for name, found in scores.metrics.items():
         if name in line.metrics:
             yield from _mean(name, line.metrics[name])
@@ -177,20 +168,20 @@ def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) 
     yield "samples/drafts", drafts
     if any(found.values or found.failed for found in scores.metrics.values()):
         yield "coverage", line.coverage
-    yield from _known("latency/p50_s", line.latency_p50_s)
-    yield from _known("latency/p95_s", line.latency_p95_s)
+    yield "latency/p50_s", line.latency_p50_s
+    yield "latency/p95_s", line.latency_p95_s
     yield "wall_s", manifest.wall_s
     cost = manifest.cost
     yield "judge/calls", cost.calls
     yield "judge/cached_calls", cost.cached_calls
     yield "judge/input_tokens", cost.input_tokens
     yield "judge/output_tokens", cost.output_tokens
-    yield from _known("judge/cost_usd", cost.usd)
+    yield "judge/cost_usd", cost.usd
     if manifest.usage is not None:
         yield "system/input_tokens", manifest.usage.input_tokens
         yield "system/output_tokens", manifest.usage.output_tokens
         yield "system/tokens_p95", manifest.usage.tokens_p95
-        yield from _known("system/cost_usd", manifest.usage.cost_usd)
+        yield "system/cost_usd", manifest.usage.cost_usd
 
 
 def _finite(value: float) -> bool:
@@ -205,11 +196,6 @@ def _mean(name: str, found: MeanPart) -> Iterator[tuple[str, float]]:
     yield f"{name}/low", found.low
     yield f"{name}/high", found.high
     yield f"{name}/n", found.n
-
-
-def _known(name: str, value: float | None) -> Iterator[tuple[str, float]]:
-    if value is not None:
-        yield name, value
 
 
 def _left_out(run: FinishedRun, scores: RunScores) -> Iterator[LeftOut]:

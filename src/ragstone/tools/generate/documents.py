@@ -87,9 +87,8 @@ def read_documents(places: Sequence[Path]) -> Documents:
             continue
         require_library(ending, str(path))
         try:
-            body = read_regular(path, limit=MAX_FILE_BYTES)
-            own = rows_of(path, body.decode("utf-8", "replace")) if ending in ROW_ENDINGS else None
-            documents = [Document(name, text_of(ending, body))] if own is None else [Document(*one) for one in own]
+            texts = read_texts(path, name)
+            documents = [Document(own, html_text(text) if ending in HTML_ENDINGS else text) for own, text in texts]
         except OSError as error:
             unreadable.append((str(path), str(error.strerror)))
             continue
@@ -181,22 +180,36 @@ def require_library(ending: str, where: str) -> None:
         )
 
 
-def text_of(ending: str, body: bytes) -> str:
-    """The text of a file with this ending, the library for it being installed. Raises UnreadableError."""
-    if ending in PACKED_ENDINGS:
-        read: Callable[[bytes], str] = _pdf if ending == ".pdf" else _docx
-        try:
-            text = read(body)
-        except (UnreadableError, MemoryError):
-            raise
-        except Exception as error:  # a damaged file makes these libraries raise anything
-            reason = (str(error).splitlines() or [""])[0][:120]
-            raise UnreadableError(f"it is damaged ({type(error).__name__}: {reason})") from None
-        if not text.strip():
-            raise UnreadableError("it has no text; scanned pages need OCR first")
-        return text
-    text = body.decode("utf-8-sig", "replace")
-    return _html(text) if ending in HTML_ENDINGS and text.strip() else text
+def read_texts(path: Path, name: str, within: Path | None = None) -> list[tuple[str, str]]:
+    """The documents in a file, inside `within`: their ids, and their texts; HTML as it is written.
+
+    Raises OSError, ConfigError, and UnreadableError, also for a file that is no document.
+    """
+    ending = path.suffix.lower()
+    packed = ending in PACKED_ENDINGS and has_library(ending)
+    if not packed and ending not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS:
+        raise UnreadableError("it is no document that can be read here")
+    body = read_regular(path, limit=MAX_FILE_BYTES, within=within)
+    if packed:
+        return [(name, unpacked(ending, body))]
+    if ending in ROW_ENDINGS:
+        return list(rows_of(path, body.decode("utf-8", "replace")))
+    return [(name, body.decode("utf-8-sig", "replace"))]
+
+
+def unpacked(ending: str, body: bytes) -> str:
+    """The text of a PDF or Word file, the library for it being installed. Raises UnreadableError."""
+    read: Callable[[bytes], str] = _pdf if ending == ".pdf" else _docx
+    try:
+        text = read(body)
+    except (UnreadableError, MemoryError):
+        raise
+    except Exception as error:  # a damaged file makes these libraries raise anything
+        reason = (str(error).splitlines() or [""])[0][:120]
+        raise UnreadableError(f"it is damaged ({type(error).__name__}: {reason})") from None
+    if not text.strip():
+        raise UnreadableError("it has no text; scanned pages need OCR first")
+    return text
 
 
 def plain_html(text: str) -> str:
@@ -235,7 +248,10 @@ class _Reader:
             self._parts.append(_BREAK if tag in ("br", "tr") else 2 * _BREAK)
 
 
-def _html(text: str) -> str:
+def html_text(text: str) -> str:
+    """What a reader of HTML sees, the library for it being installed."""
+    if not text.strip():
+        return text
     from lxml import etree
 
     found = ""

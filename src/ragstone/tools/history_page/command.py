@@ -155,21 +155,22 @@ def report(
     """
     import os
 
+    from ragstone.commands.context import redactor
     from ragstone.history.file import read_history
-    from ragstone.project.known_secrets import known_secrets
+    from ragstone.project.golden import read_golden_set
+    from ragstone.project.policy import read_policy
     from ragstone.report.escape import terminal
-    from ragstone.run.redact import Redactor
     from ragstone.tools.history_page.write import write_page
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
-    settings, path = settings_from(flags), _existing(flags)
+    settings, past = settings_from(flags), read_history(_existing(flags))
     written = write_page(
         output,
-        read_history(path),
-        settings,
-        Redactor(known_secrets(os.environ, settings)),
+        past,
+        read_policy(settings, {name for run in past.runs for name in run.metrics}),
+        redactor(settings),
         title=title,
-        questions=not no_questions,
+        golden=() if no_questions or not settings.golden.paths else read_golden_set(settings),
         monitor=monitor,
         repository=repository or _repository(os.environ),
     )

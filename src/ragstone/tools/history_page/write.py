@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.app.history import damage
-from ragstone.config import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
+from ragstone.gate.policy import Policy
+from ragstone.golden.sample import Sample
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
-from ragstone.project.golden import read_golden_set
-from ragstone.project.policy import read_policy
 from ragstone.run.files import replace_text, writing_to
 from ragstone.tools.history_page.page import GENERATOR, Redact, SampleName, history_page, render_history
 from ragstone.tools.history_page.production import read_monitor_report
@@ -36,26 +36,22 @@ class WrittenPage:
 def write_page(
     folder: Path,
     history: History,
-    settings: Settings,
+    policy: Policy,
     redact: Redact,
     *,
     title: str,
-    questions: bool,
+    golden: Iterable[Sample] = (),
     monitor: Path | None = None,
     repository: str | None = None,
 ) -> WrittenPage:
-    """Write `folder`/index.html. `questions`: name samples by the golden set of `settings`, if there is one.
+    """Write `folder`/index.html. `golden`: samples to name by id and question. `policy`: for its thresholds.
     `monitor`: the JSON report of a monitor, for its windows. `repository`: where commits and pull requests are.
 
     Other files of the folder stay. Raises RunDirectoryError for an index.html that is not such a page.
     """
     path = folder / INDEX
     _refuse_foreign(path)
-    policy = read_policy(settings, {name for run in history.runs for name in run.metrics})
-    names: dict[str, SampleName] = {}
-    if questions and settings.golden.paths:
-        for one in read_golden_set(settings):
-            names[sample_code(one.id, one.content_hash())] = SampleName(one.id, one.question)
+    names = {sample_code(one.id, one.content_hash()): SampleName(one.id, one.question) for one in golden}
     production = None if monitor is None else read_monitor_report(monitor)
     page = history_page(history, policy, names=names, production=production, repository=repository, redact=redact)
     found = (*damage(history), *page.notes)

@@ -11,6 +11,7 @@ from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, setting, 
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
+from ragstone.tools.generate.golden.command import named_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,17 +103,15 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
     import os
     import sys
 
-    from ragstone.commands.context import run_to_end
+    from ragstone.commands.context import redactor, run_to_end
     from ragstone.errors import Interrupted
     from ragstone.golden.sample import GoldenSet
     from ragstone.judge.factory import build_judge
-    from ragstone.project.known_secrets import known_secrets
     from ragstone.report.progress import progress_for
     from ragstone.run.directory import CACHE
-    from ragstone.run.redact import Redactor
     from ragstone.tools.generate.drafts.generate import generate
 
-    redact = Redactor(known_secrets(os.environ, settings))
+    redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
     # Each round waits for the one before, so a batch would take days.
     live = settings.judge.model_copy(update={"batch": False})
@@ -169,13 +168,9 @@ def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
     kinds = {str(kind): kind for kind in Kind}
     shares: dict[Kind, float] = {}
     for text in given:
-        name, _, share = text.partition("=")
+        name, value = named_share(text)
         if name not in kinds:
             raise ConfigError(f"--share {text}: unknown kind '{name}'.", hint=suggestion(name, kinds))
-        try:
-            value = float(share)
-        except ValueError:
-            value = -1.0
         if not 0.0 <= value <= 1.0 or kinds[name] in shares:
             raise ConfigError(
                 f"--share {text}: expected KIND=SHARE, each kind once.", hint="For example: comparison=0.2"

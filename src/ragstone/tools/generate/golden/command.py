@@ -106,7 +106,7 @@ def split(
     """
     from ragstone.tools.generate.golden.golden import split_files
 
-    shares = dict(_share(part) for part in parts)
+    shares = dict(_part(part) for part in parts)
     if len(shares) < max(2, len(parts)):
         raise ConfigError("name at least two parts, each once.", hint="--into dev=0.2 --into test=0.8")
     found = split_files(_golden(files, config), shares, output, seed=seed, afresh=afresh)
@@ -124,12 +124,17 @@ def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Pol
     return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
 
 
-def _share(text: str) -> tuple[str, float]:
+def named_share(text: str) -> tuple[str, float]:
+    """Name and share of ``NAME=SHARE``; -1 for what is not a number."""
     name, _, share = text.partition("=")
     try:
-        value = float(share)
+        return name, float(share)
     except ValueError:
-        value = -1.0
+        return name, -1.0
+
+
+def _part(text: str) -> tuple[str, float]:
+    name, value = named_share(text)
     if value < 0.0 or not name.replace("-", "").replace("_", "").isalnum():
         raise ConfigError(f"--into {text}: expected NAME=SHARE.", hint="For example: --into dev=0.2")
     return name, value

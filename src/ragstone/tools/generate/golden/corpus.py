@@ -8,21 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import ConfigError
-from ragstone.files import read_regular
 from ragstone.golden.sample import Sample
 from ragstone.tools.generate.documents import (
     HTML_ENDINGS,
-    MAX_FILE_BYTES,
     MAX_TEXT_CHARACTERS,
-    PACKED_ENDINGS,
-    ROW_ENDINGS,
-    TEXT_ENDINGS,
     UnreadableError,
     files_below,
-    has_library,
     plain_html,
-    rows_of,
-    text_of,
+    read_texts,
 )
 from ragstone.tools.generate.near_duplicates import words_of
 
@@ -86,28 +79,19 @@ def read_corpus(folder: Path) -> Corpus:
     texts: list[str] = []
     unread = size = 0
     for path in files_below(folder):
-        ending = path.suffix.lower()
         name = path.relative_to(folder).as_posix()
-        packed = ending in PACKED_ENDINGS and has_library(ending)
-        if not packed and ending not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS:
-            sections[name] = frozenset()
-            unread += 1
-            continue
         try:
-            content = read_regular(path, limit=MAX_FILE_BYTES, within=folder)
-        except OSError as error:
-            raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
-        try:
-            text = text_of(ending, content) if packed else content.decode("utf-8", "replace")
+            documents = read_texts(path, name, within=folder)
         except UnreadableError:
             sections[name] = frozenset()
             unread += 1
             continue
-        documents = rows_of(path, text) if ending in ROW_ENDINGS else ((name, text),)
+        except OSError as error:
+            raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
         for own, body in documents:
             sections[own] = frozenset(_sections(body))
-            plain = plain_html(body) if ending in HTML_ENDINGS | {".xml"} else body
-            texts.append(words_of(plain))
+            marked_up = path.suffix.lower() in HTML_ENDINGS | {".xml"}
+            texts.append(words_of(plain_html(body) if marked_up else body))
             size += len(texts[-1])
         if size > MAX_TEXT_CHARACTERS:
             raise ConfigError(f"has more than {MAX_TEXT_CHARACTERS:,} characters of text.", where=str(folder))

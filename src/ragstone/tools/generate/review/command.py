@@ -9,7 +9,6 @@ import click
 from ragstone.commands.options import CONFIG, JSON_LINES, PATH, DefaultGroup, settings_from
 from ragstone.commands.output import linked, say, write_text
 from ragstone.formatting import counted, some
-from ragstone.tools.judging.labelling.command import redactor
 
 
 @click.group(name="review", cls=DefaultGroup, default="page")
@@ -44,17 +43,18 @@ def page(
     Example:
       ragstone review drafts.jsonl --reviewer anna
     """
+    from ragstone.commands.context import redactor
     from ragstone.golden.load import load_golden_set
     from ragstone.run.directory import RunDirectory
     from ragstone.tools.generate.review.review import review_page
 
-    columns = dict(settings_from({"config": config}).golden.columns)
+    settings = settings_from({"config": config})
     html, count = review_page(
-        load_golden_set(files, columns=columns),
+        load_golden_set(files, columns=dict(settings.golden.columns)),
         reviewer=reviewer,
         run=None if run is None else RunDirectory.open(run),
         everything=everything,
-        redact=redactor(config),
+        redact=redactor(settings),
     )
     write_text(output, html)
     click.echo(f"{linked(output)}  {counted(count, 'sample')}")

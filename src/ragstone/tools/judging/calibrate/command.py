@@ -56,14 +56,15 @@ def command(
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
     """
     from ragstone.app.compare import read_compare_policy, read_side
+    from ragstone.run.files import replace_text
     from ragstone.tools.judging.calibrate.calibrate import calibration_lines
     from ragstone.tools.judging.calibrate.labels import read_labels
-    from ragstone.tools.judging.calibrate.measure import calibrate, write_calibration
+    from ragstone.tools.judging.calibrate.measure import calibrate
 
     scores = read_side(run).scores
     found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
     if out is not None:
-        write_calibration(out, found)
+        replace_text(out, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:

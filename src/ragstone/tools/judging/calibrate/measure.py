@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -120,13 +118,3 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
     return Estimate(
         estimate=found.estimate, low=found.low, high=found.high, confidence=found.confidence, method=found.method
     )
-
-
-def write_calibration(path: Path, calibration: Calibration) -> None:
-    """Replace the calibration file `path` atomically. Raises ConfigError if it can't be written."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(calibration.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None

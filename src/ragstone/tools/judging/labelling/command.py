@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,8 +12,6 @@ from ragstone.commands.output import linked, say
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ragstone.tools.judging.labelling.labelling import By, Scale
 
 _FOLDER = "labels"
@@ -75,6 +72,7 @@ def draw(
     Example:
       ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
     """
+    from ragstone.commands.context import redactor
     from ragstone.run.directory import RunDirectory
     from ragstone.tools.judging.labelling.labelling import draw_batch, write_batch
 
@@ -89,7 +87,7 @@ def draw(
         metrics=_names(metrics),
         seed=seed,
     )
-    pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(config))
+    pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(settings_from({"config": config})))
     say(f"drew {counted(len(batch.items), 'answer')} of {batch.population:,}, by {by}, for {', '.join(batch.metrics)}")
     for page, annotator in zip(pages, batch.annotators, strict=True):
         click.echo(f"  {linked(page)}  {counted(len(batch.of(annotator)), 'answer')}")
@@ -127,6 +125,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
       ragstone label merge labels --run ragstone-run
       ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
     """
+    from ragstone.commands.context import redactor
     from ragstone.run.directory import RunDirectory
     from ragstone.tools.judging.labelling.labelling import (
         LABELS,
@@ -140,7 +139,9 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
     target = output if output is not None else folder / LABELS
     page = None
     if merged.open and run is not None:
-        page = write_adjudication(merged, RunDirectory.open(run), folder, redact=redactor(config))
+        page = write_adjudication(
+            merged, RunDirectory.open(run), folder, redact=redactor(settings_from({"config": config}))
+        )
     write_labels(merged, target)
     for line in merged_lines(merged):
         say(line)
@@ -152,11 +153,3 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def redactor(config: Path | None) -> Callable[[str], str]:
-    """Removes known secrets from a text: the environment's, and those of the config."""
-    from ragstone.project.known_secrets import known_secrets
-    from ragstone.run.redact import Redactor
-
-    return Redactor(known_secrets(os.environ, settings_from({"config": config})))

@@ -22,7 +22,6 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, percent, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
-from ragstone.printable import clean
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.record import SampleRecord
@@ -249,7 +248,7 @@ def _page(batch: Batch, items: Sequence[PageItem], annotator: str, title: str) -
 
 def _page_metric(name: str) -> PageMetric:
     known = find_metric(name)
-    return PageMetric(name, clean(known.info.title if known else name), clean(known.info.source if known else ""))
+    return PageMetric(name, known.info.title if known else name, known.info.source if known else "")
 
 
 def _page_item(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -56,7 +56,7 @@ class PageItem:
 
 @dataclass(frozen=True, slots=True)
 class PageMetric:
-    """A metric to label: its name, title, and a hint on what to look at, harmless for display."""
+    """A metric to label: its name, title, and a hint on what to look at."""
 
     name: str
     title: str
@@ -124,9 +124,7 @@ def render_labelling(page: LabellingPage) -> str:
         "annotator": page.annotator,
         "contexts": page.contexts,
         "file": page.file,
-        "metrics": [
-            {"name": metric.name, "title": clean(metric.title), "hint": clean(metric.hint)} for metric in page.metrics
-        ],
+        "metrics": [asdict(one) | {"title": clean(one.title), "hint": clean(one.hint)} for one in page.metrics],
         "items": [_item(item) for item in page.items],
     }
     return render_page(
