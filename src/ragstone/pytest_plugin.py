@@ -260,7 +260,7 @@ async def _gate(
     import os
 
     from ragstone.app.gate import gate
-    from ragstone.project.plan import gate_request
+    from ragstone.project.gate import gate_request
     from ragstone.rounds.context import RunContext
     from ragstone.system.build import build_system, of_part
     from ragstone.system.in_process import CallableSystem

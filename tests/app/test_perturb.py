@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.app.decide import robustness_of
 from ragstone.app.gate import GateOutcome
+from ragstone.app.robustness import robustness_of
 from ragstone.config import Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.gate.robustness import KindResult, Robustness

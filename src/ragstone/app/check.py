@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from ragstone.app.baseline import NamedRun, open_baseline, refuse_nested
 from ragstone.app.decide import ComparedRun, Terms, model_name_warnings, policy_for
-from ragstone.app.gate import GateRequest, refuse_groups
+from ragstone.app.early import refuse_groups
+from ragstone.app.gate import GateRequest
 from ragstone.errors import SystemUnderTestError
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.decide import decide_gate

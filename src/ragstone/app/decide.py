@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ragstone.app.history import Book, hold
+from ragstone.app.robustness import robustness_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
@@ -32,14 +33,11 @@ from ragstone.history.drift import Drift
 from ragstone.judge.llm.lifecycle import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.directory import MANIFEST, PERTURBED, Lookup, RunDirectory
+from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores, means, without_drafts
-
-if TYPE_CHECKING:
-    from ragstone.gate.robustness import Robustness
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -365,23 +363,6 @@ def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
     if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
         return EXIT_PASS
     return verdict.exit_code
-
-
-def robustness_of(
-    run: RunDirectory | None, scores: RunScores | None = None, lower_is_better: Iterable[str] = ()
-) -> Robustness | None:
-    """What the perturbed questions in the directory of `run` show about its `scores`; None if there are none.
-
-    The scores are read from `run` if they are not given. Raises RunDirectoryError.
-    """
-    if run is None or not (run.path / PERTURBED / MANIFEST).is_file():
-        return None
-    from ragstone.gate.robustness import robustness  # with numpy, when the questions have been asked
-
-    found = RunDirectory.open(run.path / PERTURBED)
-    if found.manifest.perturbed is None:
-        raise RunDirectoryError("it is not a run of perturbed questions.", where=str(found.path))
-    return robustness(scores or run.scores(), found.records(), found.manifest, lower_is_better)
 
 
 def view_of(

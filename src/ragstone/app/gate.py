@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragstone.app.baseline import NamedRun, baseline_beside
@@ -20,17 +20,16 @@ from ragstone.app.decide import (
     policy_for,
     view_of,
 )
+from ragstone.app.early import EarlyStops
 from ragstone.app.history import Book, enter, keep
 from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
 from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
-from ragstone.errors import ConfigError, RagstoneError
-from ragstone.gate.early import EarlyStop, random_order
-from ragstone.gate.eligibility import eligibility
+from ragstone.app.role import Role, baseline_fact, handing_on
+from ragstone.errors import ConfigError
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
-from ragstone.golden.sample import GoldenSet
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
@@ -40,13 +39,12 @@ from ragstone.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import Part, refuse_conflicts
 from ragstone.rounds.session import RunPlan, Session, open_session
-from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory, read_manifest
+from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory
 from ragstone.run.files import replace_text
-from ragstone.run.lineage import carry, drop_carried, lineage, used
+from ragstone.run.lineage import carry, drop_carried
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, Manifest, RetrievalFacts
+from ragstone.run.manifest import RetrievalFacts
 from ragstone.run.merge import find_runs
-from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.writer import write_manifest
 
 REPORT_FILES: dict[Format, str] = {
@@ -55,8 +53,6 @@ REPORT_FILES: dict[Format, str] = {
     "junit": "junit.xml",
     "html": "report.html",
 }
-MAX_SPENT = 200
-"""Maximum number of spent accepted drops that are remembered, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +67,6 @@ class GateOutcome:
     run: RunDirectory | None
     exit_code: int
     reports: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """The role of a run for later ones.
-
-    `refusal` says why it can't be a baseline whatever its verdict, without a full stop. `carries`: if it can't, it
-    carries the baseline that it used. `run_id` is the id of that baseline, on GitHub, and `artifact` is where it was:
-    a run's id, and the artifact's name.
-    """
-
-    refusal: str | None = None
-    carries: bool = False
-    run_id: int | None = None
-    artifact: tuple[int, str] | None = None
 
 
 OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
@@ -111,7 +92,7 @@ class GateRequest:
     book: Book | None = None
     templates: Templates | None = None
     links: Links | None = None
-    role: Role = Role()
+    role: Role = field(default_factory=Role)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     folder: str | None = None
@@ -140,6 +121,11 @@ class GateInputs:
     terms: Terms
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    def handing_on(self, *, undecided: bool = False) -> AbstractContextManager[None]:
+        """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
+        request = self.request
+        return handing_on(request.run.out, self.role, self.baseline, request.book, undecided=undecided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,27 +251,21 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
     request, terms, plan = inputs.request, inputs.terms, session.plan
     lost: tuple[str, ...] = ()
     order: tuple[str, ...] | None = None
-    with _handing_on(inputs):
+    with inputs.handing_on():
         if request.shards is not None:
             run, lost = _merged(inputs, request.shards, session)
         else:
-            watching: list[EarlyStop] = []
-
-            def watch(golden: GoldenSet, manifest: Manifest) -> EarlyStop:
-                before = terms.baseline.scores if terms.baseline is not None else None
-                watching.append(watch_run(golden, manifest, terms.in_force, before, terms.seed))
-                return watching[-1]
-
+            watching = EarlyStops(terms) if plan.stop_early else None
             run = await session.evaluate(
                 baseline=inputs.baseline,
                 base=inputs.base,
                 policy_hash=policy_hash(request.policy),
-                watcher=watch if plan.stop_early else None,
+                watcher=watching,
             )
-            order = tuple(watching[0].order) if watching else None
+            order = watching.order if watching is not None else None
     if inputs.base is not None:
         return _beside_base(inputs, inputs.base, run, session.context)
-    with _handing_on(inputs, undecided=True):
+    with inputs.handing_on(undecided=True):
         rejudged = await _rejudged(inputs, run, session, folder)
     drop_carried(plan.out, BASE_COMMIT)
     return Evaluated(
@@ -332,59 +312,6 @@ def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, contex
     return Evaluated(run, terms, replace(inputs.role, carries=False), notes, inputs.warnings)
 
 
-@contextmanager
-def _handing_on(inputs: GateInputs, *, undecided: bool = False) -> Iterator[None]:
-    """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
-    try:
-        yield
-    except BaseException:
-        with suppress(RagstoneError):
-            hand_on(inputs, undecided=undecided)
-        raise
-
-
-def hand_on(inputs: GateInputs, *, undecided: bool = False) -> None:
-    """Put baseline and history into a run that was stopped. `undecided`: the run itself had finished."""
-    out = inputs.request.run.out
-    manifest = read_manifest(out)
-    if manifest.state != "stopped" and not undecided:
-        return
-    role, baseline, book = inputs.role, inputs.baseline, inputs.request.book
-    fact = BaselineFact(
-        eligible=False,
-        reason="the gate was stopped before its verdict" if undecided else "the run was stopped, not finished",
-        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
-        lineage=() if baseline is None else lineage(baseline),
-    )
-    if role.carries and baseline is not None:
-        carry(baseline, out)
-    write_manifest(out, manifest.model_copy(update={"baseline": fact}))
-    if book is not None and book.file is None:
-        keep(book, RunDirectory(out, manifest), book.history)
-
-
-def refuse_groups(golden: GoldenSet) -> None:
-    """Raise ConfigError if samples are grouped, for a run that can stop early."""
-    if any(sample.group is not None for sample in golden):
-        raise ConfigError(
-            "--stop-early needs independent samples; this golden set has groups.",
-            hint="Remove --stop-early, or the groups if they are not needed.",
-        )
-
-
-def watch_run(
-    golden: GoldenSet, manifest: Manifest, policy: Policy, baseline: RunScores | None, seed: int
-) -> EarlyStop:
-    """Stops a run as soon as its blocking checks are decided. Raises ConfigError if samples are grouped."""
-    refuse_groups(golden)
-    facts = {
-        sample.id: SampleFacts(sample.question, sample.tags, None, sample.origin, sample.content_hash())
-        for sample in golden
-        if not sample.draft
-    }
-    return EarlyStop(random_order(tuple(facts), seed), facts, policy, manifest, baseline)
-
-
 # -- decide ------------------------------------------------------------------------------------------------------------
 
 
@@ -411,7 +338,7 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     # Whoever ends the job from here on leaves a run with its verdict.
     run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
     write_manifest(run.path, run.manifest)
-    with _handing_on(inputs):
+    with inputs.handing_on():
         run = await session.follow(run)
     notes = (line for extra in session.plan.extras for line in extra.lines(run))
     oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
@@ -478,24 +405,4 @@ def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
         lower=len(found.lower),
         rechunked=len(found.rechunked),
         other=len(found.other),
-    )
-
-
-def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | None, terms: Terms) -> BaselineFact:
-    """Whether the run with this verdict can be a baseline, and what it was compared with."""
-    eligible, reason = eligibility(verdict)
-    if eligible and role.refusal is not None:
-        eligible, reason = False, role.refusal
-    held = terms.accepted.entries
-    before = baseline.manifest.baseline if baseline is not None else None
-    spent = dict.fromkeys((*(entry.id for entry in held), *(before.spent if before is not None else ())))
-    return BaselineFact(
-        eligible=eligible,
-        reason=reason,
-        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
-        lineage=() if baseline is None else lineage(baseline),
-        accepted=tuple(
-            AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in held
-        ),
-        spent=tuple(spent)[:MAX_SPENT],
     )

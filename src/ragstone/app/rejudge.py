@@ -15,7 +15,7 @@ from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
 from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.metrics.metric import Metric
@@ -208,11 +208,11 @@ async def rejudge(
     return _rejudged(baseline, plan, found, seed=session.plan.seed)
 
 
-def facts_of(golden: GoldenSet) -> dict[str, SampleFacts]:
+def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
     """What the gate knows of samples that are not evaluated yet."""
     return {
         sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
-        for sample in golden
+        for sample in samples
     }
 
 

@@ -144,7 +144,7 @@ def command(**flags: object) -> int:
     """
     from ragstone.app.check import check
     from ragstone.commands.context import run_context, run_to_end
-    from ragstone.project.plan import gate_request
+    from ragstone.project.gate import gate_request
 
     settings = settings_from(flags)
     with run_context(settings) as context:

@@ -52,7 +52,7 @@ def command(
     from ragstone.app.page import read_page
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import ConfigError
-    from ragstone.project.plan import gate_request
+    from ragstone.project.gate import gate_request
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report

@@ -25,7 +25,7 @@ def command(**flags: object) -> int:
 
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
-    from ragstone.app.decide import robustness_of
+    from ragstone.app.robustness import robustness_of
     from ragstone.app.run import evaluate_run
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError

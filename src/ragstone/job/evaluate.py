@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
-from ragstone.app.gate import GateOutcome, GateRequest, Role, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, GateRequest, evaluate_shard, gate
 from ragstone.app.history import Book
 from ragstone.app.merge import Shards
+from ragstone.app.role import Role
 from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS

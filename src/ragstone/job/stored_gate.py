@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.gate import GateOutcome, Role, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, evaluate_shard, gate
 from ragstone.app.history import Book
 from ragstone.app.merge import Shards
+from ragstone.app.role import Role
 from ragstone.ci.platforms import job_of
 from ragstone.ci.store import BaselineStore, StoreFailed
 from ragstone.config import Settings
@@ -18,7 +19,7 @@ from ragstone.job.baseline import NoBaseline, find_baseline
 from ragstone.job.past_runs import history_from
 from ragstone.job.stores.git import Git
 from ragstone.job.stores.names import open_store
-from ragstone.project.plan import gate_request
+from ragstone.project.gate import gate_request
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
