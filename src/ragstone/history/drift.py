@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.formatting import change, counted, figure, score
+from ragstone.formatting import change, counted, figure, listed, score
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.policy import Policy
@@ -216,7 +216,7 @@ def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_O
     metric = asked[0].metric if loss.column is not None else None
     way = asked[0].direction if metric is not None else HIGHER
     now, then = way.shown(loss.newest), way.shown(loss.newest - loss.change)
-    subject = metric or f"the mean of {_listed([_as_averaged(one) for one in asked])}"
+    subject = metric or f"the mean of {listed([_as_averaged(one) for one in asked])}"
     status = Status.FAIL if loss.found else Status.PASS
     if loss.found:
         taken = f" (of which {figure(spared)} was accepted)" if spared else ""
@@ -295,7 +295,3 @@ def _when(runs: Sequence[_Observed]) -> str:
     named = f"release {anchor.release}" if anchor.release else f"commit {anchor.commit[:7]}" if anchor.commit else ""
     ago = f"{counted(len(runs), 'main run')} ago"
     return f"{anchor.time.day} {anchor.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -38,6 +39,18 @@ class Detail:
     notes: int = 20
     warnings: int = 20
     about: bool = True
+
+    def clip(self, text: str) -> str:
+        """A text of a sample or check."""
+        return escape.clip(text, self.text)
+
+    def line(self, text: str) -> str:
+        """A sentence of the report's own, which is cut less."""
+        return escape.clip(text, max(self.text, 200))
+
+    def quoted(self, text: str | None) -> str:
+        """An answer or a reference; nothing at a level without them."""
+        return escape.clip(text or "", self.answer) if self.answer else ""
 
 
 LEVELS = (
@@ -123,13 +136,13 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "status": str(view.status),
         "icon": ICONS[str(view.status)],
         "headline": wording.STATUS_TITLES[view.status],
-        "reason": escape.clip(lead, max(detail.text, 200)),
-        "more": escape.clip(more, max(detail.text, 200)),
+        "reason": detail.line(lead),
+        "more": detail.line(more),
         "passed": view.passed,
         "attribution": _attribution(view, detail),
         "causes": "" if view.status is Status.PASS else wording.causes(view.diagnosis, 2),
         "oracle_title": wording.ORACLE_TITLE,
-        "oracle": [escape.clip(line, max(detail.text, 200)) for line in wording.oracle_lines(view.oracle)],
+        "oracle": [detail.line(line) for line in wording.oracle_lines(view.oracle)],
         "rows": [_row(row, scale) for row in shown],
         "lower_is_better": any(row.lower_is_better for row in shown),
         "rows_left": len(left),
@@ -141,7 +154,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
                 "wanted": row.wanted,
                 "icon": _icon(row.check.status, row.check.action),
                 "state": wording.status_word(row.check.status, row.check.action),
-                "reason": escape.clip(check_reason(row.check), detail.text),
+                "reason": detail.clip(check_reason(row.check)),
             }
             for row in [row for row in view.check_rows if row.check.status is not Status.PASS][: detail.rows]
         ],
@@ -164,13 +177,10 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             "grades": [[wording.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
-        "warnings": [
-            escape.clip(wording.sentence(warning), max(detail.text, 200))
-            for warning in view.warnings[: detail.warnings]
-        ],
-        "resolution": None if view.resolution is None else escape.clip(view.resolution, max(detail.text, 200)),
+        "warnings": [detail.line(wording.sentence(warning)) for warning in view.warnings[: detail.warnings]],
+        "resolution": None if view.resolution is None else detail.line(view.resolution),
         "warnings_left": max(0, len(view.warnings) - detail.warnings),
-        "notes": [escape.clip(wording.sentence(note), detail.text) for note in view.notes[: detail.notes]],
+        "notes": [detail.clip(wording.sentence(note)) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in view.checks[: detail.checks]],
         "all_checks_left": max(0, len(view.checks) - detail.checks) if detail.checks else 0,
         "counts": _counts(view),
@@ -209,11 +219,10 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
     found = view.attribution
     if found is None:
         return None
-    look = wording.where_to_look(found)
     return {
         "side": str(found.side),
-        "look": look,
-        "reason": escape.clip(wording.sentence(found.reason), max(detail.text, 200)),
+        "look": wording.where_to_look(found),
+        "reason": detail.line(wording.sentence(found.reason)),
     }
 
 
@@ -237,13 +246,11 @@ def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
 
 
 def _worst(sample: SamplePart, detail: Detail) -> dict[str, object]:
-    texts = detail.statements
-    unsupported = sample.unsupported[:texts]
-    missing = sample.missing[:texts]
+    unsupported, missing = sample.unsupported[: detail.statements], sample.missing[: detail.statements]
     same = sample.baseline_answer is not None and sample.baseline_answer == sample.answer
     return {
         "id": escape.clip(sample.id, 120),
-        "question": escape.clip(sample.question, detail.text),
+        "question": detail.clip(sample.question),
         "place": None if sample.place is None else str(sample.place),
         "url": None if sample.place is None else sample.place.url,
         "tags": [escape.clip(tag, 60) for tag in sample.tags[:8]],
@@ -258,21 +265,19 @@ def _worst(sample: SamplePart, detail: Detail) -> dict[str, object]:
         ],
         "unsupported": [
             {
-                "text": escape.clip(bad.text, detail.text),
+                "text": detail.clip(bad.text),
                 "verdict": bad.verdict,
-                "quote": escape.clip(bad.quote, detail.text) if bad.quote else "",
+                "quote": detail.clip(bad.quote) if bad.quote else "",
             }
             for bad in unsupported
         ],
         "unsupported_left": len(sample.unsupported) - len(unsupported),
-        "missing": [escape.clip(text, detail.text) for text in missing],
+        "missing": [detail.clip(text) for text in missing],
         "cause": sample.cause,
         "missing_left": len(sample.missing) - len(missing),
-        "answer": escape.clip(sample.answer, detail.answer) if detail.answer else "",
-        "reference": escape.clip(sample.reference or "", detail.answer) if detail.answer else "",
-        "baseline_answer": escape.clip(sample.baseline_answer or "", detail.answer)
-        if detail.answer and not same
-        else "",
+        "answer": detail.quoted(sample.answer),
+        "reference": detail.quoted(sample.reference),
+        "baseline_answer": "" if same else detail.quoted(sample.baseline_answer),
         "same_answer": same,
         "contexts": sample.contexts,
         "useful_contexts": sample.useful_contexts,
@@ -286,14 +291,14 @@ def _robustness(view: ReportView, detail: Detail) -> dict[str, object] | None:
         return None
     return {
         "heading": wording.robustness_heading(found),
-        "unfinished": escape.clip(wording.unfinished_robustness(found), max(detail.text, 200)),
+        "unfinished": detail.line(wording.unfinished_robustness(found)),
         "rows": [
             {
                 "icon": ICONS["warn" if row.bad else "not gated"],
                 "kind": row.kind,
                 "change": wording.sentence(row.change),
                 "crashed": row.crashed,
-                "notes": [escape.clip(wording.sentence(note), max(detail.text, 200)) for note in row.notes],
+                "notes": [detail.line(wording.sentence(note)) for note in row.notes],
             }
             for row in wording.robustness_rows(found, detail.ids)
         ],
@@ -304,7 +309,7 @@ def _failure(group: FailurePart, metrics: int, detail: Detail) -> dict[str, obje
     shown = group.samples[: detail.ids]
     return {
         "by": group.by,
-        "reason": escape.clip(group.reason, detail.text),
+        "reason": detail.clip(group.reason),
         "metrics": list(group.metrics) if len(group.metrics) < metrics else [],
         "count": formatting.counted(len(group.samples), "sample"),
         "samples": [
@@ -325,7 +330,7 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
         "paired": found.paired,
         "total": found.total,
         "on": wording.compared_on(found.paired, found.total) if found.comparable else "",
-        "notes": [escape.clip(wording.sentence(note), detail.text) for note in found.notes[: detail.notes]],
+        "notes": [detail.clip(wording.sentence(note)) for note in found.notes[: detail.notes]],
         "commit": found.commit,
         "url": found.url,
     }
@@ -353,15 +358,12 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
         "n": f"{check.n:,}" if check.n else "–",
         "method": check.interval.method if check.interval else None,
         "confidence": formatting.percent(check.interval.confidence) if check.interval else None,
-        "reason": escape.clip(check_reason(check), detail.text),
+        "reason": detail.clip(check_reason(check)),
     }
 
 
 def _counts(view: ReportView) -> list[dict[str, object]]:
-    found: dict[str, int] = {}
-    for check in view.checks:
-        word = wording.status_word(check.status, check.action)
-        found[word] = found.get(word, 0) + 1
+    found = Counter(wording.status_word(check.status, check.action) for check in view.checks)
     return [{"state": word, "icon": ICONS[word], "count": found[word]} for word in ICONS if word in found]
 
 

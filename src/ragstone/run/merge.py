@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
-from ragstone.formatting import counted
+from ragstone.formatting import counted, listed
 from ragstone.golden.sample import GoldenSet, hash_of_contents
 from ragstone.judge.cache import JudgementCache
 from ragstone.metrics.custom import FunctionMetric
@@ -200,7 +200,7 @@ def _refuse_strangers(parts: Sequence[_Part], lost: Sequence[_Lost], golden: Gol
         if different:
             raise RunDirectoryError(
                 f"{part.shard.name} does not belong to {first.shard.name} in {first.run.path}: "
-                f"it differs in {_listed(different)}.",
+                f"it differs in {listed(different)}.",
                 where=str(part.run.path),
                 hint="Merge shards of the same commit, evaluated with the same settings.",
             )
@@ -216,10 +216,6 @@ def _refuse_strangers(parts: Sequence[_Part], lost: Sequence[_Lost], golden: Gol
         if part.shard.places != Shard(part.shard.number, part.shard.of).describe(golden).places:
             raise _disordered(part)
     return first
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _disordered(part: _Part) -> RunDirectoryError:
