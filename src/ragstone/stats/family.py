@@ -207,7 +207,7 @@ def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, leve
     return Decision(
         name=h.name,
         estimate=interval.estimate,
-        interval=_consistent(interval, h.bound, below),
+        interval=consistent(interval, h.bound, below=below),
         p_below=p_below,
         below=below,
         above=above,
@@ -258,8 +258,11 @@ def _n_more(h: Hypothesis, estimate: float, deviation: float, level: float, alph
     return max(1, enough - n)
 
 
-def _consistent(interval: Estimate, bound: float, below: bool) -> Estimate:
-    # The decision is adjusted over the family, the interval is not: if they disagree, the limit moves to the bound.
+def consistent(interval: Estimate, bound: float, *, below: bool) -> Estimate:
+    """`interval`, with its upper limit moved to the bound if it disagrees with the decision `below`.
+
+    The decision is adjusted over the family, the interval is not.
+    """
     if below and interval.high >= bound:
         return replace(interval, high=float(np.nextafter(bound, -np.inf)))
     if not below and interval.high < bound:

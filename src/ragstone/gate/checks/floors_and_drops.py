@@ -24,7 +24,7 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
-from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, decide
+from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, consistent, decide
 
 _KEYS = {way.level: way.level_key for way in (HIGHER, LOWER)} | {way.change: way.change_key for way in (HIGHER, LOWER)}
 
@@ -144,7 +144,9 @@ def _decided(one: BoundCheck, decision: Decision, against: bool, how: str) -> Ch
     unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))
     status = Status.PASS if unharmed else _status(decision, one.bound, how, against=against)
     if how == "evidence" and one.kind is CheckKind.DROP and not (decision.below or decision.above):
-        decision = _consistent(decision, one.unchanged, below=status is Status.INCONCLUSIVE)
+        # The family decides whether any drop is shown, so the interval must contain "no drop" exactly if none is.
+        found = consistent(decision.interval, one.unchanged, below=status is Status.INCONCLUSIVE)
+        decision = replace(decision, interval=found)
     return _check(one, decision, status, reason_for(one, decision, status, how))
 
 
@@ -184,13 +186,3 @@ def _status(decision: Decision, bound: float, how: str, *, against: bool) -> Sta
     if decision.below or how == "assured":
         return Status.FAIL
     return Status.INCONCLUSIVE if against else Status.PASS
-
-
-def _consistent(decision: Decision, unchanged: float, *, below: bool) -> Decision:
-    """Adjust the interval to contain "no drop at all" exactly if no drop is shown, because the family decides that."""
-    found = decision.interval
-    if below and found.high >= unchanged:
-        return replace(decision, interval=replace(found, high=float(np.nextafter(unchanged, -np.inf))))
-    if not below and found.high < unchanged:
-        return replace(decision, interval=replace(found, high=unchanged))
-    return decision
