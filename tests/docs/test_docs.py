@@ -24,6 +24,7 @@ from ragstone.config import OPTIONS, GoldenSettings, load_settings
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
+from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.job.gates_file import read_gates_file
 from ragstone.judge.providers import Provider
@@ -149,7 +150,7 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
         load_settings(directory=tmp_path, environ={})
         return
     if set(document) <= set(AlertsTable.model_fields):
-        assert parse_alerts(document, str(block))
+        assert parse_alerts(document, Source(str(block)))
         return
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))

@@ -13,6 +13,7 @@ import pytest
 
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.gate.source import Source
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample, Turn
@@ -77,7 +78,7 @@ def watch(
     )
     found = asyncio.run(
         monitor(
-            [str(log) for log in logs], parse_alerts(rules, "alerts.toml"), settings, context,
+            [str(log) for log in logs], parse_alerts(rules, Source("alerts.toml")), settings, context,
             state_file=folder / "state.sqlite", out=folder / "out", drafts=folder / file,
         )
     )  # fmt: skip

@@ -21,10 +21,11 @@ import pytest
 import ragstone
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
+from ragstone.gate.source import Source
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context
-from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
+from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts, read_alerts_file
 from ragstone.tools.monitor.interaction import Problem
 from ragstone.tools.monitor.outcome import Monitored
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
@@ -58,7 +59,7 @@ def watch(
     rules: dict[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Monitored:
-    table: AlertsTable = parse_alerts(COUNT_ONLY if rules is None else rules, "alerts.toml")
+    table: AlertsTable = parse_alerts(COUNT_ONLY if rules is None else rules, Source("alerts.toml"))
     context = RunContext(environ=environ or {}, now=lambda: START + timedelta(days=day))
     return asyncio.run(
         monitor(
@@ -388,15 +389,22 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ({"alerts": {"eror_rate": {"shift": 1.0}}}, "neither a figure nor a metric"),
         (
             {"windows": {"timezone": "Mars"}},
-            r"'windows.timezone': 'Mars' is not a time zone that is known here, such as UTC or Europe/Berlin\.$",
+            r"'windows.timezone' must be a known time zone, such as UTC or Europe/Berlin, found \"Mars\"\.$",
         ),
-        ({"logs": {"columns": {"question": "q"}}}, "not a field"),
+        ({"logs": {"columns": {"question": "q"}}}, "has no field 'question'"),
         ({"windows": {"anchor": 2}}, "must be at least 5, found 2"),
     ],
 )
 def test_mistakes_in_the_rules_are_named(rules: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         watch(tmp_path, write(tmp_path / "a.jsonl", days(0, 1)), rules=rules)
+
+
+def test_a_mistake_in_the_file_of_rules_is_at_its_line(tmp_path: Path) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text("[sample]\nsize = 5\n\n[windows]\nanchr = 7\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"alerts\.toml:5: unknown key 'windows\.anchr'\.\n  Did you mean 'anchor'"):
+        read_alerts_file(rules)
 
 
 def command(folder: Path, *more: str) -> list[str]:

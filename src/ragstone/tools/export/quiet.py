@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 
 @contextmanager
@@ -12,24 +12,16 @@ def captured_log(*names: str) -> Iterator[list[str]]:
     """The last line that the loggers of these names write, in a list; nothing of theirs is printed."""
     lines: list[str] = []
 
-    class Kept(logging.Handler):
+    class LastLine(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines[:] = [record.getMessage()]
 
-    with ExitStack() as stack:
-        for name in names:
-            stack.enter_context(_only(logging.getLogger(name), Kept()))
-        yield lines
-
-
-@contextmanager
-def _only(logger: logging.Logger, handler: logging.Handler) -> Iterator[None]:
-    """`handler` as the one handler of `logger`."""
-    before, propagate = logger.handlers[:], logger.propagate
-    logger.handlers[:] = [handler]
-    logger.propagate = False
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.handlers[:], logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.handlers[:], logger.propagate = [LastLine()], False
     try:
-        yield
+        yield lines
     finally:
-        logger.handlers[:] = before
-        logger.propagate = propagate
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers[:], logger.propagate = handlers, propagate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -12,9 +11,8 @@ from zoneinfo import ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ragstone.config import parse_toml, read_text
-from ragstone.errors import ConfigError, expected, suggestion
-from ragstone.formatting import clipped
-from ragstone.gate.source import fields_at
+from ragstone.errors import suggestion
+from ragstone.gate.source import Source, key_lines
 from ragstone.stats.surveillance import MIN_ANCHOR
 from ragstone.tools.monitor.interaction import NAMES
 from ragstone.tools.monitor.windows import Length, Windows, zone_of
@@ -43,7 +41,7 @@ class LogRules(_Table):
     def _known(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
             if name not in NAMES:
-                raise ValueError(f"'{name}' is not a field. {suggestion(name, NAMES)}")
+                raise ValueError(f"has no field '{name}' ({suggestion(name, NAMES)})")
         return value
 
 
@@ -74,7 +72,7 @@ class WindowRules(_Table):
         try:
             zone_of(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"'{value}' is not a time zone that is known here, such as UTC or Europe/Berlin") from None
+            raise ValueError("must be a known time zone, such as UTC or Europe/Berlin") from None
         return value
 
 
@@ -98,7 +96,7 @@ class PrivacyRules(_Table):
     @classmethod
     def _named(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not all(path.strip() for path in value):
-            raise ValueError("a field is empty")
+            raise ValueError("must not have an empty field")
         return value
 
 
@@ -143,23 +141,14 @@ class AlertsTable(_Table):
 
 
 def read_alerts_file(path: Path) -> AlertsTable:
-    """The rules in `path`. Raises ConfigError."""
-    return parse_alerts(parse_toml(read_text(path), path), str(path))
+    """The rules in `path`. Raises ConfigError with the key and its line."""
+    text = read_text(path)
+    return parse_alerts(parse_toml(text, path), Source(str(path), key_lines(text)))
 
 
-def parse_alerts(document: Mapping[str, Any], where: str) -> AlertsTable:
+def parse_alerts(document: Mapping[str, Any], source: Source) -> AlertsTable:
     """The rules in a parsed document. Raises ConfigError with the key."""
     try:
         return AlertsTable.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            known = fields_at(AlertsTable, tuple(map(str, first["loc"][:-1])))
-            raise ConfigError(
-                f"unknown key '{key}'.", where=where, hint=suggestion(str(first["loc"][-1]), known)
-            ) from None
-        if first["type"] == "value_error":
-            raise ConfigError(f"'{key}': {expected(first).removesuffix('.')}.", where=where) from None
-        shown = json.dumps(first["input"], default=str, ensure_ascii=False)
-        raise ConfigError(f"'{key}' {expected(first)}, found {clipped(shown, 80)}.", where=where) from None
+        raise source.invalid(error, AlertsTable, document) from None

@@ -69,14 +69,11 @@ class Monitored:
 
     @property
     def failing(self) -> bool:
-        return any(one.action == "fail" for one in self.alerts) or (self.empty and self._volume_fails)
+        volume_fails = any(one.name == "interactions" and one.action == "fail" for one in self.figures)
+        return any(one.action == "fail" for one in self.alerts) or (self.empty and volume_fails)
 
     @property
     def lasting(self) -> str:
         """The alerts that last, with their actions, as one text; empty for none."""
         names = [f"{one.name}:{one.action}" for one in self.alerts] + (["empty"] if self.empty else [])
         return " ".join(sorted(names))
-
-    @property
-    def _volume_fails(self) -> bool:
-        return any(one.name == "interactions" and one.action == "fail" for one in self.figures)

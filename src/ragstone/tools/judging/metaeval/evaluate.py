@@ -155,10 +155,8 @@ def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
 
 
 def _difference(outcome: Outcome) -> float:
-    first, second = outcome.opinions
-    assert isinstance(first, Opinion)  # noqa: S101 - only called for scored outcomes
-    assert isinstance(second, Opinion)  # noqa: S101
-    return second.value - first.value
+    first, second = (one.value for one in outcome.opinions if isinstance(one, Opinion))  # of a scored outcome
+    return second - first
 
 
 _Asked = tuple[Opinion | NoOpinion, ...]
