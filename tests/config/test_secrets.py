@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import SHORTEST_SECRET, JudgeSettings, Settings, load_settings
+from ragstone.config import MIN_SECRET_CHARACTERS, JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import parse_headers
 from ragstone.judge.llm.account_settings import make_account
@@ -42,7 +42,7 @@ def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None
 
 
 def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:
-    for length, hidden in ((SHORTEST_SECRET, True), (SHORTEST_SECRET - 1, False)):
+    for length, hidden in ((MIN_SECRET_CHARACTERS, True), (MIN_SECRET_CHARACTERS - 1, False)):
         secret = "k9-x7Q2"[:length]
         settings = Settings(judge=JudgeSettings(name="openai:m", api_key="k-12345678", headers=f"X-Key: {secret}"))  # type: ignore[arg-type]
         assert (secret in known_secrets({}, settings)) is hidden

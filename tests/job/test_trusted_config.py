@@ -179,12 +179,12 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
 
     from ragstone.ci.github.client import GitHubApi
     from ragstone.ci.github.event import build_event
-    from ragstone.job.trusted_config import hold_to_base
+    from ragstone.job.trusted_config import restrict_to_base
     from tests.ci.github.fake import TOKEN
     from tests.ci.github.payloads import runner
 
     api = GitHubApi(SecretStr(TOKEN), repository="acme/rag", api_url=github.api_url)
-    held = hold_to_base(
+    held = restrict_to_base(
         settings,
         event=build_event(runner("pull_request"), pull_request()),
         api=api,

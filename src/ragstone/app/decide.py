@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragstone.app.history import Book, hold
+from ragstone.app.history import RunHistory, measure_run_drift
 from ragstone.app.robustness import robustness_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
@@ -54,7 +54,7 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
 
 
 def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
-    """The same for the part of a golden set whose samples have these ids and tags."""
+    """`policy` for the part of a golden set whose samples have these ids and tags, and a warning as of `policy_for`."""
     part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
     lost = [f"must-pass sample {name}" for name in policy.must_pass.samples if name not in part.must_pass.samples]
     lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
@@ -91,7 +91,7 @@ class ComparedRun:
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
-        """The same for a baseline. One that can't be read is a BaselineError, not an error of the current run."""
+        """The baseline in a directory. One that can't be read is a BaselineError, not an error of the current run."""
         try:
             return None if run is None else cls.of(run)
         except RunDirectoryError as error:
@@ -122,7 +122,7 @@ class ComparedRun:
             yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
 
     def with_ids_of(self, current: RunScores) -> ComparedRun:
-        """The same run, whose samples have the ids of those of `current` with the same content."""
+        """This run with the ids that samples with the same content have in `current`."""
         scores, stored = with_ids_of(current, self.scores)
         return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
 
@@ -161,7 +161,7 @@ def decide(
     current: ComparedRun,
     terms: Terms,
     *,
-    book: Book | None = None,
+    past: RunHistory | None = None,
     looked_in_order: Sequence[str] | None = None,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
@@ -170,7 +170,7 @@ def decide(
 ) -> GateVerdict:
     """The verdict on `current`, with its warnings, notes and commands.
 
-    `book` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
+    `past` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
     `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to
     run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
     """
@@ -180,8 +180,8 @@ def decide(
     if run is not None and run.manifest.confirmed:  # its first answers have had the rest of the error rate
         terms = replace(terms, policy=terms.policy.at(1.0 - AT_ONCE))
     drift = Drift()
-    if book is not None and run is not None:
-        drift = hold(book, run, current.scores, terms.policy, terms.accepted.entries)
+    if past is not None and run is not None:
+        drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
     verdict = decide_gate(
         current.scores,
         baseline.scores if baseline is not None else None,

@@ -21,7 +21,7 @@ from ragstone.app.decide import (
     view_of,
 )
 from ragstone.app.early import EarlyStops
-from ragstone.app.history import Book, enter, keep
+from ragstone.app.history import RunHistory, add_run, store_history
 from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
@@ -77,7 +77,7 @@ OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
 class GateRequest:
     """What the gate is asked for, read before any of the user's code runs.
 
-    `policy` has `fail-on` applied. `baseline` and `book` are trusted. `base` is a system to ask in the same job and
+    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `base` is a system to ask in the same job and
     compare with; then `baseline` only provides judgements and its lineage. `shards` are what to merge instead of
     evaluating. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in which to run the
     commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't pass.
@@ -89,7 +89,7 @@ class GateRequest:
     baseline: RunDirectory | NamedRun | None = None
     baseline_required: bool = False
     base: BaseSystem | OpenBase | None = None
-    book: Book | None = None
+    past: RunHistory | None = None
     templates: Templates | None = None
     links: Links | None = None
     role: Role = field(default_factory=Role)
@@ -125,7 +125,7 @@ class GateInputs:
     def handing_on(self, *, undecided: bool = False) -> AbstractContextManager[None]:
         """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
         request = self.request
-        return handing_on(request.run.out, self.role, self.baseline, request.book, undecided=undecided)
+        return handing_on(request.run.out, self.role, self.baseline, request.past, undecided=undecided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
         return decide(
             ComparedRun.of(run),
             terms if share == 1.0 else replace(terms, policy=terms.policy.at(share)),
-            book=request.book,
+            past=request.past,
             looked_in_order=evaluated.order,
             notes=evaluated.notes,
             warnings=evaluated.warnings,
@@ -356,20 +356,20 @@ def write(
     The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
     request, run, verdict, terms = inputs.request, decided.run, decided.verdict, evaluated.terms
-    baseline, role, book, history = evaluated.baseline, evaluated.role, request.book, None
+    baseline, role, past, history = evaluated.baseline, evaluated.role, request.past, None
     fact = baseline_fact(verdict, role, baseline, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     manifest = run.manifest.model_copy(
         update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
     )
     recorded = RecordedTerms.of(
-        terms, book, looked_in_order=evaluated.order, unproven=request.unproven, limited=request.run.golden.limited
+        terms, past, looked_in_order=evaluated.order, unproven=request.unproven, limited=request.run.golden.limited
     )
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, request.links)
-    if book is not None:
-        history = enter(book, run, manifest, current.scores, request.policy)
+    if past is not None:
+        history = add_run(past, run, manifest, current.scores, request.policy)
         view = replace(view, trends=trends(history.runs, view.sample_metrics))
     view = context.redact.view(view)
     # Now, while the baseline is where it was.
@@ -380,8 +380,8 @@ def write(
     write_manifest(run.path, manifest)
     if carried is None and (fact.eligible or baseline is not None or not context.trusts_checkout):
         drop_carried(run.path)
-    if book is not None and history is not None:
-        keep(book, run, history)
+    if past is not None and history is not None:
+        store_history(past, run, history)
     finished = run.with_manifest(manifest)
     write_verdict(finished, recorded, view, context.redact)
     reports = tuple(_report(run, view, name, request.templates) for name in formats)

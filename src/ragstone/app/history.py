@@ -27,7 +27,7 @@ _SHOWN_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class RunHistory:
     """The history that a run is compared with, and how to add the run.
 
     `file` is where the history is stored; None: in the run directory. `main`: the run is added to it; the run of a pull
@@ -44,35 +44,35 @@ class Book:
     releases: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_book(path: Path) -> Book:
+def read_run_history(path: Path) -> RunHistory:
     """The history in a file, to which runs are added. Raises RunDirectoryError if it can't be read."""
-    return Book(read_history(path), path)
+    return RunHistory(read_history(path), path)
 
 
-def hold(
-    book: Book, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
+def measure_run_drift(
+    past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
 ) -> Drift:
     """The drift of `run` according to the history, with the drops `accepted` in force; warns if it is damaged."""
     taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
     standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
     manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
-    line = line_of(run, manifest, scores, policy, book=book)
-    history = book.history.with_releases(book.releases)
-    found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=book.main)
-    return Drift(found.checks, (*damage(book.history), *found.warnings), found.notes)
+    line = line_of(run, manifest, scores, policy, past=past)
+    history = past.history.with_releases(past.releases)
+    found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
+    return Drift(found.checks, (*damage(past.history), *found.warnings), found.notes)
 
 
-def enter(book: Book, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
+def add_run(past: RunHistory, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
     """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit."""
-    line = line_of(run, manifest, scores, policy, book=book)
-    grown = book.history.with_run(line, compact(scores, _metrics(scores))).with_releases(book.releases)
+    line = line_of(run, manifest, scores, policy, past=past)
+    grown = past.history.with_run(line, compact(scores, _metrics(scores))).with_releases(past.releases)
     return grown.slimmed(line.time, days=policy.drift.days).within()
 
 
-def keep(book: Book, run: RunDirectory, history: History) -> None:
-    """Write `history` to the file of `book`, if its run is part of it."""
-    if book.main:
-        write_history(book.file or run.path / HISTORY, history)
+def store_history(past: RunHistory, run: RunDirectory, history: History) -> None:
+    """Write `history` to the file of `past`, if its run is part of it."""
+    if past.main:
+        write_history(past.file or run.path / HISTORY, history)
 
 
 def damage(history: History) -> Iterable[str]:
@@ -110,21 +110,21 @@ def line_of(
     scores: RunScores,
     policy: Policy,
     *,
-    book: Book | None = None,
+    past: RunHistory | None = None,
     release: str | None = None,
 ) -> RunLine:
-    """The line of `run`, with what `book` knows of it. Raises RunDirectoryError for a manifest that makes none."""
-    if book is not None:
-        release = book.releases.get(manifest.system.commit or "")
+    """The line of `run`, with what `past` knows of it. Raises RunDirectoryError for a manifest that makes none."""
+    if past is not None:
+        release = past.releases.get(manifest.system.commit or "")
     try:
         return run_line(
             scores,
             manifest,
             policy,
             fingerprint=run.fingerprint,
-            pull_request=None if book is None else book.pull_request,
-            github_run=None if book is None else book.github_run,
-            event=None if book is None else book.event,
+            pull_request=None if past is None else past.pull_request,
+            github_run=None if past is None else past.github_run,
+            event=None if past is None else past.event,
             release=release,
         )
     except ValidationError as error:  # of a manifest from elsewhere

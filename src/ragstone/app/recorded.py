@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.app.decide import ComparedRun, Terms
-from ragstone.app.history import Book
+from ragstone.app.history import RunHistory
 from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.accepted import AcceptedEntry
@@ -54,7 +54,7 @@ class RecordedTerms:
     def of(
         cls,
         terms: Terms,
-        book: Book | None,
+        past: RunHistory | None,
         *,
         looked_in_order: tuple[str, ...] | None,
         unproven: str | None,
@@ -68,7 +68,7 @@ class RecordedTerms:
             accepted=policy.accepted,
             baseline=None if run is None else os.path.abspath(run.path),  # noqa: PTH100 - links are not followed
             fingerprint=None if run is None else run.fingerprint,
-            history=None if book is None or book.file is None else os.path.abspath(book.file),  # noqa: PTH100
+            history=None if past is None or past.file is None else os.path.abspath(past.file),  # noqa: PTH100
             seed=terms.seed,
             looked_in_order=looked_in_order,
             unproven=unproven,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragstone.app.baseline import NamedRun, open_baseline
 from ragstone.app.decide import ComparedRun, Terms, decide, policy_for_part, view_of
-from ragstone.app.history import Book
+from ragstone.app.history import RunHistory
 from ragstone.app.page import page_of, read_page
 from ragstone.app.recorded import RecordedTerms, RecordedVerdict, read_verdict
 from ragstone.gate.policy import Policy
@@ -97,17 +97,17 @@ def _decided(
     baseline = _baseline(run, then, wanted)
     seed = wanted.seed if then is None else then.seed
     terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=seed)
-    book = Book(read_history(_history(run, then, wanted)))
+    past = RunHistory(read_history(_history(run, then, wanted)))
     verdict = decide(
         current,
         terms,
-        book=book if book.history.runs else None,
+        past=past if past.history.runs else None,
         looked_in_order=None if then is None else then.looked_in_order,
         warnings=warnings,
         unproven=None if then is None else then.unproven,
     )
     view = view_of(current, verdict, terms.baseline, links)
-    view = replace(view, trends=trends(book.history.runs, view.sample_metrics))
+    view = replace(view, trends=trends(past.history.runs, view.sample_metrics))
     return _Decided(current, verdict, terms.baseline, view)
 
 

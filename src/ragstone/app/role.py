@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.app.decide import Terms
-from ragstone.app.history import Book, keep
+from ragstone.app.history import RunHistory, store_history
 from ragstone.errors import RagstoneError
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict
@@ -58,18 +58,18 @@ def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | Non
 
 @contextmanager
 def handing_on(
-    out: Path, role: Role, baseline: RunDirectory | None, book: Book | None, *, undecided: bool = False
+    out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool = False
 ) -> Iterator[None]:
     """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
     try:
         yield
     except BaseException:
         with suppress(RagstoneError):
-            _hand_on(out, role, baseline, book, undecided=undecided)
+            _hand_on(out, role, baseline, past, undecided=undecided)
         raise
 
 
-def _hand_on(out: Path, role: Role, baseline: RunDirectory | None, book: Book | None, *, undecided: bool) -> None:
+def _hand_on(out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool) -> None:
     """Put baseline and history into a run that was stopped. `undecided`: the run itself had finished."""
     manifest = read_manifest(out)
     if manifest.state != "stopped" and not undecided:
@@ -83,5 +83,5 @@ def _hand_on(out: Path, role: Role, baseline: RunDirectory | None, book: Book | 
     if role.carries and baseline is not None:
         carry(baseline, out)
     write_manifest(out, manifest.model_copy(update={"baseline": fact}))
-    if book is not None and book.file is None:
-        keep(book, RunDirectory(out, manifest), book.history)
+    if past is not None and past.file is None:
+        store_history(past, RunDirectory(out, manifest), past.history)

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-SHORTEST_SECRET = 6
+MIN_SECRET_CHARACTERS = 6
 """Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
 
 MAX_SHARDS = 256

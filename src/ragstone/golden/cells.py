@@ -46,8 +46,8 @@ STATUSES = ("draft", "reviewed")
 
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
-_LONGEST_PYTHON_LIST = 1_000_000
-_LONGEST_LITERAL = 100_000
+_MAX_PYTHON_LIST = 1_000_000
+_MAX_LITERAL = 100_000
 """A list of other things than strings costs Python's parser about 1.2 kB of memory per character."""
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
@@ -361,14 +361,14 @@ def _written_list(value: str) -> list[object] | None:
 
 
 def _python_list(value: str) -> list[object] | None:
-    if len(value) > _LONGEST_PYTHON_LIST:
+    if len(value) > _MAX_PYTHON_LIST:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if _PYTHON_LIST.fullmatch(value):  # numpy omits the commas, so Python would read one long string
                 return [ast.literal_eval(m.group().replace("\n", "\\n")) for m in _PYTHON_STRING.finditer(value)]
-            if len(value) > _LONGEST_LITERAL:
+            if len(value) > _MAX_LITERAL:
                 return None
             found = ast.literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -27,7 +27,7 @@ WRITTEN = frozenset({"paraphrase", "language"})
 NO_QUESTION = "(The question is empty.)"
 """What the answer to an empty question is judged by."""
 
-_SHORTEST = 4
+_MIN_LETTERS = 4
 """Letters. Shorter words get no typo: it could make another word of them."""
 
 _PER_TYPO = 5
@@ -117,7 +117,7 @@ def partners(
 
 
 def _typos(question: str, chance: random.Random) -> str:
-    words = [found for found in _WORD.finditer(question) if len(found.group()) >= _SHORTEST]
+    words = [found for found in _WORD.finditer(question) if len(found.group()) >= _MIN_LETTERS]
     if not words:
         words = [found for found in _WORD.finditer(question) if len(found.group()) > 1]
     chosen = chance.sample(words, min(len(words), max(1, round(len(words) / _PER_TYPO))))

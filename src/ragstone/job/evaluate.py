@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
 from ragstone.app.gate import GateOutcome, GateRequest, evaluate_shard, gate
-from ragstone.app.history import Book
+from ragstone.app.history import RunHistory
 from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.github.artifact_store import GitHubArtifacts
@@ -30,7 +30,7 @@ from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
 from ragstone.job.trust import Trusted
-from ragstone.job.trusted_config import hold_to_base
+from ragstone.job.trusted_config import restrict_to_base
 from ragstone.project.golden import read_golden_set
 from ragstone.project.no_key_fallback import judge_needs_key, without_key
 from ragstone.project.plan import run_plan
@@ -131,7 +131,7 @@ def read_checkout(job: Job) -> Checkout:
         job.notes.append(job.gates.note)
     _refuse_configured_baseline(job)
     commit = job.base_commit = find_base_commit(job)
-    held = hold_to_base(
+    allowed = restrict_to_base(
         job.settings,
         event=job.event,
         api=job.api,
@@ -139,8 +139,8 @@ def read_checkout(job: Job) -> Checkout:
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _with_gates(held.settings.value, job.gates)
-    job.notes += held.notes
+    settings = job.settings = _with_gates(allowed.settings.value, job.gates)
+    job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     templates = job.templates = own_templates(settings.root, settings.within)
     return Checkout(Trusted(settings), policy, read_golden_set(settings), templates, commit)
@@ -192,7 +192,7 @@ def gate_request(
         fail_on=settings.gate.fail_on,
         baseline=baseline,
         baseline_required=settings.gate.baseline is not None,
-        book=_book(job, checkout.policy, role),
+        past=_past(job, checkout.policy, role),
         templates=checkout.templates,
         links=job.links(),
         role=role,
@@ -334,14 +334,14 @@ def _members(run: Path, within: Path | None) -> dict[str, bytes]:
     return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
 
 
-def _book(job: Job, policy: Policy, role: Role) -> Book:
+def _past(job: Job, policy: Policy, role: Role) -> RunHistory:
     """The history of the baseline's branch, which only a run that can be its baseline extends."""
     if job.settings.run.history is not None:
         job.notes.append("`[run] history` is ignored: on GitHub the history comes with the baseline.")
     history, damage = history_from(job.history)
     if damage is not None:
         job.notes.append(damage)
-    return Book(
+    return RunHistory(
         history,
         main=role.refusal is None,
         pull_request=merged_pull_request(job.event.message),

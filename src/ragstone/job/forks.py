@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, view_of
-from ragstone.app.history import Book
+from ragstone.app.history import RunHistory
 from ragstone.app.rejudge import Rejudged, rejudge
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifact_store import GitHubArtifacts
@@ -93,7 +93,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         # From this checkout, not the fork's: drops accepted by a fork don't count here.
         terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed)
         history, damage = history_from(known.history if known is not None else None)
-        book = Book(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
+        past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
         changes = changes_by_a_fork(
             api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
         )
@@ -104,7 +104,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         verdict = decide(
             current,
             terms,
-            book=book,
+            past=past,
             notes=rejudged.notes,
             warnings=(*undrawn, *vouched.doubts, *changes, *none, *((damage,) if damage else ()), *rejudged.warnings),
             unproven=UNVERIFIED if vouched.doubts else None,

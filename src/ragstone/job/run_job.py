@@ -19,7 +19,7 @@ from ragstone.ci.github.client import GitHubApi, RetryPolicy
 from ragstone.ci.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
 from ragstone.ci.github.event import Event, load_event
 from ragstone.ci.github.outputs import output_path, write_outputs
-from ragstone.config import SHORTEST_SECRET, Settings
+from ragstone.config import MIN_SECRET_CHARACTERS, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.job.annotations import Places, error_annotation
@@ -106,7 +106,7 @@ async def run_on_github(
         now=now,
     )
     for secret in settings.judge.secrets():
-        if len(secret) >= SHORTEST_SECRET:
+        if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)
     try:
         return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))
@@ -195,10 +195,10 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
     place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
     try:
         run = RunDirectory.open(place)
-        begun = datetime.fromisoformat(run.manifest.created_at)
+        created = datetime.fromisoformat(run.manifest.created_at)
     except (RunDirectoryError, ValueError):
         return None
-    return run if run.manifest.state == "stopped" and begun >= started.replace(microsecond=0) else None
+    return run if run.manifest.state == "stopped" and created >= started.replace(microsecond=0) else None
 
 
 # -- publishing --------------------------------------------------------------------------------------------------------

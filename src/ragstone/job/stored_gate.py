@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.gate import GateOutcome, evaluate_shard, gate
-from ragstone.app.history import Book
+from ragstone.app.history import RunHistory
 from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.platforms import job_of
@@ -103,7 +103,7 @@ async def gate_with_store(
             request,
             baseline=found.run,
             links=Links(baseline_name=found.name),
-            book=request.book or Book(history, main=refusal is None),
+            past=request.past or RunHistory(history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
             warnings=notes,
         )

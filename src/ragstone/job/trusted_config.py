@@ -66,14 +66,14 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Restricted:
     """`settings` that a pull request may have, and `notes` on values in the checkout's config that do not count."""
 
     settings: Trusted[Settings]
     notes: tuple[str, ...] = ()
 
 
-def hold_to_base(
+def restrict_to_base(
     settings: Settings,
     *,
     event: Event,
@@ -81,7 +81,7 @@ def hold_to_base(
     environ: Mapping[str, str],
     workspace: Path,
     folder: Path,
-) -> Held:
+) -> Restricted:
     """`settings` in which nothing can redirect the judge's key or the answers, or add a model.
 
     `folder`, which must not exist yet, is for base files.
@@ -106,15 +106,19 @@ def hold_to_base(
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
     if not (wanted or bundle or secrets or budget_open or local or verdict_open):
-        return Held(Trusted(settings))
+        return Restricted(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
             why = f"the base branch can't be read: {unreadable}"
-            held = _with_gates(_with_limit(_with_fail_on(Held(Trusted(settings)), None, why), None, why), 1, why)
-            return replace(held, notes=(*held.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ())))
+            allowed = _with_gates(
+                _with_limit(_with_fail_on(Restricted(Trusted(settings)), None, why), None, why), 1, why
+            )
+            return replace(
+                allowed, notes=(*allowed.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()))
+            )
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
@@ -123,7 +127,7 @@ def hold_to_base(
             hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
         ) from None
     if base.is_checkout:
-        return Held(Trusted(settings))
+        return Restricted(Trusted(settings))
     if local is not None and unpinned:
         raise _unpinned(local)
     if local is not None and "judge.local" not in wanted:
@@ -134,10 +138,10 @@ def hold_to_base(
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
-    held = _within_budget(settings, base) if budget_open else Held(Trusted(settings))
+    allowed = _within_budget(settings, base) if budget_open else Restricted(Trusted(settings))
     why = "as in the base branch"
-    held = _with_limit(_with_fail_on(held, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
-    return _with_gates(held, base.settings.gate.gates, why)
+    allowed = _with_limit(_with_fail_on(allowed, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
+    return _with_gates(allowed, base.settings.gate.gates, why)
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
@@ -310,55 +314,57 @@ def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
 # -- the budget --------------------------------------------------------------------------------------------------------
 
 
-def _within_budget(settings: Settings, base: _Base) -> Held:
+def _within_budget(settings: Settings, base: _Base) -> Restricted:
     """A pull request can lower the base's limit, but not raise it."""
     mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
     if theirs is None or (mine is not None and mine <= theirs):
-        return Held(Trusted(settings))
+        return Restricted(Trusted(settings))
     says = "does not set it" if mine is None else f"has {mine:g}"
     note = (
         f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
     judge = settings.judge.model_copy(update={"max_cost_usd": theirs})
-    return Held(Trusted(settings.model_copy(update={"judge": judge})), (note,))
+    return Restricted(Trusted(settings.model_copy(update={"judge": judge})), (note,))
 
 
 # -- what fails the job ------------------------------------------------------------------------------------------------
 
 
-def _with_fail_on(held: Held, theirs: FailOn | None, why: str) -> Held:
+def _with_fail_on(allowed: Restricted, theirs: FailOn | None, why: str) -> Restricted:
     """A pull request's config file can't say that a failing gate passes, or an inconclusive one."""
-    settings = held.settings.value
+    settings = allowed.settings.value
     mine = settings.gate.fail_on
     if _FAIL_ON not in settings.from_file or mine == theirs:
-        return held
+        return allowed
     counts = f"'{theirs}'" if theirs is not None else "as the policy says"
     note = (
         f"'{_FAIL_ON}' is {counts} ({why}): the value in {_place(settings)} of this checkout, '{mine}', does not count."
     )
     gate = settings.gate.model_copy(update={"fail_on": theirs})
-    return replace(held, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*held.notes, note))
+    return replace(allowed, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*allowed.notes, note))
 
 
-def _with_limit(held: Held, theirs: int | None, why: str) -> Held:
+def _with_limit(allowed: Restricted, theirs: int | None, why: str) -> Restricted:
     """A pull request's config file can't leave out samples: slices and must-pass samples would not be checked."""
-    settings = held.settings.value
+    settings = allowed.settings.value
     mine = settings.golden.limit
     if _LIMIT not in settings.from_file or mine == theirs:
-        return held
+        return allowed
     counts = "not set" if theirs is None else f"{theirs}"
     note = f"'{_LIMIT}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
     golden = settings.golden.model_copy(update={"limit": theirs})
-    return replace(held, settings=Trusted(settings.model_copy(update={"golden": golden})), notes=(*held.notes, note))
+    return replace(
+        allowed, settings=Trusted(settings.model_copy(update={"golden": golden})), notes=(*allowed.notes, note)
+    )
 
 
-def _with_gates(held: Held, theirs: int, why: str) -> Held:
+def _with_gates(allowed: Restricted, theirs: int, why: str) -> Restricted:
     """A pull request's config file can't say that more gates share the error rate: each of them would fail less."""
-    settings = held.settings.value
+    settings = allowed.settings.value
     mine = settings.gate.gates
     if _GATES not in settings.from_file or mine == theirs:
-        return held
+        return allowed
     note = f"'{_GATES}' is {theirs} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
     gate = settings.gate.model_copy(update={"gates": theirs})
-    return replace(held, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*held.notes, note))
+    return replace(allowed, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*allowed.notes, note))

@@ -6,7 +6,7 @@ from functools import partial
 
 from ragstone.app.baseline import NamedRun
 from ragstone.app.gate import GateRequest
-from ragstone.app.history import read_book
+from ragstone.app.history import read_run_history
 from ragstone.app.merge import Shards
 from ragstone.config import Settings
 from ragstone.project.base_commit import base_from_git, with_one_baseline
@@ -31,7 +31,7 @@ def gate_request(settings: Settings, context: RunContext, *, shards: Shards | No
         baseline=named,
         baseline_required=named is not None,
         base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
-        book=None if settings.run.history is None else read_book(settings.path(settings.run.history)),
+        past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
         warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
         shards=shards,

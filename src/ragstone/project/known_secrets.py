@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.ci.platforms import SECRETS
-from ragstone.config import SECRET_VARIABLES, SHORTEST_SECRET, Settings
+from ragstone.config import MIN_SECRET_CHARACTERS, SECRET_VARIABLES, Settings
 from ragstone.judge.providers import secret_variables
 
 _ALWAYS = (
@@ -38,7 +38,7 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
     Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET …).
     """
-    found = {value for value in _values(environ, settings) if len(value) >= SHORTEST_SECRET}
+    found = {value for value in _values(environ, settings) if len(value) >= MIN_SECRET_CHARACTERS}
     return tuple(sorted(found, key=len, reverse=True))
 
 
@@ -52,7 +52,7 @@ def export_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
     for name in _ADDRESSES:
         with suppress(ValueError):
             found += _credentials(environ.get(name, ""))
-    return tuple(dict.fromkeys(value for value in found if len(value) >= SHORTEST_SECRET))
+    return tuple(dict.fromkeys(value for value in found if len(value) >= MIN_SECRET_CHARACTERS))
 
 
 def _credentials(address: str) -> Iterator[str]:

@@ -80,13 +80,13 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
             of_head = group.create_task(run_round(replace(head, system=mine), context))
             of_before = group.create_task(of_base())
     except asyncio.CancelledError as cancelled:
-        if pace.begun:
+        if pace.both_started:
             _stop(out, f"interrupted ({type(cancelled).__name__})")
         raise
     except BaseExceptionGroup as errors:
         error = _first(errors)
         # An error of the directory is one of an earlier run in it, which stays as it is.
-        if pace.begun and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+        if pace.both_started and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
             _stop(out, context.redact(error.message))
         raise error from None
     run, found = of_head.result(), of_before.result()

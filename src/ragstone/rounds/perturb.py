@@ -200,10 +200,10 @@ def begin_partners(
 
 def _stopped_partners(out: Path, run: RunDirectory, plan: PerturbedPlan, reason: str) -> Cost:
     """Say in the run of the partners why it was stopped, also if it had not begun; returns its cost."""
-    begun = (out / MANIFEST).is_file()
-    earlier = read_manifest(out) if begun else run.manifest.model_copy(update={"counts": Counts(), "cost": Cost()})
+    started = (out / MANIFEST).is_file()
+    earlier = read_manifest(out) if started else run.manifest.model_copy(update={"counts": Counts(), "cost": Cost()})
     stopped = {"state": "stopped", "stop_reason": reason, "perturbed": earlier.perturbed or plan, "invocation": None}
-    if not begun:
+    if not started:
         with writing_to(out):
             out.mkdir(exist_ok=True)
             (out / SAMPLES).touch()

@@ -167,7 +167,7 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
         if measures is not None:
             await measures.close()
         if writer is not None:
-            _keep_log(context, out)
+            _store_log(context, out)
 
 
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
@@ -215,7 +215,7 @@ def _with_its_answers(this: Round, run: RunDirectory) -> Round:
     return replace(this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples))
 
 
-def _keep_log(context: RunContext, out: Path) -> None:
+def _store_log(context: RunContext, out: Path) -> None:
     """Store the system's output next to the records, if there is any output and a run."""
     log = context.system_log
     if log is None or not (out / MANIFEST).is_file():
@@ -311,7 +311,7 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
     elif watching is None:
         await run(sink=writer.append)
     else:
-        await run(sink=partial(_append_and_tell, writer, watching), enough=watching.enough)
+        await run(sink=partial(_append_and_watch, writer, watching), enough=watching.enough)
 
 
 @asynccontextmanager
@@ -335,7 +335,7 @@ def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> 
     return (sample for sample in samples if sample.id not in finished)
 
 
-def _append_and_tell(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
+def _append_and_watch(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
     writer.append(record)
     watching.add(record.sample.id, record.scores)
 

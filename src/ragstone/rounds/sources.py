@@ -52,7 +52,7 @@ class SystemSource:
         )
 
     def of_part(self, part: SystemPart | None) -> SystemSource:
-        """The same system, of which only `part` is evaluated."""
+        """This system, of which only `part` is evaluated."""
         return replace(self, settings=self.settings.model_copy(update={"part": part}))
 
     def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSource:

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from ragstone.config import SHORTEST_SECRET
+from ragstone.config import MIN_SECRET_CHARACTERS
 
 MASK = "***"
 
@@ -51,7 +51,7 @@ class Redactor:
     def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             for part in (secret.strip(), *(line.strip() for line in secret.splitlines())):
-                if len(part) >= SHORTEST_SECRET:
+                if len(part) >= MIN_SECRET_CHARACTERS:
                     self._found.update(dict.fromkeys(_forms(part)))
         longest_first = sorted(self._found, key=len, reverse=True)
         patterns = [_pattern(form) for form in longest_first]
@@ -106,6 +106,6 @@ def _forms(secret: str) -> list[str]:
             whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
             end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)
-            if end - start >= SHORTEST_SECRET:
+            if end - start >= MIN_SECRET_CHARACTERS:
                 forms.append(whole[start:end])
     return forms

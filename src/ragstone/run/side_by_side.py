@@ -17,7 +17,7 @@ from ragstone.system.wrapped import Wrapped
 @dataclass(slots=True)
 class _Side:
     arrived: set[int] = field(default_factory=set)
-    begun: set[int] = field(default_factory=set)
+    asked: set[int] = field(default_factory=set)
     furthest: int = -1
     gone: bool = False
 
@@ -35,7 +35,7 @@ class Pace:
         self._sides = (_Side(), _Side())
         self._moved = asyncio.Condition()
         self._started = asyncio.Barrier(2)
-        self.begun = False
+        self.both_started = False
         """Whether both systems have started."""
 
     def systems(self, first: System, second: System) -> tuple[System, System]:
@@ -45,7 +45,7 @@ class Pace:
     async def started(self) -> None:
         """Wait until both systems have started: if one can't, the other writes nothing."""
         await self._started.wait()
-        self.begun = True
+        self.both_started = True
 
     async def turn(self, side: int, sample_id: str) -> None:
         """Wait until this side may ask about the sample. Questions that are repeated don't wait."""
@@ -59,7 +59,7 @@ class Pace:
             self._moved.notify_all()
             if place % 2 != side:
                 await self._moved.wait_for(lambda: _has_had(other, place))
-            mine.begun.add(place)
+            mine.asked.add(place)
             self._moved.notify_all()
 
     async def leave(self, side: int) -> None:
@@ -71,7 +71,7 @@ class Pace:
 
 def _has_had(side: _Side, place: int) -> bool:
     """Whether the side has asked about the sample at `place`, or won't: it has passed it, or is gone."""
-    return side.gone or place in side.begun or (side.furthest > place and place not in side.arrived)
+    return side.gone or place in side.asked or (side.furthest > place and place not in side.arrived)
 
 
 class _Paced(Wrapped):

@@ -32,9 +32,9 @@ BATCH = 16
 LANES = 2
 """Lanes of a worker: while it judges one batch, the next one is on its way."""
 
-_FEWEST = 500
-_FEWEST_WITH_MODEL = 100
-_MOST = 16
+_MIN_SAMPLES = 500
+_MIN_WITH_MODEL = 100
+_MAX_WORKERS = 16
 _MAX_WITH_MODEL = 4
 _ATTEMPTS = 2
 _BUFFER = 1024 * 1024
@@ -56,7 +56,7 @@ def how_many(workers: int | Literal["auto"], recipe: Recipe | None, samples: int
         return min(workers, samples)
     if recipe.on_gpu:
         return 0
-    fewest, most = (_FEWEST_WITH_MODEL, _MAX_WITH_MODEL) if recipe.loads_model else (_FEWEST, _MOST)
+    fewest, most = (_MIN_WITH_MODEL, _MAX_WITH_MODEL) if recipe.loads_model else (_MIN_SAMPLES, _MAX_WORKERS)
     cores = usable_cores()
     return min(cores, most) if cores > 1 and samples * judged >= fewest else 0
 

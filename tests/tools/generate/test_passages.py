@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.tools.generate.documents import Document
-from ragstone.tools.generate.passages import LEAST, PASSAGE, Coverage, Passage, Related, find_quote, passages_of
+from ragstone.tools.generate.passages import MIN_LETTERS, PASSAGE, Coverage, Passage, Related, find_quote, passages_of
 
 WORDS = "The keeper of the seventh lighthouse writes down every ship that passes in the night. "
 
@@ -30,7 +30,7 @@ def test_a_passage_stands_in_its_document_and_is_neither_tiny_nor_huge(texts: li
     for passage in passages_of(documents):
         assert passage.text in texts[int(passage.document)]
         assert len(passage.text) <= 2 * PASSAGE
-        assert sum(map(str.isalnum, passage.text)) >= LEAST
+        assert sum(map(str.isalnum, passage.text)) >= MIN_LETTERS
 
 
 def test_copies_and_captions_are_left_out() -> None:

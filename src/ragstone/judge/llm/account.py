@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from ragstone.config import SHORTEST_SECRET, variable_of
+from ragstone.config import MIN_SECRET_CHARACTERS, variable_of
 from ragstone.errors import ConfigError
 from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned
@@ -93,7 +93,7 @@ class Account:
         """Longest first, so that a secret that contains another is replaced whole."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
-        values = [value for value in values if len(value) >= SHORTEST_SECRET]
+        values = [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
         return sorted([*values, *([self.key.get_secret_value()] if self.key else [])], key=len, reverse=True)
 
 

@@ -17,7 +17,7 @@ from ragstone.tools.generate.near_duplicates import words_of
 PASSAGE = 1_500
 """Characters that a passage has at most."""
 
-LEAST = 80
+MIN_LETTERS = 80
 """Letters and digits that a passage has at least: less is a heading or a caption."""
 
 _BLOCK = re.compile(r"\n[ \t]*\n\s*")
@@ -61,7 +61,7 @@ def passages_of(documents: Sequence[Document]) -> list[Passage]:
         number = 0
         for text in _divided(document.text):
             words = words_of(text)
-            if sum(map(str.isalnum, text)) < LEAST or words in seen:
+            if sum(map(str.isalnum, text)) < MIN_LETTERS or words in seen:
                 continue
             seen.add(words)
             number += 1
@@ -73,7 +73,7 @@ def _divided(text: str) -> Iterator[str]:
     start = end = 0
     for first, last in _blocks(text):
         full = last - start > PASSAGE
-        begins = bool(_HEADING.match(text, first)) and sum(map(str.isalnum, text[start:end])) >= LEAST
+        begins = bool(_HEADING.match(text, first)) and sum(map(str.isalnum, text[start:end])) >= MIN_LETTERS
         if end > start and (full or begins):
             yield text[start:end].strip()
             start = first

@@ -41,8 +41,8 @@ _FAR = 0.2
 _POOL = 500
 _SPARE = 5
 _MAX_KEPT = 500
-_FEWEST_WORDS = 3
-_LONGEST = 4_000
+_MIN_WORDS = 3
+_MAX_CHARACTERS = 4_000
 
 
 def check_drafts_file(file: Path, table: AlertsTable, settings: Settings, where: str) -> None:
@@ -201,7 +201,7 @@ def _texts(
         missing.discard(one.key)
         if not one.query:
             left_out["without a question"] += 1
-        elif len(one.query) > _LONGEST or sum(len(turn.text) for turn in one.history) > 10 * _LONGEST:
+        elif len(one.query) > _MAX_CHARACTERS or sum(len(turn.text) for turn in one.history) > 10 * _MAX_CHARACTERS:
             left_out["too long"] += 1
         else:
             case = _stripped(one, values, wanted[one.key], reader, redact)
@@ -258,7 +258,7 @@ def _find_unusual(windows: Sequence[_Window], texts: Mapping[bytes, _Case], gold
 
 
 def _is_question(text: str) -> bool:
-    return sum(any(sign.isalpha() for sign in word) for word in words_of(text).split()) >= _FEWEST_WORDS
+    return sum(any(sign.isalpha() for sign in word) for word in words_of(text).split()) >= _MIN_WORDS
 
 
 def _chosen(

@@ -22,7 +22,7 @@ ATTEMPTS = 4
 Format = Literal["json", "slack", "teams"]
 
 _TIMEOUT_S = 20.0
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 
 def webhook_body(form: Format, text: str, facts: Mapping[str, Any]) -> bytes:
@@ -63,7 +63,7 @@ def post(
         if secret:
             stamp = str(int(now().timestamp()))
             headers |= {"X-Ragstone-Timestamp": stamp, "X-Ragstone-Signature": signature(secret, stamp, body)}
-        pause = min(_LONGEST_PAUSE_S, 2.0**attempt)
+        pause = min(_MAX_PAUSE_S, 2.0**attempt)
         try:
             with (
                 httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client,
@@ -79,7 +79,7 @@ def post(
             if status != 429 and status < 500:
                 break
             if wait.isascii() and wait.isdigit():
-                pause = min(_LONGEST_PAUSE_S, float(wait[:6]))
+                pause = min(_MAX_PAUSE_S, float(wait[:6]))
         if attempt < ATTEMPTS - 1:
             sleep(pause)
     return f"Webhook delivery failed: {problem}."

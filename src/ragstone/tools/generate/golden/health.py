@@ -12,7 +12,7 @@ from ragstone.golden.sample import Sample
 from ragstone.tools.generate.golden.subsets import kind_of
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
 
-_FEWEST_FOR_OUTLIERS = 20
+_MIN_FOR_OUTLIERS = 20
 _FENCE = 3.0
 """Quartile ranges beyond the quartiles, on the logarithm of the length: Tukey's outer fence."""
 _MIN_RATIO = 3.0
@@ -99,7 +99,7 @@ def _outliers(samples: Sequence[Sample]) -> list[Outlier]:
     }
     found: list[Outlier] = []
     for name, by_id in lengths.items():
-        if len(by_id) < _FEWEST_FOR_OUTLIERS:
+        if len(by_id) < _MIN_FOR_OUTLIERS:
             continue
         logs = {sample_id: math.log(max(1, length)) for sample_id, length in by_id.items()}
         low, _, high = quantiles(logs.values(), n=4)

@@ -46,7 +46,7 @@ LABELS = "labels.jsonl"
 ADJUDICATE = "adjudicate"
 """Name of the page and file for labels on which people disagree, and the annotator that its labels are of."""
 
-_LEAST = 0.2
+_MIN_SHARE = 0.2
 """The share of its size that every answer has, so that no probability of being drawn gets small."""
 _FAR = 2
 """From this difference on a scale of 1 to 5, two people disagree."""
@@ -195,9 +195,9 @@ def _size(scores: RunScores, metrics: Sequence[str], name: str, by: By) -> float
     if by == "random":
         return 1.0
     if by == "disagreement":
-        return _LEAST + (1.0 - _LEAST) * min(1.0, _spread(scores, metrics, name))
+        return _MIN_SHARE + (1.0 - _MIN_SHARE) * min(1.0, _spread(scores, metrics, name))
     values = [scores.metrics[metric].values[name] for metric in metrics if name in scores.metrics[metric].values]
-    return _LEAST + (1.0 - _LEAST) * max((1.0 - abs(2.0 * value - 1.0) for value in values), default=0.0)
+    return _MIN_SHARE + (1.0 - _MIN_SHARE) * max((1.0 - abs(2.0 * value - 1.0) for value in values), default=0.0)
 
 
 def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:

@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_CHARACTERS = 200_000
 """Longer texts are cut, which the page says."""
 
-_LONGEST_EVIDENCE = 5_000
+_MAX_EVIDENCE = 5_000
 _PACKAGE = "ragstone.tools.judging.labelling"
 _WORD = re.compile(r"\w+")
 
@@ -171,7 +171,7 @@ def marked(text: str, evidence: Sequence[str]) -> list[tuple[str, bool]]:
     """`text` in parts, those that are `evidence` marked: its words in order, whatever is between them."""
     spans: list[tuple[int, int]] = []
     for passage in evidence:
-        words = _WORD.findall(passage[:_LONGEST_EVIDENCE])
+        words = _WORD.findall(passage[:_MAX_EVIDENCE])
         if words:
             pattern = re.compile(r"\W+".join(map(re.escape, words)), re.IGNORECASE)
             spans += [found.span() for found in pattern.finditer(text)]
