@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -78,23 +79,16 @@ def touches(patterns: Sequence[str], files: Iterable[str]) -> bool:
 
 
 def _expression(pattern: str) -> str:
-    pattern = pattern.removeprefix("./").removeprefix("/")
-    parts, rest = [], pattern.rstrip("/") or pattern
-    while rest:
-        if rest.startswith("**/"):
-            parts.append("(?:.*/)?")
-            rest = rest[3:]
-        elif rest.startswith("**"):
-            parts.append(".*")
-            rest = rest[2:]
-        elif rest.startswith("*"):
-            parts.append("[^/]*")
-            rest = rest[1:]
-        else:
-            parts.append(_literal(rest[0]))
-            rest = rest[1:]
-    return rf"(?s)\A{''.join(parts)}(?:/.*)?\z"
+    path = pattern.removeprefix("./").removeprefix("/")
+    return rf"(?s)\A{_PART.sub(_translated, path.rstrip('/') or path)}(?:/.*)?\z"
 
 
-def _literal(char: str) -> str:
+_PART = re.compile(r"\*\*/|\*\*|\*|.", re.DOTALL)
+_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+
+
+def _translated(part: re.Match[str]) -> str:
+    char = part[0]
+    if char in _WILDCARDS:
+        return _WILDCARDS[char]
     return char if char.isalnum() or char in "/_-" or ord(char) > 127 else f"\\x{{{ord(char):x}}}"

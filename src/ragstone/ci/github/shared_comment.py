@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from ragstone.ci.comments import Posted
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
@@ -56,29 +57,22 @@ def update_shared_comment(
     is checked at the end, on what GitHub then lists. Comments of others, also of other bots, never count. Raises
     GitHubApiError and CommentBusyError.
     """
-    return _Writer(api, number, mark, change, holds, clock).write()
+    path = f"{api.base}/issues/{number}/comments"
+    return _Writer(api, path, mark, change, holds, clock, clock() + MAX_WAIT_S, find_identity(api)).write()
 
 
+@dataclass(slots=True)
 class _Writer:
     """One job's change of the comment. `_identity` is exact as soon as GitHub has named us in a reply."""
 
-    def __init__(
-        self,
-        api: GitHubApi,
-        number: int,
-        mark: str,
-        change: Change,
-        holds: Callable[[str], bool],
-        clock: Callable[[], float],
-    ) -> None:
-        self._api = api
-        self._path = f"{api.base}/issues/{number}/comments"
-        self._mark = mark
-        self._change = change
-        self._holds = holds
-        self._clock = clock
-        self._deadline = clock() + MAX_WAIT_S
-        self._identity = find_identity(api)
+    _api: GitHubApi
+    _path: str
+    _mark: str
+    _change: Change
+    _holds: Callable[[str], bool]
+    _clock: Callable[[], float]
+    _deadline: float
+    _identity: Identity
 
     def write(self) -> Posted:
         updated, mine = True, self._find()
