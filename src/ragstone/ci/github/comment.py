@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ragstone.ci.comments import Comment
 from ragstone.ci.github.client import GitHubApi
-from ragstone.ci.github.posts import MAX_BODY, Post, create_once, find_identity, is_ours, oldest_first
+from ragstone.ci.github.posts import MAX_BODY, Post, create_once, find_identity, own_posts
 
 KIND = "comment"
 
@@ -41,8 +41,7 @@ class GitHubComments:
         self._api.delete(comment.place)
 
     def _find(self, mark: str) -> list[Post]:
-        """From all pages."""
-        return oldest_first([post for post in self._api.pages(Post, self._path) if is_ours(post, mark, self._identity)])
+        return own_posts(self._api, self._path, mark, self._identity)
 
     def _comment(self, post: Post) -> Comment:
         return Comment(f"{self._api.base}/issues/comments/{post.id}", post.html_url)

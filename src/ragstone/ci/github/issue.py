@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ragstone.ci.github.client import GitHubApi
-from ragstone.ci.github.posts import Post, create_once, find_identity, is_ours, marker, oldest_first
+from ragstone.ci.github.posts import Post, create_once, find_identity, marker, own_posts
 
 KIND = "issue"
 
@@ -40,8 +40,8 @@ def follow_up(
         listing: dict[str, str | int] = {"state": "open", "sort": "created", "direction": "desc"}
         if identity.login is not None:
             listing["creator"] = identity.login
-        issues = api.pages(Post, f"{api.base}/issues", listing)
-        return oldest_first([post for post in issues if post.pull_request is None and is_ours(post, mark, identity)])
+        found = own_posts(api, f"{api.base}/issues", mark, identity, listing)
+        return [post for post in found if post.pull_request is None]
 
     def close(post: Post) -> None:
         api.patch(Post, _path(api, post), {"state": "closed", "state_reason": "completed"})

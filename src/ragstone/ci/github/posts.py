@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -70,14 +70,14 @@ def marker(kind: str, identifier: str) -> str:
     return f"<!-- ragstone:{kind}:{identifier}:{digest} -->"
 
 
-def is_ours(post: Post, mark: str, identity: Identity) -> bool:
-    """By marker and author."""
-    return is_marked(post.body or "", mark) and identity.wrote(post.user)
-
-
-def oldest_first(posts: Sequence[Post]) -> list[Post]:
-    """Sort key for the post to keep: the workflow's own bot first, then by age."""
-    return sorted(posts, key=lambda post: (post.user is None or post.user.login != ACTIONS_BOT, post.id))
+def own_posts(
+    api: GitHubApi, path: str, mark: str, identity: Identity, parameters: Mapping[str, str | int] | None = None
+) -> list[Post]:
+    """Our posts in a listing, by mark and author, from all pages; the one to keep first. Raises GitHubApiError."""
+    listed = api.pages(Post, path, parameters)
+    found = [post for post in listed if is_marked(post.body or "", mark) and identity.wrote(post.user)]
+    # The workflow's own bot first, then by age.
+    return sorted(found, key=lambda post: (post.user is None or post.user.login != ACTIONS_BOT, post.id))
 
 
 def create_once(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ragstone.ci.comments import Posted
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.ci.github.posts import Author, Identity, Post, create_once, find_identity, is_ours, oldest_first
+from ragstone.ci.github.posts import Author, Identity, Post, create_once, find_identity, own_posts
 
 LOCK = "eyes"
 """The reaction that is the lock: 👀."""
@@ -88,8 +88,7 @@ class _Writer:
         raise CommentBusyError("other jobs kept changing it")
 
     def _find(self) -> list[Post]:
-        found = [post for post in self._api.pages(Post, self._path) if is_ours(post, self._mark, self._identity)]
-        return oldest_first(found)
+        return own_posts(self._api, self._path, self._mark, self._identity)
 
     def _create(self) -> None:
         body = {"body": f"{self._mark}\n{self._change(())}"}
