@@ -30,7 +30,6 @@ def command(**flags: object) -> int:
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError
     from ragstone.project.plan import run_plan
-    from ragstone.run.directory import MANIFEST, PERTURBED
 
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -47,14 +46,11 @@ def command(**flags: object) -> int:
             say(f"- {line}")
     for line in (line for extra in plan.extras for line in extra.lines(run)):
         say(line)
-    found = None
-    if (run.path / PERTURBED / MANIFEST).is_file():
-        from ragstone.app.decide import robustness_of
+    found = robustness_of(run)
+    if found is not None:
         from ragstone.report.terminal import print_robustness
 
-        found = robustness_of(run)
-        if found is not None:
-            print_robustness(context.redact.view(found))
+        print_robustness(context.redact.view(found))
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0
     answered = counts.scored + counts.partly_failed
