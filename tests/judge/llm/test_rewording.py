@@ -68,7 +68,7 @@ def test_only_language_models_reword() -> None:
 
 
 def test_the_prompts_are_no_part_of_the_judge_so_that_baselines_stay_good() -> None:
-    assert {PARAPHRASE, TRANSLATION} <= APART
+    assert {PARAPHRASE, TRANSLATION} <= set(APART)
     assert {PARAPHRASE, TRANSLATION} <= layout_of("openai", "gpt-4o-mini").prompts.keys()
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -209,20 +210,12 @@ def _similarity(
     owner = embeddings_account(settings, account, environ, tell_secret)
     if owner is None:
         return LexicalSimilarity(sample.question for sample in golden_set), []
-    _check_budget(settings, owner.service, owner.model, tariff(owner.service, owner.model, settings.prices))
-
-    def make() -> Embedder:
-        from ragstone.judge.llm.openai import OpenAIEmbedder, OpenAIProvider
-
-        live = chat.made()
-        same = isinstance(live, OpenAIProvider) and (owner.address, owner.key) == (account.address, account.key)
-        client = live.client if same and isinstance(live, OpenAIProvider) else None
-        return OpenAIEmbedder(owner, client=client)
-
+    shared = account.provider.api != "anthropic" and (owner.address, owner.key) == (account.address, account.key)
     label = f"{owner.service} {owner.model}"
     if settings.embeddings_base_url:
         label += f" at {owner.address.endpoint}"
-    return _by_embeddings(settings, make, label, owner, budget=budget, clock=clock)
+    similarity = _by_embeddings(settings, owner, label, budget, clock, client=chat.client if shared else None)
+    return similarity, [similarity.close]
 
 
 def endpoint_similarity(
@@ -235,44 +228,35 @@ def endpoint_similarity(
         account = own_embeddings_account(settings, model, environ)
     else:
         account = replace(make_account(settings, COMPATIBLE, model, environ), setting="judge.embeddings")
+    label = f"{COMPATIBLE} {model}"
+    similarity = _by_embeddings(settings, account, label, Budget(settings.max_cost_usd), clock or Clock())
+    return similarity, [similarity.close], account.address.endpoint
+
+
+def _by_embeddings(
+    settings: JudgeSettings,
+    account: Account,
+    label: str,
+    budget: Budget,
+    clock: Clock,
+    client: Callable[[], Any] | None = None,
+) -> EmbeddingSimilarity:
+    """Embeddings of `account`. `client` gives the chat provider's client, if it is the same service."""
     tls_context(account.ca_bundle)
-    _check_budget(settings, COMPATIBLE, model, tariff(COMPATIBLE, model, settings.prices))
+    price = tariff(account.service, account.model, settings.prices)
+    _check_budget(settings, account.service, account.model, price)
 
     def make() -> Embedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(account)
+        return OpenAIEmbedder(account, client=client() if client is not None else None)
 
-    similarity, closers = _by_embeddings(
-        settings,
-        make,
-        f"{COMPATIBLE} {model}",
-        account,
-        budget=Budget(settings.max_cost_usd),
-        clock=clock or Clock(),
-    )
-    return similarity, closers, account.address.endpoint
-
-
-def _by_embeddings(
-    settings: JudgeSettings, make: Callable[[], Embedder], label: str, account: Account, *, budget: Budget, clock: Clock
-) -> tuple[Similarity, list[Closer]]:
-    similarity = EmbeddingSimilarity(
-        make,
-        label=label,
-        scheduler=_embedding_scheduler(settings, clock),
-        budget=budget,
-        tariff=tariff(account.service, account.model, settings.prices),
-    )
-    return similarity, [similarity.close]
-
-
-def _embedding_scheduler(settings: JudgeSettings, clock: Clock) -> Scheduler:
-    """Providers limit embeddings separately, and there are so few requests that a small scheduler is enough."""
-    return Scheduler(
+    # Providers limit embeddings separately, and there are so few requests that a small scheduler is enough.
+    scheduler = Scheduler(
         concurrency=min(16, settings.concurrency),
         timeout_s=settings.timeout_s,
         max_attempts=settings.max_attempts,
         breaker_failures=settings.breaker_failures,
         clock=clock,
     )
+    return EmbeddingSimilarity(make, label=label, scheduler=scheduler, budget=budget, tariff=price)

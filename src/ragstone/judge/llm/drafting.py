@@ -6,18 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
+from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import Core, Values, value_of
-from ragstone.judge.llm.prompts import (
-    DRAFT_ATTEMPT,
-    DRAFT_INSPECTION,
-    DRAFT_PARAPHRASE,
-    DRAFT_QUESTION,
-    DRAFT_RECALL,
-    DRAFT_UNANSWERABLE,
-    DRAFT_WORSE,
-)
 from ragstone.judge.llm.replies import Field
+from ragstone.judge.llm.reply_schemas import as_object, one_of
 from ragstone.judge.llm.schemas import DIFFICULTIES, MATCHES, YES_OR_NO
 from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, cleaned, listed
@@ -41,10 +34,10 @@ class LlmDrafter:
         if asked:
             blocks.append(Block("asked", listed([(str(at), text) for at, text in enumerate(asked, start=1)])))
         if kind is Kind.UNANSWERABLE:
-            found = await self._one(DRAFT_UNANSWERABLE, "draft", _possible(_question), blocks, call)
+            found = await self._one(prompts.DRAFT_UNANSWERABLE, "draft", _possible(_question), blocks, call)
             return Drafted(str(found["question"])) if found else None
         check = _possible(_answered(len(passages)))
-        found = await self._one(DRAFT_QUESTION, "draft", check, [Block("kind", kind), *blocks], call)
+        found = await self._one(prompts.DRAFT_QUESTION, "draft", check, [Block("kind", kind), *blocks], call)
         if not found:
             return None
         quotes = tuple((int(number), str(quote)) for number, quote in found["quotes"])
@@ -52,12 +45,12 @@ class LlmDrafter:
 
     async def reworded(self, question: str, answer: str, *, call: Call) -> str | None:
         blocks = [Block("question", question), Block("answer", answer)]
-        found = await self._one(DRAFT_PARAPHRASE, "draft", _possible(_question), blocks, call)
+        found = await self._one(prompts.DRAFT_PARAPHRASE, "draft", _possible(_question), blocks, call)
         return str(found["question"]) if found else None
 
     async def attempt(self, question: str, passages: Sequence[str] | None, *, call: Call) -> str | None:
         blocks = [Block("question", question), *_passages(passages or ())]
-        prompt = DRAFT_RECALL if passages is None else DRAFT_ATTEMPT
+        prompt = prompts.DRAFT_RECALL if passages is None else prompts.DRAFT_ATTEMPT
         found = await self._one(prompt, "attempt", _attempt, blocks, call)
         return str(found["answer"]) if found["answerable"] == "yes" else None
 
@@ -69,7 +62,7 @@ class LlmDrafter:
         if answers:
             blocks.append(Block("reference", reference))
         blocks += [Block(f"answer {name}", text) for name, text in zip(names, answers, strict=True)]
-        values = await self._filled(Form(self._core.prompts[DRAFT_INSPECTION], tuple(fields)), blocks, call)
+        values = await self._filled(Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields)), blocks, call)
         checks = value_of(values, "checks", "question")
         return Inspection(
             standalone=checks["standalone"] == "yes",
@@ -80,7 +73,7 @@ class LlmDrafter:
 
     async def worsen(self, question: str, reference: str, passages: Sequence[str], *, call: Call) -> Worse:
         blocks = [Block("question", question), Block("reference", reference), *_passages(passages)]
-        found = await self._one(DRAFT_WORSE, "worse", _worse, blocks, call)
+        found = await self._one(prompts.DRAFT_WORSE, "worse", _worse, blocks, call)
         return Worse(str(found["ungrounded"]), str(found["poor"]))
 
     async def _one(
@@ -107,7 +100,7 @@ def _possible(check: Callable[[dict[str, object]], object]) -> Callable[[object]
     def checked(value: object) -> object:
         if value == {}:
             return value
-        found = _object(value)
+        found = as_object(value)
         if found.get("possible", "yes") not in YES_OR_NO:
             raise ValueError("neither yes nor no")
         return {} if found.get("possible") == "no" else check(found)
@@ -131,49 +124,37 @@ def _answered(count: int) -> Callable[[dict[str, object]], object]:
             if isinstance(quote, list) and len(quote) == 2 and isinstance(quote[0], int) and 0 <= quote[0] < count:
                 pairs.append([quote[0], _text(quote[1])])  # from the cache
             else:
-                found = _object(quote)
+                found = as_object(quote)
                 pairs.append([names.index(str(found["passage"])), _text(found["quote"])])
         return {
             "question": _text(value["question"]),
             "answer": _text(value["answer"]),
             "quotes": pairs,
-            "difficulty": _word(value["difficulty"], DIFFICULTIES),
+            "difficulty": one_of(value["difficulty"], DIFFICULTIES),
         }
 
     return check
 
 
 def _attempt(value: object) -> object:
-    found = _object(value)
-    if _word(found["answerable"], YES_OR_NO) == "no":
+    found = as_object(value)
+    if one_of(found["answerable"], YES_OR_NO) == "no":
         return {"answerable": "no", "answer": ""}
     return {"answerable": "yes", "answer": _text(found["answer"])}
 
 
 def _checks(value: object) -> object:
-    found = _object(value)
-    return {name: _word(found[name], YES_OR_NO) for name in ("standalone", "sensible", "trivial")}
+    found = as_object(value)
+    return {name: one_of(found[name], YES_OR_NO) for name in ("standalone", "sensible", "trivial")}
 
 
 def _match(value: object) -> object:
-    return {"match": _word(_object(value)["match"], MATCHES)}
+    return {"match": one_of(as_object(value)["match"], MATCHES)}
 
 
 def _worse(value: object) -> object:
-    found = _object(value)
+    found = as_object(value)
     return {name: _text(found[name]) for name in ("ungrounded", "poor")}
-
-
-def _object(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("not an object")
-    return value
-
-
-def _word(value: object, allowed: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError("not one of the allowed words")
-    return value
 
 
 def _text(value: object) -> str:

@@ -22,6 +22,8 @@ _PER_TOKEN = 4
 _MARKS_TOKENS = 60
 _REVERSE_QUESTIONS = 3
 _GRADE_TOKENS = 60
+_PROMPTS = {JudgementKind.PREVIOUS_MATCH: "reference_match", JudgementKind.PREFERENCE: "direct_preference"}
+"""Of judgements that are made with another one's prompt."""
 
 
 class Needing(Protocol):
@@ -99,7 +101,6 @@ def estimate_cost(
     to be as long as the reference (400 characters if there is none), contexts to be the sample's reference contexts (5
     of 800 characters if there are none). Raises ConfigError for an unknown judge.
     """
-    provider, model = split_name(judge_settings.name)
     repeats *= answers
     known = provider_of(judge_settings.name)
     if known.free and not known.offline:
@@ -107,28 +108,21 @@ def estimate_cost(
     if known.offline:
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.llm.account_settings import embeddings_named
-    from ragstone.judge.llm.layout import layout_of, prefix_tokens
     from ragstone.judge.llm.prices import tariff
     from ragstone.judge.llm.prompts import RUBRIC, STANDALONE
-    from ragstone.judge.llm.provider import Usage
 
-    layout = layout_of(provider, model, judge_settings.prices)
-    calls = read = written = embedded = embedding_samples = cached = warmed = 0
-    warm: set[str] = set()
+    tally = _Tally(judge_settings)
+    embedded = embedding_samples = 0
     for sample in golden_set:
         needs = frozenset[JudgementKind]().union(*(metric.needs(sample) for metric in metrics))
         texts = _texts(sample, lengths)
         for metric in metrics:
             rubric = getattr(metric, "rubric", None)
             if isinstance(rubric, Rubric) and metric.needs(sample):
-                calls += 1
-                read += prefix_tokens(layout.prompts[RUBRIC]) + _rubric_tokens(rubric, texts)
-                written += _GRADE_TOKENS
+                tally.add(RUBRIC, _rubric_tokens(rubric, texts), _GRADE_TOKENS)
         if sample.history and needs:
-            calls += 1
             said = sum(len(turn.text) for turn in sample.history) + texts.question
-            read += prefix_tokens(layout.prompts[STANDALONE]) + said // _PER_TOKEN
-            written += _GRADE_TOKENS
+            tally.add(STANDALONE, said // _PER_TOKEN, _GRADE_TOKENS)
         if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
             embedding_samples += 1
             embedded += (texts.answer + sum(map(len, sample.references))) // _PER_TOKEN
@@ -136,50 +130,66 @@ def estimate_cost(
             times = 2 if kind is JudgementKind.PREFERENCE else 1
             if kind is JudgementKind.REFERENCE_MATCH:
                 times = min(MAX_MATCHED, len(sample.references))
-            calls += times
-            name = (
-                "context_use_no_reference" if kind is JudgementKind.CONTEXT_USE and not texts.reference else str(kind)
-            )
-            if kind is JudgementKind.PREVIOUS_MATCH:
-                name = str(JudgementKind.REFERENCE_MATCH)
-            if kind is JudgementKind.PREFERENCE:
-                name = "direct_preference"
-            sent, received = (times * tokens for tokens in _tokens(kind, texts))
-            prefix = prefix_tokens(layout.prompts[name])
-            read += times * prefix + sent
-            written += received
-            if name in layout.cached and not judge_settings.batch:
-                warmed += 0 if name in warm else prefix
-                cached += prefix if name in warm else 0
-                warm.add(name)
+            sent, received = _tokens(kind, texts)
+            name = _PROMPTS.get(kind, str(kind))
+            if kind is JudgementKind.CONTEXT_USE and not texts.reference:
+                name = "context_use_no_reference"
+            tally.add(name, sent, received, calls=times, cached=0 if judge_settings.batch else 1)
         if JudgementKind.REVERSE_QUESTIONS in needs:
             embedding_samples += 1
             embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
-    price = tariff(provider, model, judge_settings.prices)
-    usd: float | None = None
-    if price is not None:
-        usage = Usage(read - cached - warmed, cached, warmed, written)
-        usd = repeats * price.cost_usd(usage, batched=judge_settings.batch)
+    found = tally.estimate(
+        "no cached judgements; no reasoning tokens"
+        if lengths is not None
+        else "answers as long as the references, contexts as the reference contexts "
+        f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
+        repeats=repeats,
+        batched=judge_settings.batch,
+    )
     local = local_path(judge_settings.embeddings) is not None
     embedding_model = None if local else embeddings_named(judge_settings, known)
-    if embedding_model is not None and embedding_samples:
-        embedding_price = tariff(*embedding_model, judge_settings.prices)
-        usd = None if usd is None or embedding_price is None else usd + repeats * embedded * embedding_price.input / 1e6
-        read += embedded
-        calls += -(-embedding_samples // 60)
-    return CostEstimate(
-        calls=repeats * calls,
-        input_tokens=repeats * read,
-        output_tokens=repeats * written,
-        usd=usd,
-        assumptions=(
-            "no cached judgements; no reasoning tokens"
-            if lengths is not None
-            else "answers as long as the references, contexts as the reference contexts "
-            f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens"
-        ),
-        cached_input_tokens=repeats * cached,
-    )
+    if embedding_model is None or not embedding_samples:
+        return found
+    price = tariff(*embedding_model, judge_settings.prices)
+    usd = None if price is None else repeats * embedded * price.input / 1e6
+    return found.plus(CostEstimate(repeats * -(-embedding_samples // 60), repeats * embedded, 0, usd))
+
+
+class _Tally:
+    """Adds up calls of an LLM judge."""
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        from ragstone.judge.llm.layout import layout_of
+        from ragstone.judge.llm.prices import tariff
+
+        provider, model = split_name(settings.name)
+        self._layout = layout_of(provider, model, settings.prices)
+        self._price = tariff(provider, model, settings.prices)
+        self._calls = self._read = self._written = self._cached = self._warmed = 0
+        self._warm: set[str] = set()
+
+    def add(self, prompt: str, sent: int, received: int, *, calls: int = 1, cached: int = 0) -> None:
+        """Count `calls` with `prompt`, each with these tokens; `cached` of them may have its prefix in the cache."""
+        from ragstone.judge.llm.layout import prefix_tokens
+
+        prefix = prefix_tokens(self._layout.prompts[prompt])
+        self._calls += calls
+        self._read += calls * (prefix + sent)
+        self._written += calls * received
+        if cached and prompt in self._layout.cached:
+            first = prompt not in self._warm
+            self._warm.add(prompt)
+            self._warmed += first * prefix
+            self._cached += (cached - first) * prefix
+
+    def estimate(self, assumptions: str, *, repeats: int = 1, batched: bool = False) -> CostEstimate:
+        """The cost of all calls, `repeats` times."""
+        from ragstone.judge.llm.provider import Usage
+
+        usage = Usage(self._read - self._cached - self._warmed, self._cached, self._warmed, self._written)
+        usd = None if self._price is None else repeats * self._price.cost_usd(usage, batched=batched)
+        calls, read, written = repeats * self._calls, repeats * self._read, repeats * self._written
+        return CostEstimate(calls, read, written, usd, assumptions, repeats * self._cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,26 +204,11 @@ class PlannedCalls:
 
 def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls]) -> CostEstimate:
     """The cost of calls that are not judgements of samples, by an LLM judge."""
-    from ragstone.judge.llm.layout import layout_of, prefix_tokens
-    from ragstone.judge.llm.prices import tariff
-    from ragstone.judge.llm.provider import Usage
-
-    provider, model = split_name(judge_settings.name)
-    layout = layout_of(provider, model, judge_settings.prices)
-    calls = read = written = cached = warmed = 0
+    tally = _Tally(judge_settings)
     for task in planned:
-        if not task.calls:
-            continue
-        prefix = prefix_tokens(layout.prompts[task.prompt])
-        calls += task.calls
-        read += task.calls * (prefix + round(task.characters) // _PER_TOKEN + _MARKS_TOKENS)
-        written += task.calls * task.output_tokens
-        if task.prompt in layout.cached:
-            warmed += prefix
-            cached += prefix * (task.calls - 1)
-    price = tariff(provider, model, judge_settings.prices)
-    usd = None if price is None else price.cost_usd(Usage(read - cached - warmed, cached, warmed, written))
-    return CostEstimate(calls, read, written, usd, "nothing in the cache; no reasoning tokens", cached)
+        sent = round(task.characters) // _PER_TOKEN + _MARKS_TOKENS
+        tally.add(task.prompt, sent, task.output_tokens, calls=task.calls, cached=task.calls)
+    return tally.estimate("nothing in the cache; no reasoning tokens")
 
 
 def estimate_rewording(judge_settings: JudgeSettings, questions: Mapping[str, Sequence[str]]) -> CostEstimate:

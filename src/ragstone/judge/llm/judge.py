@@ -38,11 +38,10 @@ from ragstone.judge.llm.drafting import LlmDrafter
 from ragstone.judge.llm.prompts import ENTITIES, PARAPHRASE, RUBRIC, STANDALONE, TRANSLATION
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
-from ragstone.judge.llm.sentences import sentences_of
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import NO_EMBEDDINGS, LexicalSimilarity, Similarity
-from ragstone.judge.untrusted_text import Block, fenced, listed
+from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed
 from ragstone.system.response import Context
 
 _CHUNK = 50
@@ -182,7 +181,10 @@ class LlmJudge:
         return await self._references.reference_match(question, reference, statements, answer, call)
 
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
-        sentences = {context_id(rank): sentences_of(context.text) for rank, context in enumerate(contexts)}
+        # The offline judge's splitter knows lists, tables and abbreviations; it is imported only when needed.
+        from ragstone.judge.sentences import split_sentences
+
+        sentences = {context_id(at): split_sentences(cleaned(one.text), "en") for at, one in enumerate(contexts)}
         counts = {name: len(found) for name, found in sentences.items() if found}
         if not counts:
             return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))

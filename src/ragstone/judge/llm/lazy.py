@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, LiveProvider
 
@@ -23,6 +24,10 @@ class LazyProvider:
         if self._made is None:
             self._made = self._make()
         return self._made
+
+    def client(self) -> Any:
+        """The client of the provider itself."""
+        return self.made().client
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         return await self.made().chat(request)

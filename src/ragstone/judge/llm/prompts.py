@@ -26,17 +26,16 @@ DRAFT_ATTEMPT = "draft_attempt"
 DRAFT_RECALL = "draft_recall"
 DRAFT_INSPECTION = "draft_inspection"
 DRAFT_WORSE = "draft_worse"
-DRAFTING = (
-    *(DRAFT_QUESTION, DRAFT_UNANSWERABLE, DRAFT_PARAPHRASE, DRAFT_ATTEMPT, DRAFT_RECALL),
-    *(DRAFT_INSPECTION, DRAFT_WORSE),
-)
 """The tasks of `ragstone generate`, which judge nothing."""
 
 PARAPHRASE = "paraphrase"
 TRANSLATION = "translation"
 """The tasks of asking a question in other words, or in another language: only perturbed questions need them."""
 
-APART = frozenset({RUBRIC, ENTITIES, STANDALONE, PARAPHRASE, TRANSLATION, *DRAFTING})
+APART = (
+    *(RUBRIC, ENTITIES, STANDALONE, PARAPHRASE, TRANSLATION, DRAFT_QUESTION, DRAFT_UNANSWERABLE, DRAFT_PARAPHRASE),
+    *(DRAFT_ATTEMPT, DRAFT_RECALL, DRAFT_INSPECTION, DRAFT_WORSE),
+)
 """Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
 
 NAMES = (
@@ -49,12 +48,7 @@ NAMES = (
     "context_relevance",
     "direct_score",
     "direct_preference",
-    RUBRIC,
-    ENTITIES,
-    STANDALONE,
-    PARAPHRASE,
-    TRANSLATION,
-    *DRAFTING,
+    *APART,
 )
 
 

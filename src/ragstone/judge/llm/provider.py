@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from ragstone.errors import JudgeError
 
@@ -148,7 +148,9 @@ class BatchService(Protocol):
 
 
 class LiveProvider(Provider, Protocol):
-    """A provider that is asked directly, and has a batch API."""
+    """A provider that is asked directly with its SDK's `client`, and has a batch API."""
+
+    client: Any
 
     def batches(self) -> BatchService: ...
 

@@ -24,12 +24,26 @@ ANSWER: Path = ("answer",)
 REFERENCE: Path = ("reference_statements",)
 
 
+def as_object(value: object) -> dict[str, object]:
+    """`value`, if it is an object. Raises TypeError."""
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def one_of(value: object, allowed: Sequence[str]) -> str:
+    """`value`, if it is one of the allowed words. Raises ValueError."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError("not one of the allowed words")
+    return value
+
+
 def answer_field(answer: str) -> Field:
     """Kind and statements of an answer; "abstains" requires no statements, "answers" at least one."""
 
     def check(value: object) -> object:
-        kind = _enum(_object(value)["kind"], KINDS)
-        statements = _texts(_object(value)["statements"], room_for=answer)
+        kind = one_of(as_object(value)["kind"], KINDS)
+        statements = _texts(as_object(value)["statements"], room_for=answer)
         if (kind == "abstains") is bool(statements):
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
@@ -49,12 +63,12 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
         return _flat(neutral(contexts[name]))
 
     def check(value: object) -> object:
-        verdict = _enum(_object(value)["verdict"], VERDICTS)
-        evidence = _ids(_object(value)["evidence"], names)
+        verdict = one_of(as_object(value)["verdict"], VERDICTS)
+        evidence = _ids(as_object(value)["evidence"], names)
         if verdict != Verdict.UNSUPPORTED and not evidence:
             raise ValueError("a verdict without evidence")
         found = {"evidence": evidence, "verdict": verdict}
-        quote = _object(value).get("quote", "")
+        quote = as_object(value).get("quote", "")
         if quote == "" or verdict == Verdict.UNSUPPORTED:
             return found
         quote = _text(quote)
@@ -70,7 +84,7 @@ def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
     """Useful or not, for each context."""
 
     def check(value: object) -> object:
-        return {"use": _enum(_object(value)["use"], USES)}
+        return {"use": one_of(as_object(value)["use"], USES)}
 
     return tuple(Field(("contexts", name), check) for name in contexts)
 
@@ -81,7 +95,7 @@ def attribution_fields(
     """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
-        return {"found_in": _ids(_object(value)["found_in"], contexts)}
+        return {"found_in": _ids(as_object(value)["found_in"], contexts)}
 
     return _reference_fields(reference, statements, check)
 
@@ -90,7 +104,7 @@ def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tu
     """The answer's verdict on each statement of the reference: a list or by id, as in `attribution_fields`."""
 
     def check(value: object) -> dict[str, object]:
-        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+        return {"verdict": one_of(as_object(value)["verdict"], VERDICTS)}
 
     return _reference_fields(reference, statements, check)
 
@@ -99,7 +113,7 @@ def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
     """The reference's verdict on each statement of the answer."""
 
     def check(value: object) -> object:
-        return {"verdict": _enum(_object(value)["verdict"], VERDICTS)}
+        return {"verdict": one_of(as_object(value)["verdict"], VERDICTS)}
 
     return tuple(Field(("answer_verdicts", statement.id), check) for statement in statements)
 
@@ -108,7 +122,7 @@ def question_fields(n: int) -> tuple[Field, ...]:
     """`n` questions, none empty."""
 
     def check(value: object) -> object:
-        return {"text": _text(_object(value)["text"])}
+        return {"text": _text(as_object(value)["text"])}
 
     return tuple(Field(("questions", f"q{number}"), check) for number in range(1, n + 1))
 
@@ -122,7 +136,7 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
 
 def grade_field() -> Field:
     def check(value: object) -> object:
-        grade = _object(value)["value"]
+        grade = as_object(value)["value"]
         if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= 10:
             raise ValueError("not a grade from 0 to 10")
         return {"value": grade}
@@ -134,10 +148,10 @@ def level_field(levels: int) -> Field:
     """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a note holds)."""
 
     def check(value: object) -> object:
-        level = _object(value)["level"]
+        level = as_object(value)["level"]
         if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= levels:
             raise ValueError("no such level")
-        return {"level": level, "reason": clipped(" ".join(_text(_object(value)["reason"]).split()), _MAX_REASON)}
+        return {"level": level, "reason": clipped(" ".join(_text(as_object(value)["reason"]).split()), _MAX_REASON)}
 
     return Field(("grade",), check, tokens=96)
 
@@ -147,7 +161,7 @@ def entities_field(text: str) -> Field:
     shown = _flat(neutral(text)).casefold()
 
     def check(value: object) -> object:
-        names = [" ".join(_text(name).split()) for name in _list(_object(value)["names"])]
+        names = [" ".join(_text(name).split()) for name in _list(as_object(value)["names"])]
         if len(names) > _MAX_STATEMENTS or any(_flat(name).casefold() not in shown for name in names):
             raise ValueError("an entity that is not there")
         return {"names": list(dict.fromkeys(names))}
@@ -159,7 +173,7 @@ def standalone_field(question: str) -> Field:
     """The question written out."""
 
     def check(value: object) -> object:
-        return {"text": _text(_object(value)["text"])}
+        return {"text": _text(as_object(value)["text"])}
 
     return Field(("question",), check, tokens=restated_tokens(question))
 
@@ -169,7 +183,7 @@ def reworded_field(question: str) -> Field:
     most = 200 + 4 * len(question)
 
     def check(value: object) -> object:
-        text = _text(_object(value)["text"])
+        text = _text(as_object(value)["text"])
         if _flat(text) == _flat(question) or len(text) > most:
             raise ValueError("not a rewording")
         return {"text": text}
@@ -182,7 +196,7 @@ def better_field() -> Field:
     words = tuple(str(preference) for preference in Preference)
 
     def check(value: object) -> object:
-        return {"which": _enum(_object(value)["which"], words)}
+        return {"which": one_of(as_object(value)["which"], words)}
 
     return Field(("better",), check)
 
@@ -198,14 +212,14 @@ def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
 def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
     """The reference's statements in keyed values that still include their texts."""
     return tuple(
-        Statement(path[1], str(_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
+        Statement(path[1], str(as_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
     )
 
 
 def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
     """Keyed values in the form of a reply to given statements: ids in place of texts."""
     return {
-        path: {name: part for name, part in _object(value).items() if name != "text"}
+        path: {name: part for name, part in as_object(value).items() if name != "text"}
         if path[:1] == REFERENCE
         else value
         for path, value in values.items()
@@ -225,7 +239,7 @@ def _reference_fields(
         return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
     def check_list(value: object) -> object:
-        items = [{"text": _text(_object(item)["text"]), **check(item)} for item in _list(value)]
+        items = [{"text": _text(as_object(item)["text"]), **check(item)} for item in _list(value)]
         unique = _unique(items, key=lambda item: str(item["text"]).casefold())
         _bounded(len(unique), reference)
         if not unique:
@@ -243,7 +257,7 @@ def _flat(text: str) -> str:
 def _needed_check(count: int) -> Callable[[object], object]:
     def check(value: object) -> object:
         numbers: list[int] = []
-        for number in _list(_object(value)["needed"]):
+        for number in _list(as_object(value)["needed"]):
             if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
                 raise ValueError("no such sentence")
             numbers.append(number)
@@ -252,21 +266,9 @@ def _needed_check(count: int) -> Callable[[object], object]:
     return check
 
 
-def _object(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("not an object")
-    return value
-
-
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError("not a list")
-    return value
-
-
-def _enum(value: object, allowed: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError("not one of the allowed words")
     return value
 
 
@@ -298,5 +300,5 @@ def _bounded(count: int, source: str) -> None:
 
 
 def _ids(value: object, allowed: Sequence[str]) -> list[str]:
-    found = {_enum(item, allowed) for item in _list(value)}
+    found = {one_of(item, allowed) for item in _list(value)}
     return [name for name in allowed if name in found]

@@ -12,20 +12,7 @@ from collections.abc import Mapping
 from ragstone.judge.direct import Preference
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prompts import (
-    DRAFT_ATTEMPT,
-    DRAFT_INSPECTION,
-    DRAFT_PARAPHRASE,
-    DRAFT_QUESTION,
-    DRAFT_RECALL,
-    DRAFT_UNANSWERABLE,
-    DRAFT_WORSE,
-    ENTITIES,
-    PARAPHRASE,
-    RUBRIC,
-    STANDALONE,
-    TRANSLATION,
-)
+from ragstone.judge.llm import prompts
 
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
@@ -93,12 +80,12 @@ _ATTEMPT = _closed({"attempt": _closed({"answerable": _YES, "answer": _TEXT})})
 _QUESTION_REPLY = _closed({"question": _closed({"text": _TEXT})})
 
 _APART = {
-    RUBRIC: _RUBRIC_REPLY,
-    ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
-    STANDALONE: _QUESTION_REPLY,
-    PARAPHRASE: _QUESTION_REPLY,
-    TRANSLATION: _QUESTION_REPLY,
-    DRAFT_QUESTION: _closed(
+    prompts.RUBRIC: _RUBRIC_REPLY,
+    prompts.ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
+    prompts.STANDALONE: _QUESTION_REPLY,
+    prompts.PARAPHRASE: _QUESTION_REPLY,
+    prompts.TRANSLATION: _QUESTION_REPLY,
+    prompts.DRAFT_QUESTION: _closed(
         {
             "draft": _closed(
                 {
@@ -111,17 +98,17 @@ _APART = {
             )
         }
     ),
-    DRAFT_UNANSWERABLE: _REWORDED,
-    DRAFT_PARAPHRASE: _REWORDED,
-    DRAFT_ATTEMPT: _ATTEMPT,
-    DRAFT_RECALL: _ATTEMPT,
-    DRAFT_INSPECTION: _closed(
+    prompts.DRAFT_UNANSWERABLE: _REWORDED,
+    prompts.DRAFT_PARAPHRASE: _REWORDED,
+    prompts.DRAFT_ATTEMPT: _ATTEMPT,
+    prompts.DRAFT_RECALL: _ATTEMPT,
+    prompts.DRAFT_INSPECTION: _closed(
         {
             "checks": _group(reason=_TEXT, standalone=_YES, sensible=_YES, trivial=_YES),
             "answers": _group(match=_one_of(MATCHES)),
         }
     ),
-    DRAFT_WORSE: _closed({"worse": _closed({"ungrounded": _TEXT, "poor": _TEXT})}),
+    prompts.DRAFT_WORSE: _closed({"worse": _closed({"ungrounded": _TEXT, "poor": _TEXT})}),
 }
 
 
