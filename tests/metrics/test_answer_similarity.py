@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from ragstone.golden.sample import Sample
+from ragstone.judge.abilities import NO_EMBEDDINGS
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
     AnswerSimilarity,
@@ -26,7 +27,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.topic import Topic
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call
-from ragstone.judge.similarity import NO_EMBEDDINGS, LexicalSimilarity
+from ragstone.judge.similarity import LexicalSimilarity
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response

@@ -8,13 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from ragstone.golden.sample import Sample
+from ragstone.judge.abilities import NO_EMBEDDINGS, Embedding, NamesEntities, WritesOutQuestions
 from ragstone.judge.best_reference import best_match, held_most
-from ragstone.judge.conversation import asked_in_full
-from ragstone.judge.entities import NamesEntities
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.judge.similarity import NO_EMBEDDINGS, Embedding
 from ragstone.system.response import Response
 
 Measure = Callable[[Judge, Sample, Response, Call], Awaitable[Grade]]
@@ -148,6 +146,21 @@ class _Round:
 
     def _likely_reference(self) -> str | None:
         return held_most(self._sample.references, [context.text for context in self._response.contexts])
+
+
+async def asked_in_full(judge: object, sample: Sample, call: Call) -> str:
+    """The question of `sample` as it can be understood alone: written out by a judge that can do so.
+
+    Otherwise the earlier question of the user is put before it: coarse, but the topic is there. All judgements of the
+    sample are made with that question, so that their prompts are those of samples without a history. Raises
+    JudgementFailed.
+    """
+    if not sample.history:
+        return sample.question
+    if isinstance(judge, WritesOutQuestions):
+        return await judge.standalone_question(sample.history, sample.question, call=call)
+    earlier = [turn.text for turn in sample.history if turn.role == "user"]
+    return " ".join([*earlier[-1:], sample.question])
 
 
 async def _outcome(judgement: Awaitable[object]) -> object:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.direct import DirectJudge, Preference
+from ragstone.judge.abilities import DirectJudge, Preference
 from ragstone.judge.judgements import AnswerPreference, Better
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response

@@ -6,9 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
-from ragstone.judge.judgements import AnswerSimilarity
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.untrusted_text import cleaned
 
@@ -29,18 +28,6 @@ class Similarity(Protocol):
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
         """The cosine of `question` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
         ...
-
-
-@runtime_checkable
-class Embedding(Protocol):
-    """A judge that compares an answer with references by embeddings; a judge offers it by having this method."""
-
-    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
-        """The cosine of `answer` with each reference. Raises JudgementFailed, not applicable without embeddings."""
-        ...
-
-
-NO_EMBEDDINGS = "the judge has no embeddings; set judge.embeddings"
 
 
 class LexicalSimilarity:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
-from ragstone.judge.entities import PROMPT_VERSION
+from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lookup import digest
@@ -77,7 +77,7 @@ class ContextEntityRecall(BaseMetric):
 
     info = MetricInfo(
         name="context_entity_recall",
-        version=f"3.{PROMPT_VERSION}-{digest()}",
+        version=f"3.{ENTITIES_PROMPT_VERSION}-{digest()}",
         title="Context entity recall",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",

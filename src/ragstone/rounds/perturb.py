@@ -19,8 +19,8 @@ from ragstone.errors import ConfigError, JudgeError, SystemUnderTestError, TimeL
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.abilities import RewordsQuestions
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
-from ragstone.judge.rewording import RewordsQuestions
 from ragstone.metrics.registry import is_relative
 from ragstone.rounds.needs import Need, part
 from ragstone.rounds.round import run_round, until

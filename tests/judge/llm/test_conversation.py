@@ -10,8 +10,7 @@ import pytest
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample, Turn
-from ragstone.judge.collect import collect_judgements
-from ragstone.judge.conversation import asked_in_full
+from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.layout import layout_of

@@ -12,8 +12,8 @@ import pytest
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.collect import collect_judgements
-from ragstone.judge.entities import PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.layout import layout_of
@@ -84,6 +84,6 @@ def test_entities_are_estimated_and_do_not_change_the_judges_identity() -> None:
 
 def test_the_version_of_the_metric_names_that_of_the_prompt() -> None:
     text = files("ragstone.judge.llm").joinpath("prompts", "entities.toml").read_text("utf-8")
-    assert tomllib.loads(text)["version"] == PROMPT_VERSION
+    assert tomllib.loads(text)["version"] == ENTITIES_PROMPT_VERSION
     (metric,) = select_metrics(["context_entity_recall"])
-    assert metric.info.version.startswith(f"3.{PROMPT_VERSION}-")
+    assert metric.info.version.startswith(f"3.{ENTITIES_PROMPT_VERSION}-")

@@ -11,7 +11,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.judge.direct import DirectJudge, Preference
+from ragstone.judge.abilities import DirectJudge, Preference
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.similarity import LexicalSimilarity
 

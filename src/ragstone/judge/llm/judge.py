@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from ragstone.golden.sample import Turn
-from ragstone.judge.direct import Preference, Shown
+from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
 from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
@@ -40,7 +40,7 @@ from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
-from ragstone.judge.similarity import NO_EMBEDDINGS, LexicalSimilarity, Similarity
+from ragstone.judge.similarity import LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed
 from ragstone.system.response import Context
 
@@ -210,7 +210,7 @@ class LlmJudge:
     async def direct_score(
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
-        """One grade for one quality, in [0, 1]; see judge/direct.py."""
+        """One grade for one quality, in [0, 1]; see judge/abilities.py."""
         form = Form(self._core.prompts["direct_score"], (reply_schemas.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
@@ -220,7 +220,7 @@ class LlmJudge:
     async def direct_preference(
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
-        """Which of the two is better; see judge/direct.py."""
+        """Which of the two is better; see judge/abilities.py."""
         form = Form(self._core.prompts["direct_preference"], (reply_schemas.better_field(),))
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
@@ -244,20 +244,20 @@ class LlmJudge:
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        """The entities that `text` names; see judge/entities.py."""
+        """The entities that `text` names; see judge/abilities.py."""
         form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
         found = value_of(await self._direct(form, [Block("text", text)], call), "entities")
         return EntityList(tuple(found["names"]))
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
-        """`question` as it can be understood alone; see judge/conversation.py."""
+        """`question` as it can be understood alone; see judge/abilities.py."""
         form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
         turns = listed([(turn.role, turn.text) for turn in history])
         values = await self._direct(form, [Block("conversation", turns), Block("question", question)], call)
         return str(value_of(values, "question")["text"])
 
     async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
-        """`question` in other words, or in `language`; see judge/rewording.py."""
+        """`question` in other words, or in `language`; see judge/abilities.py."""
         prompt = self._core.prompts[PARAPHRASE if language is None else TRANSLATION]
         form = Form(prompt, (reply_schemas.reworded_field(question),))
         blocks = [] if language is None else [Block("language", language)]

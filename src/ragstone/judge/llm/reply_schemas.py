@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ragstone.formatting import clipped
-from ragstone.judge.direct import Preference
+from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.schemas import KINDS, USES, VERDICTS

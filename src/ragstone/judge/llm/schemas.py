@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ragstone.judge.direct import Preference
+from ragstone.judge.abilities import Preference
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm import prompts

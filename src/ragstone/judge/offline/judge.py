@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from ragstone.judge.abilities import NO_EMBEDDINGS
 from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
@@ -36,7 +37,6 @@ from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import Rating, SupportModel, whole
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
-from ragstone.judge.similarity import NO_EMBEDDINGS
 from ragstone.system.response import Context
 
 if TYPE_CHECKING:

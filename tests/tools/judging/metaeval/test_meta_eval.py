@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
-from ragstone.judge.direct import Preference, Shown
+from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
 from ragstone.tools.judging.metaeval.command import command

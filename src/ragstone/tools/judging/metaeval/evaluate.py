@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ragstone.errors import ConfigError
-from ragstone.judge.direct import DirectJudge, Preference
+from ragstone.judge.abilities import DirectJudge, Preference
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.tools.judging.metaeval import measures
 from ragstone.tools.judging.metaeval.items import EvalTask, Item, Pairwise, Pointwise
