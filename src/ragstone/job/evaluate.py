@@ -12,7 +12,6 @@ from ragstone.app.gate import GateOutcome, GateRequest, evaluate_shard, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.merge import Shards
 from ragstone.app.role import Role
-from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config import Settings
@@ -262,14 +261,7 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     if job.api is None:
         job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return None
-    store = GitHubArtifacts(
-        job.api,
-        run_id=job.event.run_id,
-        workflow=job.event.workflow,
-        branch=job.plan.baseline_branch,
-        artifact_name=job.inputs.artifact_name,
-    )
-    found = find_baseline(store)
+    found = find_baseline(job.baseline_store(job.api, job.plan.baseline_branch))
     job.history = found.history
     if not isinstance(found, TrustedBaseline):
         if job.base_commit is None:

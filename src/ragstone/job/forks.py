@@ -14,7 +14,6 @@ from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, view_of
 from ragstone.app.history import RunHistory
 from ragstone.app.rejudge import Rejudged, rejudge
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event, PullRequest
@@ -86,8 +85,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
             branch = job.plan.baseline_branch or base.branch
-            store = GitHubArtifacts(api, run_id=head.id, workflow=None, branch=branch, artifact_name=artifact_name)
-            known = find_baseline(store)
+            known = find_baseline(job.baseline_store(api, branch))
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         vouched = vouch(run, golden, custom)
         # From this checkout, not the fork's: drops accepted by a fork don't count here.

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.event import Event
 from ragstone.config import Settings
@@ -62,6 +63,17 @@ class Job:
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
+
+    def baseline_store(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
+        """The artifacts of this job's workflow on `branch`, or of the workflow whose run this job reports."""
+        followed = self.event.upstream
+        return GitHubArtifacts(
+            api,
+            run_id=followed.run_id if followed is not None else self.event.run_id,
+            workflow=self.event.workflow if followed is None else None,
+            branch=branch,
+            artifact_name=self.inputs.artifact_name,
+        )
 
     def links(self) -> Links:
         event = self.event

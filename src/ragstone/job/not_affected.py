@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.job.baseline import TrustedBaseline, find_baseline
 from ragstone.job.job import Job
 from ragstone.job.past_runs import history_from
@@ -56,16 +55,9 @@ def not_affected(job: Job) -> NotAffected:
     """The result of this job, whose gate the change does not affect. Never raises GitHubApiError."""
     gates, branch, api = job.gates, job.plan.baseline_branch, job.api
     assert gates is not None  # noqa: S101 - for the type checker
-    last, followed = None, job.event.upstream
+    last = None
     if api is not None and job.plan.baseline is not BaselineSource.NONE:
-        store = GitHubArtifacts(
-            api,
-            run_id=followed.run_id if followed is not None else job.event.run_id,
-            workflow=job.event.workflow if followed is None else None,
-            branch=branch,
-            artifact_name=job.inputs.artifact_name,
-        )
-        found = find_baseline(store)
+        found = find_baseline(job.baseline_store(api, branch))
         last = _from_history(job, found.history)
         if last is None and isinstance(found, TrustedBaseline):
             last = _from_baseline(found)
