@@ -267,7 +267,7 @@ class TestOnAServer:
     ) -> None:
         write_run(tmp_path / "run")
         client(server).delete_experiment(client(server).create_experiment("gone"))
-        with pytest.raises(ExportError, match="MLflow did not take the run"):
+        with pytest.raises(ExportError, match="MLflow did not accept the run"):
             export(tmp_path / "run", tracking, experiment="gone")
 
     def test_ten_thousand_samples_arrive(self, server: str, tracking: dict[str, str], tmp_path: Path) -> None:
