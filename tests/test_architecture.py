@@ -59,3 +59,14 @@ def _imports(path: Path, module: str, name: str) -> bool:
         isinstance(node, ast.ImportFrom) and node.module == module and name in {one.name for one in node.names}
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     )
+
+
+def test_every_part_of_the_core_is_forbidden_to_import_a_tool() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (forbidden,) = (found for found in contracts if found.get("forbidden_modules") == ["ragstone.tools"])
+    parts = {found.stem for found in PACKAGE.glob("[!_]*.py")} | {
+        found.parent.name for found in PACKAGE.glob("*/__init__.py")
+    }
+    assert set(forbidden["source_modules"]) == {f"ragstone.{part}" for part in parts - {"cli", "tools"}}
