@@ -182,11 +182,11 @@ def half(project: Path) -> list[str]:
 
 REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a golden set without contexts": (no_contexts, 3, "no sample has reference_contexts"),
-    "recorded answers": (recorded, 2, "recorded answers can't be asked for again"),
+    "recorded answers": (recorded, 2, "--oracle can't be combined with recorded answers"),
     "a system that takes none": (plain, 4, "--oracle gives the system contexts, but it takes none"),
     "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "none of the metrics is of the answer"),
-    "half of a system": (half, 2, "compares the whole system with its generation"),
-    "a shard": (lambda _: ["--shard", "1/2"], 2, "an oracle half is of a whole run"),
+    "half of a system": (half, 2, "it needs the whole system"),
+    "a shard": (lambda _: ["--shard", "1/2"], 2, "--oracle can't be combined with --shard"),
 }
 
 
@@ -339,7 +339,7 @@ def test_a_system_that_does_as_it_likes_with_what_it_is_given(tmp_path: Path) ->
     found = ragstone(["gate", "--oracle"], project, env=key)
     assert found.returncode == usual.returncode, found.stderr
     said = " ".join(found.stdout.split())
-    assert "10 of 10 answers came with other contexts than were given" in said
+    assert "10 of 10 answers came with contexts other than those given" in said
     assert "The system failed on 2 samples when it was given the contexts." in said
     for file in (project / "ragstone-run").rglob("*"):
         if file.is_file():
