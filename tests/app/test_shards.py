@@ -608,7 +608,7 @@ def test_a_golden_set_in_another_order_is_refused(project: Project) -> None:
 def test_the_run_directory_must_not_be_a_shard(project: Project) -> None:
     project.shards()
     for out in ("shards/1", "shards/1/run"):
-        with pytest.raises(ConfigError, match="is inside the other"):
+        with pytest.raises(ConfigError, match="must not contain each other"):
             project.gate_merged(run__out=out)
     assert (project.root / "shards" / "1" / "samples.jsonl").stat().st_size
 

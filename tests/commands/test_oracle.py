@@ -150,7 +150,7 @@ def test_a_callable_of_this_process(tmp_path: Path) -> None:
     assert "is retrieval" in run.report("md")
     with pytest.raises(SystemUnderTestError, match="it takes none"):
         package.evaluate(golden, lambda question: question, metrics=["token_f1"], oracle=True, progress=False)
-    with pytest.raises(ConfigError, match="none of the metrics is of the answer"):
+    with pytest.raises(ConfigError, match="--oracle needs a metric of the answer"):
         package.evaluate(golden, space["answer"], metrics=["recall@5"], oracle=True, progress=False)
 
 
@@ -184,7 +184,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a golden set without contexts": (no_contexts, 3, "no sample has reference_contexts"),
     "recorded answers": (recorded, 2, "--oracle can't be combined with recorded answers"),
     "a system that takes none": (plain, 4, "--oracle gives the system contexts, but it takes none"),
-    "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "none of the metrics is of the answer"),
+    "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "--oracle needs a metric of the answer"),
     "half of a system": (half, 2, "it needs the whole system"),
     "a shard": (lambda _: ["--shard", "1/2"], 2, "--oracle can't be combined with --shard"),
 }
@@ -209,7 +209,7 @@ def test_check_says_whether_contexts_are_taken_and_counts_both_halves(tmp_path: 
     usual, oracle = (ragstone(["check", *judge, *more], project, env=key).stdout for more in ([], ["--oracle"]))
     assert "oracle       not asked for; the entrypoint takes contexts" in usual
     assert "oracle       11 of 12 samples asked again with the reference contexts" in oracle
-    assert "faithfulness; answer_correctness would tell most" in oracle
+    assert "faithfulness; answer_correctness would tell the most" in oracle
     calls = [int(text.split("at most ")[-1].split(" judge calls")[0]) for text in (usual, oracle)]
     assert calls == [12 * 3, 12 * 3 + 11 * 2]  # statements, support and context use; then statements and support
     plain(project)

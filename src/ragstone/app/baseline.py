@@ -65,7 +65,7 @@ def refuse_nested(path: Path, out: Path) -> None:
     theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
         raise ConfigError(
-            f"one of the run directory ({out}) and its baseline ({path}) is inside the other.",
+            f"the run directory ({out}) and its baseline ({path}) must not contain each other.",
             hint="Use a separate directory for --out.",
         )
 

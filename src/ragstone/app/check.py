@@ -304,7 +304,7 @@ def _oracle(plan: RunPlan, metrics: Sequence[Metric], system: System) -> str | N
         return f"not asked for; {says}"
     n = f"{len(asked_again(plan.golden)):,} of {counted(len(plan.golden), 'sample')}"
     names = [metric.info.name for metric in divided(metrics)]
-    best = "" if "answer_correctness" in names else "; answer_correctness would tell most"
+    best = "" if "answer_correctness" in names else "; answer_correctness would tell the most"
     return f"{n} asked again with the reference contexts; {says}; {', '.join(names)}{best}"
 
 

@@ -161,7 +161,7 @@ async def gate(
     _refuse_confirming(request.policy)
     if plan.shard is not None:
         raise ConfigError(
-            "a shard can't be decided, only all of them together.",
+            "a verdict needs all shards, and this run evaluates one of them.",
             where=needs.SHARD.where,
             hint="Evaluate the shards, and then decide with --merge.",
         )
@@ -204,7 +204,7 @@ def _refuse_confirming(policy: Policy) -> None:
         raise ConfigError(
             f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
             where=policy.where("gate", "confirm"),
-            hint="Remove one of the two: only evidence grows with more answers.",
+            hint='Remove one of the two: only decision = "evidence" can use more answers.',
         )
 
 
@@ -237,7 +237,7 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInp
     return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
 
 
-_STANDS_IN = "The run in {} can't be a baseline; compared with the baseline that it was compared with."
+_STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compared with is used instead."
 
 
 # -- evaluate ----------------------------------------------------------------------------------------------------------

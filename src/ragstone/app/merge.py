@@ -81,7 +81,7 @@ def _refuse_overlap(path: Path, out: Path) -> None:
     shard, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     if shard.is_relative_to(ours) or ours.is_relative_to(shard):
         raise ConfigError(
-            f"one of the run directory ({out}) and the shard {path} is inside the other.",
+            f"the run directory ({out}) and the shard {path} must not contain each other.",
             hint="Use a separate directory for --out.",
         )
 

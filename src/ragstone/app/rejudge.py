@@ -95,7 +95,7 @@ def _from_parts(
         again = merge_runs(parts, folder, golden=plan.golden, custom=custom, redact=redact).run
         manifest = again.manifest
         if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
-            return _no_parts(baseline, plan, "what the shards have is by another judge")
+            return _no_parts(baseline, plan, "the shards judged it with another judge")
         for record in again.records():
             known = (stored.response(record.sample.id, number) for number in range(len(record.answers)))
             if record.responses != tuple(known):

@@ -44,9 +44,9 @@ class Oracle(ExtraRound):
         """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
         if not any(metric.info.divides for metric in metrics):
             raise ConfigError(
-                f"none of the metrics is of the answer ({', '.join(metric.info.name for metric in metrics)}).",
+                f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
                 where=self.part.where,
-                hint="Add one, best of all answer_correctness.",
+                hint="Add one, preferably answer_correctness.",
             )
         if not any(sample.reference_contexts for sample in golden):
             raise GoldenSetError(
