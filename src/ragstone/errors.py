@@ -151,6 +151,12 @@ def expected(found: ErrorDetails) -> str:
     return sentence.format(**found.get("ctx", {}))
 
 
+def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception in `group`, or in the groups in it."""
+    found = group.exceptions[0]
+    return first_in(found) if isinstance(found, BaseExceptionGroup) else found
+
+
 def first_invalid(errors: Sequence[ErrorDetails]) -> tuple[tuple[int | str, ...], str, object]:
     """Place, expectation and value of the first of `errors`. A value that may be of several types has one for each."""
     first = errors[0]

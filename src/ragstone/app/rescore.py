@@ -33,9 +33,6 @@ from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.kind import answer_fields
 from ragstone.system.response import Response
 
-OUT = "ragstone-rescored"
-"""The default run directory, another than that of `ragstone run`: it must not be overwritten by mistake."""
-
 _RESPONSE = TypeAdapter(Response)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.config import SystemSettings
-from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError
+from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError, first_in
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
 from ragstone.rounds.round import Round, add_cost, run_round
@@ -84,7 +84,7 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
             _stop(out, f"interrupted ({type(cancelled).__name__})")
         raise
     except BaseExceptionGroup as errors:
-        error = _first(errors)
+        error = first_in(errors)
         # An error of the directory is one of an earlier run in it, which stays as it is.
         if pace.both_started and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
             _stop(out, context.redact(error.message))
@@ -141,8 +141,3 @@ def _stop(out: Path, reason: str) -> None:
         if (folder / MANIFEST).is_file():
             stopped = {"state": "stopped", "stop_reason": reason}
             write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

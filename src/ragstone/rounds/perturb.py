@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Self
 
 from ragstone.config import Perturbing, RunSettings
-from ragstone.errors import ConfigError, JudgeError, SystemUnderTestError, TimeLimitReached
+from ragstone.errors import ConfigError, JudgeError, SystemUnderTestError, TimeLimitReached, first_in
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
@@ -109,7 +109,7 @@ class Perturb(ExtraRound):
                         for sample in drawn:
                             group.create_task(write(sample, kind))
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+            raise first_in(errors) from None
         made = partners(drawn, self.kinds, seed=self.seed, written=lambda sample, kind: texts.get((sample.id, kind)))
         kinds = [sample.perturbation.kind for sample in made if sample.perturbation is not None]
         unmade: dict[str, int] = {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ragstone.errors import first_in
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure, collect_judgements
 from ragstone.judge.judgements import Grade, JudgementFailure
@@ -140,7 +141,7 @@ class _Asking:
                 await asyncio.gather(*askers)
                 await self.answered.put(None)
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise first_in(errors) from None
 
     def end_again(self) -> None:
         """Leave the end, which was taken, to the next one."""
@@ -160,11 +161,6 @@ class _Asking:
             asked.responses[place] = await self._system.ask(asked.sample)
             if len(asked.responses) == asked.answers:
                 await self.answered.put(asked)
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone._version import __version__
-from ragstone.errors import ConfigError, JudgeError
+from ragstone.errors import ConfigError, JudgeError, first_in
 from ragstone.formatting import counted
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
@@ -238,7 +238,7 @@ class _Generation:
                 for draft in drafts:
                     group.create_task(one(draft))
         except BaseExceptionGroup as errors:
-            first = _first(errors)
+            first = first_in(errors)
             if not isinstance(first, JudgeError):
                 raise first from None
             self._found.stopped = first
@@ -473,11 +473,6 @@ def continued(error: JudgeError) -> JudgeError:
 def _plain(reason: str) -> str:
     """A reason without the names of fields, so that equal ones are counted together."""
     return re.sub(r" \([^()]*asked twice\)", " (asked twice)", reason)
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    found = errors.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 def _digest(text: str) -> str:
