@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the fake GitHub is the tes
 
 import numpy as np
 
-import ragstone.app.run as run_usecase
+import ragstone.rounds.sources as sources
 from ragstone.ci.github.client import RetryPolicy
 from ragstone.config import load_settings
 from ragstone.job.run_job import run_on_github
@@ -331,7 +331,7 @@ class Repository:
 @contextmanager
 def judged_by(build: Callable[..., Any]) -> Iterator[None]:
     """Every run in this block is judged by what `build` returns."""
-    with patch.object(run_usecase, "build_judge", build):
+    with patch.object(sources, "build_judge", build):
         yield
 
 
