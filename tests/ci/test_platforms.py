@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ragstone.ci.gitlab import GITLAB as GITLAB_CI
+from ragstone.ci.gitlab import GitLabArtifacts
 from ragstone.ci.platform import CiJob
 from ragstone.ci.platforms import job_of
 
@@ -19,9 +23,13 @@ CIRCLE = {"CIRCLECI": "true"}
     [
         ({}, None),
         ({"CI": "true"}, None),
-        ({**GITLAB, "CI_COMMIT_BRANCH": "trunk"}, CiJob("GitLab CI", "trunk", None, "trunk")),
-        ({**GITLAB, "CI_MERGE_REQUEST_IID": "5"}, CiJob("GitLab CI", None, "5", "trunk")),
-        ({**GITLAB, "CI_COMMIT_TAG": "trunk"}, CiJob("GitLab CI", None, None, "trunk")),
+        ({**GITLAB, "CI_COMMIT_BRANCH": "trunk"}, CiJob("GitLab CI", "trunk", None, "trunk", protected=False)),
+        (
+            {**GITLAB, "CI_COMMIT_BRANCH": "release", "CI_COMMIT_REF_PROTECTED": "true"},
+            CiJob("GitLab CI", "release", None, "trunk", protected=True),
+        ),
+        ({**GITLAB, "CI_MERGE_REQUEST_IID": "5"}, CiJob("GitLab CI", None, "5", "trunk", protected=False)),
+        ({**GITLAB, "CI_COMMIT_TAG": "trunk"}, CiJob("GitLab CI", None, None, "trunk", protected=False)),
         ({**AZURE, "BUILD_SOURCEBRANCH": "refs/heads/a/b"}, CiJob("Azure Pipelines", "a/b")),
         ({**AZURE, "BUILD_SOURCEBRANCH": "refs/tags/main"}, CiJob("Azure Pipelines")),
         (
@@ -52,3 +60,33 @@ CIRCLE = {"CIRCLECI": "true"}
 )
 def test_the_job_of_an_environment(environ: dict[str, str], job: CiJob | None) -> None:
     assert job_of(environ) == job
+
+
+@pytest.mark.parametrize(
+    ("merge", "branch"),
+    [
+        ({}, "trunk"),
+        ({"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "evil-base"}, "trunk"),
+        (
+            {
+                "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "evil-base",
+                "CI_MERGE_REQUEST_TARGET_BRANCH_PROTECTED": "false",
+                "CI_COMMIT_REF_PROTECTED": "true",
+            },
+            "trunk",
+        ),
+        (
+            {
+                "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "release",
+                "CI_MERGE_REQUEST_TARGET_BRANCH_PROTECTED": "true",
+            },
+            "release",
+        ),
+    ],
+)
+def test_only_a_protected_target_of_a_merge_request_on_gitlab_gives_the_baseline(
+    tmp_path: Path, merge: dict[str, str], branch: str
+) -> None:
+    api = {"CI_API_V4_URL": "https://gitlab.example/api/v4", "CI_JOB_TOKEN": "token", "CI_JOB_NAME": "gate"}
+    environ = {**GITLAB, **api, "CI_PROJECT_DIR": str(tmp_path), **merge}
+    assert GitLabArtifacts.of_job(GITLAB_CI.variables(environ), "", tmp_path / "run").branch == branch

@@ -161,7 +161,7 @@ def test_in_a_subfolder_of_a_repository_the_workflow_goes_to_its_root(tmp_path: 
 def test_the_workflow_shows_a_path_filter_that_works_when_it_is_uncommented(tmp_path: Path) -> None:
     ragstone(["init"], tmp_path)
     text = (tmp_path / ".github" / "workflows" / "ragstone.yml").read_text()
-    assert yaml.safe_load(text)[True]["pull_request"] is None
+    assert yaml.safe_load(text)[True]["pull_request"] == {"branches": ["main"]}
     assert "required check" in text
     filtered = yaml.safe_load(text.replace("# paths:", "paths:"))[True]["pull_request"]["paths"]
     assert {"golden/**", ".github/workflows/ragstone.yml"} <= set(filtered)

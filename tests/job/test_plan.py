@@ -16,7 +16,7 @@ def plan(name: str, payload: object | None = None, ref: str = "refs/heads/main",
 
 def test_a_pull_request_is_compared_with_its_base_and_commented_on() -> None:
     found = plan("pull_request")
-    assert (found.task, found.baseline, found.baseline_branch) == (JobTask.GATE, BaselineSource.ARTIFACT, "main")
+    assert (found.task, found.baseline, found.baseline_branch) == (JobTask.GATE, BaselineSource.ARTIFACT, None)
     assert (found.comment, found.pull_request) == (CommentMode.ALWAYS, 7)
     assert not found.without_secrets
 
@@ -33,7 +33,7 @@ def test_without_a_pull_request_there_is_no_comment(name: str) -> None:
     found = plan(name)
     assert found.comment is CommentMode.OFF
     assert found.pull_request is None
-    assert found.baseline_branch == "main"
+    assert found.baseline_branch is None
 
 
 def test_the_baseline_branch_can_be_named() -> None:

@@ -114,11 +114,34 @@ def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository)
     job = repository.job("laptop", commit, "--branch=main")
     assert "Kept" not in gate(job, store, {}, save=False).stderr
     assert "Saved to store/" in gate(job, store, {}).stderr
-    other = repository.job("trunk", commit)
-    assert (
-        "Saved to store/"
-        in gate(other, store, {**MAIN, "CI_COMMIT_BRANCH": "trunk"}, "--baseline-branch", "trunk").stderr
-    )
+
+
+def test_of_other_branches_only_one_that_is_protected_makes_baselines(repository: Repository) -> None:
+    commit = repository.commit("first")
+    store = f"folder:{repository.root}/store"
+    job = repository.job("trunk", commit)
+    for protected in ({}, {"CI_COMMIT_REF_PROTECTED": "false"}):
+        trunk = {**MAIN, "CI_COMMIT_BRANCH": "trunk", **protected}
+        done = gate(job, store, trunk, "--baseline-branch", "trunk")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "'trunk' is neither the default branch nor protected" in done.stderr
+    assert not (repository.root / "store").exists()
+    trunk = {**MAIN, "CI_COMMIT_BRANCH": "trunk", "CI_COMMIT_REF_PROTECTED": "true"}
+    done = gate(job, store, trunk, "--baseline-branch", "trunk")
+    assert "Saved to store/" in done.stderr
+    # Azure doesn't say: there the branch is named outside of the checkout, or it is main.
+    azure = {"TF_BUILD": "True", "BUILD_SOURCEBRANCH": "refs/heads/trunk"}
+    assert "not saved as a baseline" in gate(repository.job("azure", commit), store, azure).stderr
+    assert "Saved to store/" in gate(repository.job("named", commit), store, azure, "--baseline-branch", "trunk").stderr
+
+
+def test_a_config_file_does_not_name_the_branch(repository: Repository) -> None:
+    job = repository.job("trunk", repository.commit("first"))
+    config = job / "ragstone.toml"
+    config.write_text(config.read_text() + '\n[gate]\nbaseline_branch = "trunk"\n')
+    done = gate(job, f"folder:{repository.root}/store", {**MAIN, "CI_COMMIT_BRANCH": "trunk"})
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "'gate.baseline_branch' must not be set in a file" in done.stderr
 
 
 def test_a_shallow_clone_says_what_is_missing(repository: Repository) -> None:

@@ -179,6 +179,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
 
     from ragstone.ci.github.client import GitHubApi
     from ragstone.ci.github.event import build_event
+    from ragstone.ci.github.reviewed import reviewed_base
     from ragstone.job.trusted_config import restrict_to_base
     from tests.ci.github.fake import TOKEN
     from tests.ci.github.payloads import runner
@@ -186,7 +187,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     api = GitHubApi(SecretStr(TOKEN), repository="acme/rag", api_url=github.api_url)
     held = restrict_to_base(
         settings,
-        event=build_event(runner("pull_request"), pull_request()),
+        reviewed=reviewed_base(api, build_event(runner("pull_request"), pull_request())),
         api=api,
         environ={"OPENAI_API_KEY": KEY},
         workspace=checkout.root,

@@ -34,6 +34,7 @@ def _job(variables: Variables) -> CiJob | None:
         branch=variables.get("CI_COMMIT_BRANCH") or None,  # not set for merge requests and tags
         request=variables.get("CI_MERGE_REQUEST_IID") or None,
         default_branch=variables.get("CI_DEFAULT_BRANCH") or None,
+        protected=variables.get("CI_COMMIT_REF_PROTECTED") == "true",
     )
 
 
@@ -70,11 +71,14 @@ class GitLabArtifacts(BaselineStore):
 
     @classmethod
     def of_job(cls, variables: Variables, job: str, out: Path) -> GitLabArtifacts:
-        """The artifacts of `job` (default: the current job's name) on the target or else the default branch.
+        """The artifacts of `job` (default: the current job's name) on a protected target branch, else the default one.
 
+        Whoever may push can propose a change for a branch of their own, so another target doesn't count.
         Raises ConfigError outside of GitLab CI.
         """
-        branch = variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or variables.get("CI_DEFAULT_BRANCH")
+        reviewed = variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_PROTECTED") == "true"
+        target = variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") if reviewed else ""
+        branch = target or variables.get("CI_DEFAULT_BRANCH")
         name = job or variables.get("CI_JOB_NAME")
         if variables.get("GITLAB_CI") != "true" or not branch or not name:
             raise ConfigError(

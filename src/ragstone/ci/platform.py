@@ -46,13 +46,15 @@ class CiJob:
     """A job on `platform`.
 
     `branch` is the branch that it builds; None for a merge request or a tag. `request` is the number of the merge or
-    pull request. `default_branch` is the repository's, where the platform says it.
+    pull request. `default_branch` is the repository's, where the platform says it. `protected` says whether the branch
+    is protected; None: the platform doesn't say.
     """
 
     platform: str
     branch: str | None = None
     request: str | None = None
     default_branch: str | None = None
+    protected: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

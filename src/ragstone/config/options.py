@@ -122,7 +122,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT", "baseline-entrypoint", "WHERE", of_gate=True),
     Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", "baseline-python", "EXE", is_path=True, of_gate=True),
     Option("gate.baseline_store", "RAGSTONE_BASELINE_STORE", "baseline-store", "STORE", of_gate=True),
-    Option("gate.baseline_branch", "RAGSTONE_BASELINE_BRANCH", "baseline-branch", "NAME", of_gate=True),
+    Option("gate.baseline_branch", "RAGSTONE_BASELINE_BRANCH", "baseline-branch", "NAME", of_gate=True, in_file=False),
     Option("gate.save_baseline", "RAGSTONE_SAVE_BASELINE", "save-baseline", of_gate=True),
     Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
     Option("gate.gates", "RAGSTONE_GATES", "gates", "N", of_gate=True),

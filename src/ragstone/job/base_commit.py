@@ -48,7 +48,7 @@ def find_base_commit(job: Job) -> str | None:
             hint="Leave `github-token` as it is, and give the job `permissions: contents: read`.",
         )
     try:
-        found = compared_commit(job.api, job.event)
+        found = compared_commit(job.api, job.base)
     except GitHubApiError as api_error:
         raise _not_downloaded(str(api_error)) from None
     if found is None:

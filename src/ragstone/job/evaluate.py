@@ -21,6 +21,7 @@ from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline
+from ragstone.job.credentials import asks_a_server
 from ragstone.job.gates import GatesOfJob, gates_of_job, require_own_paths
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
@@ -31,7 +32,7 @@ from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_sh
 from ragstone.job.trust import Trusted
 from ragstone.job.trusted_config import restrict_to_base
 from ragstone.project.golden import read_golden_set
-from ragstone.project.no_key_fallback import judge_needs_key, without_key
+from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, judge_needs_key, without_key
 from ragstone.project.plan import run_plan
 from ragstone.project.policy import gate_policy
 from ragstone.report.progress import LineProgress
@@ -124,21 +125,22 @@ def read_checkout(job: Job) -> Checkout:
     """Everything in the checkout that affects the verdict. Raises ConfigError, GitHubError, and what reading raises."""
     plan_shards(job)
     job.gates = gates_of_job(
-        job.inputs, job.event, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
+        job.inputs, job.base, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
     )
     if job.gates is not None and job.gates.note is not None:
         job.notes.append(job.gates.note)
     _refuse_configured_baseline(job)
+    job.check_baseline_branch()
     commit = job.base_commit = find_base_commit(job)
     allowed = restrict_to_base(
         job.settings,
-        event=job.event,
+        reviewed=job.base,
         api=job.api,
         environ=job.environ,
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _with_gates(allowed.settings.value, job.gates)
+    settings = job.settings = _blocking(job, _with_gates(allowed.settings.value, job.gates))
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     templates = job.templates = own_templates(settings.root, settings.within)
@@ -162,15 +164,18 @@ def choose_judge(job: Job, checkout: Checkout, write: Callable[[str], None]) -> 
     """How to judge with the keys that this job has, and the shards to merge, if it merges. Raises ConfigError."""
     settings = checkout.settings
     shards = fetch_shards(job, write) if job.inputs.merge is not None else None
+    unproven = job.base.unproven
     lacks_key = job.plan.without_secrets and judge_needs_key(settings.value, job.environ)
-    unproven = None
+    if unproven is not None:
+        lacks_key = asks_a_server(settings.value.judge)
     if lacks_key and not (shards is not None and judged_as_set(shards, settings.value)):
-        narrowed = without_key(settings.value, checkout.golden, checkout.policy)
+        why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
+        narrowed = without_key(settings.value, checkout.golden, checkout.policy, why)
         job.notes += narrowed.notes
         if narrowed.outcome is not None:
             view = job.redact.view(narrowed.outcome.view)
             return Judged(settings, outcome=replace(narrowed.outcome, view=view))
-        settings, unproven = Trusted(narrowed.settings), narrowed.unproven
+        settings, unproven = Trusted(narrowed.settings), unproven or narrowed.unproven
     if job.inputs.merge is not None and shards is None:
         raise no_shards(job.inputs.merge)
     return Judged(_with_canaries(settings, job.event.kind), shards, unproven)
@@ -183,7 +188,9 @@ def gate_request(
     settings = judged.settings.value
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     baseline = job.baseline_run = _baseline(job, write)
-    job.notes[:0] = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
+    changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
+    first = 0 if job.base.sentence is None else 1
+    job.notes[first:first] = changes
     role = _role(job)
     return GateRequest(
         run=plan if job.container is None else job.container.staged(plan),
@@ -200,6 +207,16 @@ def gate_request(
         unproven=judged.unproven,
         shards=judged.shards,
     )
+
+
+def _blocking(job: Job, settings: Settings) -> Settings:
+    """`settings` with which a run whose base is not reviewed doesn't end the job with success.
+
+    A commit's checks, that of the job among them, count for every change that it heads.
+    """
+    if job.base.unreviewed is None or settings.gate.fail_on == "never":
+        return settings
+    return settings.model_copy(update={"gate": settings.gate.model_copy(update={"fail_on": "inconclusive"})})
 
 
 def _with_gates(settings: Settings, gates: GatesOfJob | None) -> Settings:
@@ -293,6 +310,8 @@ def _role(job: Job) -> Role:
     if job.baseline is not None:
         run_id = job.baseline.run_id
         artifact = (job.baseline.carried_by or run_id, job.inputs.artifact_name)
+    if job.base.unreviewed is not None:
+        return Role(refusal=f"its base, '{job.base.named}', {job.base.unreviewed}", run_id=run_id, artifact=artifact)
     if event.name not in TRUSTED_EVENTS:
         return Role(refusal=f"a run for a {event.name} event can't be one", run_id=run_id, artifact=artifact)
     if branch is None:

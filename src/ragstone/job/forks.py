@@ -17,7 +17,7 @@ from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event, PullRequest
-from ragstone.ci.github.reviewed import reviewed_base
+from ragstone.ci.github.reviewed import base_commit, base_of_change
 from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
@@ -30,7 +30,7 @@ from ragstone.job.not_affected import not_affected
 from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
-from ragstone.job.publish import Report
+from ragstone.job.publish import Report, warning_of
 from ragstone.metrics.metric import Metric
 from ragstone.project.golden import read_golden_set
 from ragstone.project.plan import project_metrics
@@ -74,12 +74,14 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     every = every_gate(job.inputs, job.places.workspace)
     try:
         head, pull = _head_and_pull(api, event)
-        base = reviewed_base(pull.base.ref, pull.base.sha)
+        base = base_of_change(api, event, pull.base.ref, pull.base.sha)
         if every is not None:
-            gates = job.gates = narrowed(every, api, base.commit, head.head_sha, job.temporary / "gates")
+            trusted = base_commit(api, base)
+            assert trusted is not None  # noqa: S101 - for the type checker: a change has a base
+            gates = job.gates = narrowed(every, api, trusted, head.head_sha, job.temporary / "gates")
             policy = replace(policy, gates=gates.sharing)
             if not gates.affected:
-                return ForkReport(Report(unaffected=not_affected(job)), pull.number)
+                return ForkReport(Report(unaffected=not_affected(job), preface=warning_of(base)), pull.number)
         custom = project_metrics(settings).own()
         run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None
@@ -95,6 +97,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         changes = changes_by_a_fork(
             api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
         )
+        unreviewed = (base.sentence,) if base.sentence is not None else ()
         none = (known.reason,) if isinstance(known, NoBaseline) else ()
         current = ComparedRun(vouched.scores, run)
         rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
@@ -104,8 +107,16 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             terms,
             past=past,
             notes=rejudged.notes,
-            warnings=(*undrawn, *vouched.doubts, *changes, *none, *((damage,) if damage else ()), *rejudged.warnings),
-            unproven=UNVERIFIED if vouched.doubts else None,
+            warnings=(
+                *unreviewed,
+                *undrawn,
+                *vouched.doubts,
+                *changes,
+                *none,
+                *((damage,) if damage else ()),
+                *rejudged.warnings,
+            ),
+            unproven=UNVERIFIED if vouched.doubts else base.unproven,
         )
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))

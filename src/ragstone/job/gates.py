@@ -15,8 +15,7 @@ from pathlib import Path
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.changed_files import MAX_LISTED, changed_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
-from ragstone.ci.github.event import Event
-from ragstone.ci.github.reviewed import proposed_change
+from ragstone.ci.github.reviewed import ReviewedBase, proposed_change
 from ragstone.config import Settings
 from ragstone.errors import ConfigError, RagstoneError, suggestion
 from ragstone.formatting import some
@@ -46,7 +45,7 @@ class GatesOfJob:
 
 
 def gates_of_job(
-    inputs: ActionInputs, event: Event, api: GitHubApi | None, *, workspace: Path, folder: Path
+    inputs: ActionInputs, base: ReviewedBase, api: GitHubApi | None, *, workspace: Path, folder: Path
 ) -> GatesOfJob | None:
     """The gates in the file that the input `gates-file` names, None without it; `folder` is for the base's version.
 
@@ -55,8 +54,14 @@ def gates_of_job(
     every = every_gate(inputs, workspace)
     if every is None:
         return None
-    commits = proposed_change(event)
-    return every if commits is None else narrowed(every, api, *commits, folder)
+    if not base.is_of_change:
+        return every
+    if api is None:
+        return _all_affected(every, "there is no GitHub token")
+    try:
+        return narrowed(every, api, *proposed_change(api, base), folder)
+    except GitHubApiError as api_error:
+        return _all_affected(every, str(api_error))
 
 
 def every_gate(inputs: ActionInputs, workspace: Path) -> GatesOfJob | None:
@@ -80,19 +85,16 @@ def every_gate(inputs: ActionInputs, workspace: Path) -> GatesOfJob | None:
     return GatesOfJob(file, here, own, dict.fromkeys(here.gates, True), len(here.gates))
 
 
-def narrowed(every: GatesOfJob, api: GitHubApi | None, base: str, head: str, folder: Path) -> GatesOfJob:
+def narrowed(every: GatesOfJob, api: GitHubApi, base: str, head: str, folder: Path) -> GatesOfJob:
     """`every` for the change from commit `base` to commit `head`: all gates are affected if that can't be known."""
     here, own = every.content, every.own
     try:
-        if api is None:
-            raise _UnknownError("there is no GitHub token")
         there = _at(api, base, every.file, folder) or here
         files = changed_files(api, base, head)
         if files is None:
             raise _UnknownError(f"it has {MAX_LISTED} files or more, and GitHub lists no more")
     except (_UnknownError, GitHubApiError, ConfigError) as unknown:
-        why = unknown.message if isinstance(unknown, RagstoneError) else str(unknown)
-        return replace(every, note=f"Every gate counts as affected by this change: {why.rstrip('.')}.")
+        return _all_affected(every, unknown.message if isinstance(unknown, RagstoneError) else str(unknown))
     concerned = {name for name in there.gates if there.affects(name, files)}
     # Paths that the change itself adds let a gate run, but leave the others their part of the error rate.
     return replace(
@@ -127,6 +129,10 @@ def require_own_paths(
             where=gates.file,
             hint=f"Add such paths to [gates.{gates.own}], or to `paths` at the top for all gates.",
         )
+
+
+def _all_affected(every: GatesOfJob, why: str) -> GatesOfJob:
+    return replace(every, note=f"Every gate counts as affected by this change: {why.rstrip('.')}.")
 
 
 class _UnknownError(Exception):

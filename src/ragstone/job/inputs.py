@@ -199,7 +199,8 @@ INPUTS: tuple[Input, ...] = (
     Input("baseline-entrypoint", "With `baseline: commit`.", key="gate.baseline_entrypoint"),
     Input(
         "baseline-branch",
-        "Branch of the baseline. Default: the pull request's base, else the default branch.",
+        "Branch of the baseline: the default branch or a protected one. Default: the pull request's base if it is "
+        "one of these, else the default branch.",
         read=lambda text: text.removeprefix("refs/heads/"),
     ),
     Input(

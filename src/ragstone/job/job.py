@@ -11,8 +11,10 @@ from typing import TextIO
 from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.event import Event
+from ragstone.ci.github.reviewed import ReviewedBase, why_unreviewed
 from ragstone.config import Settings
 from ragstone.container.container import Container
+from ragstone.errors import ConfigError
 from ragstone.gate.policy import Policy
 from ragstone.job.annotations import Places
 from ragstone.job.baseline import TrustedBaseline
@@ -30,7 +32,9 @@ from ragstone.system.entrypoint import recognised
 class Job:
     """The state of one job, filled in as it runs, so that it is available if an error occurs.
 
-    With a `base_commit`, the run is compared with that commit, and `baseline` only provides judgements and lineage.
+    `base` is what the job trusts. If that is not what its change is proposed for, neither `settings` nor `environ` has
+    credentials of a judge. With a `base_commit`, the run is compared with that commit, and `baseline` only provides
+    judgements and lineage.
     """
 
     settings: Settings
@@ -39,6 +43,7 @@ class Job:
     out: TextIO
     container: Container | None
     event: Event
+    base: ReviewedBase
     plan: JobPlan
     redact: Redactor
     places: Places
@@ -63,6 +68,17 @@ class Job:
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
+
+    def check_baseline_branch(self) -> None:
+        """Raise ConfigError if the input `baseline-branch` names a branch whose runs nobody needs to have reviewed."""
+        named = self.inputs.baseline_branch
+        if named is None or (why := why_unreviewed(self.api, self.event, named)) is None:
+            return
+        raise ConfigError(
+            f"'{named}' {why}, so its runs can't be baselines.",
+            where="input 'baseline-branch'",
+            hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
+        )
 
     def baseline_store(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
         """The artifacts of this job's workflow on `branch`, or of the workflow whose run this job reports."""

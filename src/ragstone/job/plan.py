@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ragstone.ci.github.event import Event, EventKind
-from ragstone.ci.github.reviewed import base_branch
 from ragstone.errors import ConfigError
 from ragstone.job.inputs import ActionInputs, CommentMode
 
@@ -39,9 +38,9 @@ class BaselineSource(StrEnum):
 class JobPlan:
     """What this job does.
 
-    `baseline_branch` None: the repository's default branch, to be looked up. `pull_request` is the number to comment
-    on; for REPORT it is found through the API. `without_secrets` explains a missing key or a read-only token. `notices`
-    are plain sentences for the log.
+    `baseline_branch` None: that of the job's base, else the repository's default branch, to be looked up.
+    `pull_request` is the number to comment on; for REPORT it is found through the API. `without_secrets` explains a
+    missing key or a read-only token. `notices` are plain sentences for the log.
     """
 
     task: JobTask
@@ -78,7 +77,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     return JobPlan(
         task=JobTask.GATE,
         baseline=_baseline_source(inputs.baseline),
-        baseline_branch=inputs.baseline_branch or base_branch(event),
+        baseline_branch=inputs.baseline_branch,
         comment=inputs.comment if pull is not None else CommentMode.OFF,
         pull_request=pull.number if pull is not None else None,
         issue=issue,

@@ -42,7 +42,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         return []
     subject = "This pull request" if job.event.kind is EventKind.PULL_REQUEST else "This merge"
     try:
-        sha = base_commit(job.api, job.event) if job.api is not None else None
+        sha = base_commit(job.api, job.base) if job.api is not None else None
         if job.api is None or sha is None:
             return _from_baseline(policy, golden, baseline, "there is no GitHub token")
         commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")

@@ -15,6 +15,7 @@ from ragstone.ci.github.comment import KIND, GitHubComments
 from ragstone.ci.github.issue import IssueStep, follow_up
 from ragstone.ci.github.outputs import output_path, write_outputs
 from ragstone.ci.github.posts import MAX_BODY, marker
+from ragstone.ci.github.reviewed import ReviewedBase
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.ci.github.summary import write_summary
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
@@ -25,7 +26,7 @@ from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
 from ragstone.report import wording
-from ragstone.report.escape import markdown_fence
+from ragstone.report.escape import markdown_fence, markdown_inline
 from ragstone.report.gates import (
     NOT_AFFECTED,
     GateRow,
@@ -102,7 +103,7 @@ class Report:
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""
         if self.unaffected is not None:
-            return self.unaffected.markdown()
+            return self.preface + self.unaffected.markdown()
         if self.view is None:
             said = markdown_fence(self.said[:4_000])
             return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{said}\n"
@@ -113,6 +114,11 @@ class Report:
             # The run has already reported it when the template was first used; the comment is still posted.
             text = render(self.view, "md", limit=room)
         return self.preface + text
+
+
+def warning_of(base: ReviewedBase) -> str:
+    """The first lines of a report that shows no notes, if the base of its change doesn't count as reviewed."""
+    return "" if base.sentence is None else f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"
 
 
 class Publisher:

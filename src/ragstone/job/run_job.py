@@ -19,10 +19,12 @@ from ragstone.ci.github.client import GitHubApi, RetryPolicy
 from ragstone.ci.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
 from ragstone.ci.github.event import Event, load_event
 from ragstone.ci.github.outputs import output_path, write_outputs
+from ragstone.ci.github.reviewed import reviewed_base
 from ragstone.config import MIN_SECRET_CHARACTERS, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.job.annotations import Places, error_annotation
+from ragstone.job.credentials import without_credentials
 from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
 from ragstone.job.inputs import ActionInputs, read_variables
@@ -30,7 +32,7 @@ from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.outputs import output_values
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
-from ragstone.job.publish import Publisher, Report, close_quietly
+from ragstone.job.publish import Publisher, Report, close_quietly, warning_of
 from ragstone.job.shards import ShardOutcome
 from ragstone.project.known_secrets import known_secrets
 from ragstone.report.render import render
@@ -89,7 +91,17 @@ async def run_on_github(
     plan = make_plan(event, inputs)
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
-    token = inputs.github_token
+    redact = Redactor((*known_secrets(environ, settings), inputs.github_token.get_secret_value()))
+    for secret in settings.judge.secrets():
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            mask(secret, out)
+    api = _connect(event, inputs, patience)
+    base = reviewed_base(api, event)
+    if plan.task is JobTask.GATE:
+        plan = replace(plan, baseline_branch=plan.baseline_branch or base.branch)
+    if base.unreviewed is not None:
+        settings, environ = without_credentials(settings, environ)
+        container = None if container is None else replace(container, environ=environ)
     temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
     job = Job(
         settings=settings,
@@ -98,16 +110,15 @@ async def run_on_github(
         out=out,
         container=container,
         event=event,
+        base=base,
         plan=plan,
-        redact=Redactor((*known_secrets(environ, settings), token.get_secret_value())),
+        redact=redact,
         places=Places(settings.root, workspace),
-        api=_connect(event, inputs, patience),
+        api=api,
         temporary=temporary,
         now=now,
+        notes=[base.sentence] if base.sentence is not None else [],
     )
-    for secret in settings.judge.secrets():
-        if len(secret) >= MIN_SECRET_CHARACTERS:
-            mask(secret, out)
     try:
         return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))
     finally:
@@ -148,14 +159,15 @@ async def _gate(job: Job) -> int:
             try:
                 outcome = await evaluate(job, lambda text: write(job.redact(text)))
             except RagstoneError as error:
-                report = Report(error=error, said=job.redact(str(error)))
+                report = Report(error=error, said=job.redact(str(error)), preface=warning_of(job.base))
                 write(f"error: {report.said}\n")
             else:
                 if isinstance(outcome, GateOutcome):
-                    report = Report(outcome.view, templates=job.templates)
+                    preface = "" if job.base.sentence in outcome.view.warnings else warning_of(job.base)
+                    report = Report(outcome.view, templates=job.templates, preface=preface)
                     write(render(outcome.view, "text"))
                 elif isinstance(outcome, NotAffected):
-                    report = Report(unaffected=outcome)
+                    report = Report(unaffected=outcome, preface=warning_of(job.base))
                     write(f"{outcome.why} {outcome.carried}\n")
     finally:
         job.redact.on_add = None
@@ -210,7 +222,8 @@ def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str],
     # The job that merges shards publishes what all gates share.
     if job.inputs.gates_file is None or job.settings.run.shard is None:
         publisher.comment(job.plan.pull_request)
-    if job.inputs.gates_file is not None and job.settings.run.shard is None:
+    if job.inputs.gates_file is not None and job.settings.run.shard is None and job.base.unreviewed is None:
+        # A commit's checks count for every change that it heads, also for one with a reviewed base.
         publisher.create_check()
     publisher.follow_up_issue()
     baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
@@ -238,6 +251,7 @@ async def _report(job: Job) -> int:
     """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
+    job.check_baseline_branch()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
         found = await fork_report(job, job.api)
         if found.report.view is not None:

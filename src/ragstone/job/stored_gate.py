@@ -136,6 +136,8 @@ def refusal_of(environ: Mapping[str, str], git: Git, branch: str | None) -> str 
     built = job.branch if job is not None else git.branch()
     if built != ours:
         return f"it ran on {f'branch {built!r}' if built else 'no branch'}, and baselines come from '{ours}'"
+    if job is not None and job.protected is False and built != job.default_branch:
+        return f"'{built}' is neither the default branch nor protected"
     return None
 
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from ragstone.app.decide import FailOn
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
-from ragstone.ci.github.event import Event
-from ragstone.ci.github.reviewed import base_commit
+from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_settings
 from ragstone.errors import ConfigError, GitHubError
@@ -76,7 +75,7 @@ class Restricted:
 def restrict_to_base(
     settings: Settings,
     *,
-    event: Event,
+    reviewed: ReviewedBase,
     api: GitHubApi | None,
     environ: Mapping[str, str],
     workspace: Path,
@@ -109,7 +108,7 @@ def restrict_to_base(
         return Restricted(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
-        base = _Base.of(settings, event=event, api=api, workspace=workspace, folder=folder)
+        base = _Base.of(settings, reviewed=reviewed, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
             why = f"the base branch can't be read: {unreadable}"
@@ -162,13 +161,15 @@ class _Base:
     is_checkout: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, *, event: Event, api: GitHubApi | None, workspace: Path, folder: Path) -> _Base:
+    def of(
+        cls, settings: Settings, *, reviewed: ReviewedBase, api: GitHubApi | None, workspace: Path, folder: Path
+    ) -> _Base:
         if api is None:
             raise _Unreadable("there is no GitHub token")
         try:
-            sha = base_commit(api, event)
+            sha = base_commit(api, reviewed)
             if sha is None:
-                return cls(settings, event.sha, lambda _paths, _name: {}, workspace, is_checkout=True)
+                return cls(settings, reviewed.event.sha, lambda _paths, _name: {}, workspace, is_checkout=True)
 
             def read(paths: Iterable[str], name: str) -> Mapping[str, Path]:
                 return read_base_files(api, sha, paths, folder / name)

@@ -1,4 +1,4 @@
-"""Fallback for a pull request without secrets, if the judge needs a key."""
+"""Fallback for a job without secrets, if the judge needs a key."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
+NOT_REVIEWED = "Not judged: no key for a change whose base is not reviewed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,11 @@ def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
     return needs_key(settings.judge, environ)
 
 
-def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
-    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure."""
+def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED) -> Narrowed:
+    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure.
+
+    `why` says in a sentence that there is no key.
+    """
     perturb = tuple(kind for kind in settings.run.perturb if kind not in WRITTEN)
     offline = settings.model_copy(
         update={
@@ -55,21 +59,21 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
     unwritten = [kind for kind in settings.run.perturb if kind not in perturb]
     notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
     if settings.gate.without_key == "offline":
-        return Narrowed(offline, (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.", *notes))
+        return Narrowed(offline, (f"{why} The offline judge is used instead, as set in the config.", *notes))
     metrics = project_metrics(settings).select(golden)
     free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
     if free:
         run = offline.run.model_copy(update={"metrics": free, "oracle": False})
-        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
+        note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
         left_out = len(free) < len(metrics)
-        unproven = NOT_JUDGED if left_out else None
+        unproven = why if left_out else None
         return Narrowed(offline.model_copy(update={"run": run}), (note, *notes), unproven=unproven)
-    return Narrowed(settings, (NOT_JUDGED,), _nothing_judged(settings, golden, policy))
+    return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
 
 
-def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy) -> GateOutcome:
+def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy, why: str) -> GateOutcome:
     verdict = GateVerdict.nothing_checked(
-        f"{NOT_JUDGED} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
+        f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         blocks=policy.gate.inconclusive == "fail",
     )
     view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))

@@ -100,6 +100,9 @@ class FakeGitHub:
         self.parents: dict[str, list[str]] = {}
         """Commit to its parents."""
         self.branches: dict[str, str] = {"main": BASE_SHA}
+        self.protected: set[str] = {"main"}
+        self.renamed: dict[str, str] = {}
+        """A branch's old name to its new one: GitHub redirects, and clients follow."""
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.storage_seen: list[Seen] = []
@@ -436,7 +439,8 @@ class FakeGitHub:
         if unquote(name) not in self.branches:
             raise Refusal(404)
         branch = self.contract.example("branch-get")
-        branch.update(name=unquote(name))
+        name = unquote(name)
+        branch.update(name=self.renamed.get(name, name), protected=name in self.protected)
         branch["commit"].update(sha=self.branches[unquote(name)])
         return Reply(200, branch)
 

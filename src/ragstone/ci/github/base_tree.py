@@ -18,8 +18,7 @@ from urllib.parse import quote
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
 from ragstone.ci.github.client import ApiReply, Commit, GitHubApi
-from ragstone.ci.github.event import Event
-from ragstone.ci.github.reviewed import base_commit
+from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
@@ -33,14 +32,15 @@ class _GitCommit(ApiReply):
     parents: list[Commit]
 
 
-def compared_commit(api: GitHubApi, event: Event) -> str | None:
+def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     """The commit that what this job checked out is to be compared with; None on the default branch itself.
 
     What is checked out for a pull request is a merge, whose first parent is the base as it was merged with: the base
-    that the event names may be older. Raises GitHubApiError.
+    that the event names may be older. In place of a base that doesn't count as reviewed it is the default branch.
+    Raises GitHubApiError.
     """
-    base = base_commit(api, event)
-    if event.pull_request is None or base is None:
+    event, base = reviewed.event, base_commit(api, reviewed)
+    if event.pull_request is None or base is None or reviewed.unreviewed is not None:
         return base
     merge = api.find(_GitCommit, f"{api.base}/git/commits/{quote(event.sha, safe='')}")
     if merge is None:

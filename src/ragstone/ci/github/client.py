@@ -87,9 +87,11 @@ class Commit(ApiReply):
 
 
 class Branch(ApiReply):
-    """A branch and its head."""
+    """A branch and its head. `protected`: by a rule for branches or a ruleset."""
 
     commit: Commit
+    name: str | None = None
+    protected: bool = False
 
 
 class Repository(ApiReply):
