@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 import ragstone
 from ragstone.app.compare import compare, read_compare_policy
 from ragstone.app.gate import GateOutcome
+from ragstone.cli import main
 from ragstone.config import Settings, load_settings
-from ragstone.gate.verdict import Status
+from ragstone.errors import ConfigError
+from ragstone.gate.verdict import CheckKind, Status
 from ragstone.rounds.context import RunContext
 from tests.app.reported import gated as gated_and_reported
 from tests.commands.project import make_project
@@ -114,3 +117,97 @@ def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path,
     assert worst.id.startswith("house-")
     assert worst.baseline_answer is not None
     assert worst.baseline_answer.startswith("House number")
+
+
+def golden_of(project: Path, count: int) -> None:
+    """Leave only the first samples in the golden set."""
+    file = project / "golden.jsonl"
+    file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:count]), encoding="utf-8")
+
+
+def paired(found: GateOutcome) -> list[str]:
+    return [check.reason for check in found.verdict.checks if check.kind is CheckKind.PAIRED]
+
+
+def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_spent(project: Path) -> None:
+    gated(project, run__out="main")
+    golden_of(project, 15)
+    given = {"gate__baseline": "main", "gate__thresholds": "thresholds.toml"}
+    found = gated(project, run__out="out", **given)
+    assert found.exit_code == 6
+    assert paired(found)[0].startswith("only 15 of 30 samples of the baseline can be compared (50 %, required 80 %)")
+    assert found.run is not None
+    assert not found.run.manifest.standing.eligible
+    [command] = found.verdict.accept
+    assert command.startswith("ragstone accept --metric 'golden set' --drop 0.5 --of-run ")
+    report = (project / "out" / "report.md").read_text(encoding="utf-8")
+    assert command in report
+    assert "If this edit of the golden set is meant, accept it" in report
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    assert ended.value.code == 0
+
+    accepted = gated(project, run__out="accepted", **given)
+    assert accepted.exit_code == 0
+    assert not paired(accepted)
+    said = "An edit of the golden set of up to 50 % of the baseline's samples is accepted"
+    assert any(said in warning for warning in accepted.verdict.warnings)
+    golden_of(project, 5)
+    assert gated(project, run__out="more", **given).exit_code == 6
+
+    after = gated(project, run__out="after", gate__baseline="accepted", gate__thresholds="thresholds.toml")
+    assert after.exit_code == 6, "spent"
+    assert any("the accepted edit of the golden set" in one and "is spent" in one for one in after.verdict.warnings)
+
+
+def test_an_edit_is_accepted_with_the_directory_of_its_run(project: Path) -> None:
+    gated(project, run__out="main")
+    given = settings(project, gate__thresholds="thresholds.toml")
+    today = datetime.now(UTC).date()
+    golden_of(project, 27)
+    gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+    with pytest.raises(ConfigError, match="nothing to accept: enough of the baseline's samples are compared"):
+        accept(given, project / "out", metric="golden set", reason="old", today=today)
+    golden_of(project, 12)
+    gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+    done = accept(given, project / "out", metric="golden set", reason="old", today=today)
+    assert done.entry.drop == 0.6
+    with pytest.raises(ConfigError, match="has no slice"):
+        accept(given, project / "out", metric="golden set", reason="old", today=today, slice_="de")
+
+
+def test_samples_that_the_gate_itself_leaves_out_do_not_count_as_lost(project: Path) -> None:
+    gated(project, run__out="main")
+    limited = gated(project, run__out="limited", gate__baseline="main", golden__limit=10)
+    assert limited.exit_code == 0, limited.verdict.reason
+    assert ragstone.compare(project / "limited", project / "main", {"metrics": {"faithfulness": {"max_drop": 0.1}}})
+    assert not paired(limited)
+
+
+def test_samples_put_before_the_others_do_not_push_those_out_of_a_limit(project: Path) -> None:
+    golden = project / "golden.jsonl"
+    rows = golden.read_text(encoding="utf-8").splitlines(keepends=True)
+    gated(project, run__out="main", golden__limit=10)
+    golden.write_text("".join(rows[10:18] + rows[:10]), encoding="utf-8")
+    found = gated(project, run__out="out", gate__baseline="main", golden__limit=10)
+    assert found.exit_code == 6
+    assert paired(found)[0].startswith("only 2 of 10 samples of the baseline")
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_samples_that_an_early_stop_did_not_reach_do_not_count_as_lost(project: Path, renamed: bool) -> None:
+    (project / "thresholds.toml").write_text("[metrics.faithfulness]\nmin = 0.01\nmax_drop = 0.9\n", encoding="utf-8")
+    gated(project, run__out="main")
+    if renamed:
+        golden = project / "golden.jsonl"
+        golden.write_text(golden.read_text(encoding="utf-8").replace('"house-', '"home-'), encoding="utf-8")
+    given = {"gate__baseline": "main", "run__stop_early": True, "system__concurrency": 1}
+    found = gated(project, run__out="out", **given)
+    assert found.run is not None
+    assert found.run.manifest.counts.total < 24, "it stopped"
+    assert not paired(found)
+    rows = [json.loads(line) for line in (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    new = [row | {"id": f"new-{at}", "question": f"What of {at}?"} for at, row in enumerate(rows[:20])]
+    text = "".join(json.dumps(row) + "\n" for row in (*new, *rows[20:]))
+    (project / "golden.jsonl").write_text(text, encoding="utf-8")
+    assert paired(gated(project, run__out="again", **given))

@@ -1,4 +1,4 @@
-"""Accept a drop on purpose: a new entry in accepted.toml, reviewed like code."""
+"""Accept a drop, or an edit of the golden set, on purpose: a new entry in accepted.toml, reviewed like code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ragstone.gate.accepted import (
     AcceptedEntry,
     change_word,
     check_to_accept,
+    edit_to_accept,
     entry_id,
     entry_text,
     parse_accepted,
@@ -28,6 +29,7 @@ from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
+from ragstone.run.manifest import GOLDEN_SET
 
 MAX_REPORT_BYTES = 256 * 1024 * 1024
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
@@ -69,8 +71,12 @@ def accept(
     can't be written.
     """
     named = {name for _, name, _ in policy.table.rules()}
-    if find_metric(metric) is None and metric not in named:
-        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named}))
+    if metric == GOLDEN_SET and slice_ is not None:
+        raise ConfigError(f"an edit of the {GOLDEN_SET} has no slice.", where="--slice", hint="Remove --slice.")
+    if metric != GOLDEN_SET and find_metric(metric) is None and metric not in named:
+        raise ConfigError(
+            f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named, GOLDEN_SET})
+        )
     if expires is not None and expires < today:
         raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
     found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
@@ -93,7 +99,7 @@ def accept(
     folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     if any(entry.id == other.id for other in policy.accepted):
-        raise ConfigError(f"this drop of {entry.title} is already accepted ({entry.id}).", where=str(file))
+        raise ConfigError(f"this {entry.what} is already accepted ({entry.id}).", where=str(file))
     before = read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEAD
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
@@ -102,7 +108,7 @@ def accept(
 
 
 def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` in the run in `path`, from its report. Raises ConfigError if there is none."""
+    """The drop of `metric` (or the edit) in the run in `path`, from its report. Raises ConfigError if there is none."""
     run = RunDirectory.open(path)
     used = run.manifest.baseline.used if run.manifest.baseline is not None else None
     if used is None:
@@ -111,7 +117,15 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             where=str(path),
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
-    checks = [check for check in _report(path).checks if check.metric == metric and check.slice == slice_]
+    everything = _report(path).checks
+    if metric == GOLDEN_SET:
+        paired = next((check for check in everything if check.kind == "paired"), None)
+        edit = None if paired is None else edit_to_accept(paired.estimate, paired.current, paired.threshold)
+        if edit is None:
+            why = "enough of the baseline's samples are compared." if paired is None else paired.reason
+            raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
+        return Shown(edit.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
+    checks = [check for check in everything if check.metric == metric and check.slice == slice_]
     drop = next((check for check in checks if check.kind in ("drop", "rise")), None)
     floor = next((check for check in checks if check.kind in ("floor", "ceiling") and check.status == "fail"), None)
     name = metric if slice_ is None else f"{metric} on '{slice_}'"

@@ -208,7 +208,7 @@ def decide(
         notes=(
             *notes,
             *_draft_notes(current),
-            *_renamed_notes(baseline),
+            *_renamed_notes(current, baseline),
             *_shared_notes(terms.policy),
             *why,
             *verdict.notes,
@@ -313,8 +313,9 @@ def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> t
     return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
 
 
-def _renamed_notes(baseline: ComparedRun | None) -> tuple[str, ...]:
-    return (renamed_note(len(baseline.stored_ids)),) if baseline is not None and baseline.stored_ids else ()
+def _renamed_notes(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
+    renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
+    return (renamed_note(renamed),) if renamed else ()
 
 
 def _causes(current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str]) -> dict[str, Cause | None]:
@@ -338,7 +339,7 @@ def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[s
 def _accept_commands(
     verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
 ) -> tuple[str, ...]:
-    """The shell commands that accept the drops that failed this run."""
+    """The shell commands that accept the drops, or the edit of the golden set, that ended this run."""
     thresholds = policy.file
     if thresholds is not None and folder is not None:
         thresholds = Path(thresholds).name

@@ -8,6 +8,7 @@ from ragstone.errors import ConfigError
 from ragstone.gate.early import EarlyStop, random_order
 from ragstone.golden.sample import GoldenSet
 from ragstone.run.manifest import Manifest
+from ragstone.run.scores import RunScores
 
 
 class EarlyStops:
@@ -25,6 +26,10 @@ class EarlyStops:
         facts = facts_of(sample for sample in golden if not sample.draft)
         self.order = random_order(tuple(facts), terms.seed)
         return EarlyStop(self.order, facts, terms.in_force, manifest, before)
+
+    def everything(self, golden: GoldenSet) -> RunScores:
+        """The samples that were to be evaluated, without scores."""
+        return RunScores("this run", {}, facts_of(sample for sample in golden if not sample.draft))
 
 
 def refuse_groups(golden: GoldenSet) -> None:

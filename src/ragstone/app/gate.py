@@ -250,31 +250,32 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
     """
     request, terms, plan = inputs.request, inputs.terms, session.plan
     lost: tuple[str, ...] = ()
-    order: tuple[str, ...] | None = None
+    watching = EarlyStops(terms) if plan.stop_early else None
     with inputs.handing_on():
         if request.shards is not None:
             run, lost = _merged(inputs, request.shards, session)
         else:
-            watching = EarlyStops(terms) if plan.stop_early else None
             run = await session.evaluate(
                 baseline=inputs.baseline,
                 base=inputs.base,
                 policy_hash=policy_hash(request.policy),
                 watcher=watching,
             )
-            order = watching.order if watching is not None else None
     if inputs.base is not None:
         return _beside_base(inputs, inputs.base, run, session.context)
     with inputs.handing_on(undecided=True):
         rejudged = await _rejudged(inputs, run, session, folder)
     drop_carried(plan.out, BASE_COMMIT)
+    baseline = rejudged.baseline
+    if watching is not None and baseline is not None:  # also those that were renamed and not evaluated
+        baseline = baseline.with_ids_of(watching.everything(plan.golden))
     return Evaluated(
         run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)})),
-        replace(terms, baseline=rejudged.baseline),
+        replace(terms, baseline=baseline),
         inputs.role,
         (*inputs.notes, *rejudged.notes),
         (*lost, *inputs.warnings, *rejudged.warnings),
-        order,
+        None if watching is None else watching.order,
     )
 
 

@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError
 
 @click.command(name="accept")
 @click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option("--metric", required=True, metavar="NAME", help="The metric that dropped.")
+@click.option("--metric", required=True, metavar="NAME", help="The metric that dropped, or 'golden set'.")
 @click.option("--slice", "tag", metavar="TAG", help="The slice, if the drop is in a slice.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for the reviewer.")
 @click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it is valid.")
@@ -35,7 +35,7 @@ def command(
     thresholds: str | None,
     config: Path | None,
 ) -> int:
-    """Accept the drop of one metric in RUN (by default, the run in ragstone-run).
+    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), or its edit of the golden set.
 
     Appends an entry to accepted.toml, next to the policy. Commit it with the change; it is reviewed like code. The drop
     is then allowed up to its size, for that metric only, in runs whose baseline is the one it was measured against, or
@@ -73,6 +73,6 @@ def command(
         today=datetime.datetime.now(datetime.UTC).date(),
     )
     entry = done.entry
-    say(f"Accepted a drop of {entry.title} of up to {entry.drop:.4g} ({entry.id}) in {done.file}.")
+    say(f"Accepted {entry.with_size} ({entry.id}) in {done.file}.")
     say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
     return 0

@@ -1,4 +1,4 @@
-"""Drops that the team accepted on purpose: accepted.toml, and which entries are in force in a run."""
+"""Drops and edits of the golden set that the team accepted: accepted.toml, and which entries are in force in a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ragstone.config import parse_toml, read_text
 from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.formatting import percent
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import lineage
+from ragstone.run.manifest import GOLDEN_SET
 
 ACCEPTED_FILE = "accepted.toml"
 """Next to the policy file, and separate from it: a command writes it, and must not change what people wrote."""
@@ -39,7 +41,11 @@ _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class AcceptedEntry(BaseModel):
-    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline."""
+    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline.
+
+    With `GOLDEN_SET` as the metric, it is an edit of the golden set: `drop` is the share of the baseline's samples that
+    may be removed, changed or turned into drafts.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,10 +68,24 @@ class AcceptedEntry(BaseModel):
     def title(self) -> str:
         return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
 
+    @property
+    def what(self) -> str:
+        """What is accepted, without its size: ``drop of faithfulness``."""
+        return (
+            f"edit of the {GOLDEN_SET}" if self.metric == GOLDEN_SET else f"{change_word(self.metric)} of {self.title}"
+        )
+
+    @property
+    def with_size(self) -> str:
+        """What is accepted, with its size."""
+        if self.metric == GOLDEN_SET:
+            return f"an {self.what} of up to {percent(self.drop)} of the baseline's samples"
+        return f"a {self.what} of up to {self.drop:.4g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The drop to accept for a failed drop check to pass."""
+    """The drop, or edit of the golden set, to accept for a check to pass."""
 
     metric: str
     slice: str | None
@@ -128,7 +148,7 @@ def entries_in_force(
         elif lineage:
             in_force.append(entry)
         if why is not None:
-            removable.append(f"{ACCEPTED_FILE}: the accepted drop of {entry.title} ({entry.id}) {why}: remove it.")
+            removable.append(f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it.")
     return InForce(tuple(in_force), tuple(removable))
 
 
@@ -142,21 +162,23 @@ def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None,
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """The drops to accept for the drop checks that fail this run to pass."""
+    """What to accept for the checks of drops and of paired samples that end this run to pass."""
     ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
     found = [
         offer_for(check, policy_gate.decision)
         for check in checks
-        if check.action is Action.BLOCK and check.status in ending
+        if check.action is Action.BLOCK and (check.status in ending or check.kind is CheckKind.PAIRED)
     ]
     return tuple(offer for offer in found if offer is not None)
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:
-    """The drop (or drift) to accept for `check` to pass, rounded up to four digits; None for other checks.
+    """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four digits; None for other checks.
 
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
+    if check.kind is CheckKind.PAIRED:
+        return edit_to_accept(check.estimate, check.current, check.threshold)
     if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
@@ -168,6 +190,17 @@ def offer_for(check: Check, decision: str) -> Offer | None:
         worst = check.interval.low
     far = None if worst is None else sign * worst
     return check_to_accept(check.metric, check.slice, sign * check.estimate, far, decision)
+
+
+def edit_to_accept(share: float | None, if_accepted: float | None, required: float | None) -> Offer | None:
+    """The edit of the golden set to accept for a check of paired samples to pass, from its numbers.
+
+    None if that would not do: the baseline lacks answers too.
+    """
+    if share is None or not if_accepted or required is None or if_accepted < required:
+        return None
+    size = min(1.0, math.ceil((1.0 - share / if_accepted) * 1e4 - 1e-6) / 1e4)
+    return Offer(GOLDEN_SET, None, size) if size > 0.0 else None
 
 
 def check_to_accept(
@@ -269,6 +302,6 @@ def in_force_note(entry: AcceptedEntry) -> str:
     """One sentence on an entry that is in force."""
     until = f", until {entry.expires}" if entry.expires is not None else ""
     return (
-        f"A {change_word(entry.metric)} of {entry.title} of up to {entry.drop:.4g} is accepted{until} "
+        f"{entry.with_size[:1].upper()}{entry.with_size[1:]} is accepted{until} "
         f"({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."
     )

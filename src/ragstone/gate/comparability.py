@@ -54,7 +54,7 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. `unmatched` comes from the
     policy. Runs of different halves of a system are not compared.
     """
-    if (halves := _other_half(current, baseline)) is not None:
+    if (halves := other_half(current, baseline)) is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
     notes: list[str] = []
     skipped: dict[str, str] = {}
@@ -74,7 +74,7 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     return Pairing(current, baseline, comparability, samples)
 
 
-def _other_half(current: RunScores, baseline: RunScores) -> str | None:
+def other_half(current: RunScores, baseline: RunScores) -> str | None:
     """A sentence if the two runs are not of the same half of a system."""
     if current.manifest is None or baseline.manifest is None:
         return None
@@ -126,7 +126,7 @@ def renamed_note(count: int) -> str:
 
 def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes: list[str]) -> tuple[str, ...]:
     common = current.samples.keys() & baseline.samples.keys()
-    changed = {sample_id for sample_id in common if not _same_content(current, baseline, sample_id)}
+    changed = {sample_id for sample_id in common if not same_content(current, baseline, sample_id)}
     same = tuple(sorted(common - changed))
     new = len(current.samples) - len(common)
     gone = len(baseline.samples) - len(common)
@@ -147,7 +147,8 @@ def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes
     return same
 
 
-def _same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
+def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
+    """Whether a sample that both runs have is the same in both, as far as is known."""
     now, then = current.samples[sample_id].content_hash, baseline.samples[sample_id].content_hash
     return now is None or then is None or now == then
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ragstone.config import CustomMetric
 from ragstone.formatting import clipped, counted, some
-from ragstone.gate.accepted import change_word
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS, MetricRule
@@ -96,8 +95,7 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
     for entry in head.accepted:
         if entry not in base.accepted:
             until = f" until {entry.expires}" if entry.expires is not None else ""
-            what = f"a {change_word(entry.metric)} of {entry.title} of up to {entry.drop:.4g}"
-            yield f"accepts {what}{until} ({entry.id}): {entry.reason}"
+            yield f"accepts {entry.with_size}{until} ({entry.id}): {entry.reason}"
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:

@@ -59,6 +59,12 @@ class GateRules(_Table):
         description="If the two runs do not have the same samples: pair compares those that both have and reports "
         "their number, refuse does not compare at all.",
     )
+    min_paired: Share = Field(
+        default=0.8,
+        description="Minimum share of the baseline's samples that the run is compared on: those that it still has with "
+        "the same content, and that the baseline's system answered. Below it the job ends with exit code 6, unless an "
+        "edit of the golden set is accepted.",
+    )
     confirm: bool = Field(
         default=False,
         strict=True,

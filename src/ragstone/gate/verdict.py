@@ -39,8 +39,12 @@ class CheckKind(StrEnum):
     ERROR_RATE = "error_rate"
     AGREEMENT = "agreement"
     BASELINE = "baseline"
+    PAIRED = "paired"
     ANSWERS = "answers"
 
+
+COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED})
+"""Checks of what a run is compared with."""
 
 LEVELS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
 """Checks of a mean. A ceiling is the floor of a metric where less is better."""
@@ -76,8 +80,9 @@ class Check:
     """One requirement, and its result.
 
     `estimate` is in the metric's unit: the mean for a floor or ceiling, current minus baseline for a drop or rise, a
-    share for coverage and error rate, seconds for latency. `threshold` is the bound that `estimate` is compared with
-    (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `n` is the number of
+    share for coverage, error rate and paired samples, seconds for latency. `threshold` is the bound that `estimate` is
+    compared with (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `current`
+    of paired samples is the share that is left if every edit of the golden set is accepted. `n` is the number of
     samples (pairs) behind the estimate.
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
     accepted drop that the threshold comes from, if any. `sample` is the id of the one sample that it is about, if any.
@@ -310,7 +315,7 @@ class GateVerdict:
             errors = {check.kind for check in self.checks if check.status is Status.ERROR}
             if CheckKind.ANSWERS in errors:
                 return SystemUnderTestError.exit_code
-            return BaselineError.exit_code if errors == {CheckKind.BASELINE} else JudgeError.exit_code
+            return BaselineError.exit_code if errors <= COMPARING else JudgeError.exit_code
         if self.status is Status.INCONCLUSIVE and self.inconclusive_blocks:
             return EXIT_INCONCLUSIVE
         return EXIT_PASS

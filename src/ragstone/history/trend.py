@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from ragstone.history.lines import RunLine
+from ragstone.run.manifest import GOLDEN_SET
 
 MAX_POINTS = 60
 
@@ -87,6 +88,10 @@ def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
         for one in run.accepted:
             if one.id not in held:
                 where = "" if one.slice is None else f" on '{one.slice}'"
+                if one.metric == GOLDEN_SET:
+                    text = f"accepted: an edit of {one.drop:.1%} of the {GOLDEN_SET} ({one.id})"
+                    yield Mark(place, "accepted", text)
+                    continue
                 text = f"accepted: {one.metric}{where} may drop by {one.drop:g} ({one.id})"
                 yield Mark(place, "accepted", text, one.metric, one.slice)
 

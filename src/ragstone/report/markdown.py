@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ragstone import formatting
-from ragstone.gate.verdict import Action, Check, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.trend import Trend
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
@@ -187,6 +187,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",
         "accept": "\n".join(view.accept) if detail.about else "",
+        "accepts_edit": any(check.kind is CheckKind.PAIRED for check in view.checks),
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
     }

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ragstone import formatting
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import Status
+from ragstone.gate.verdict import CheckKind, Status
 from ragstone.metrics.score import FAILED_BY
 from ragstone.report import wording
 from ragstone.report.document import FailurePart, SamplePart
@@ -303,7 +303,8 @@ def _about(view: ReportView, width: int | None) -> list[RenderableType]:
         facts.append(f"compared with {found.baseline}{on}")
     lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
     if view.accept:
-        lines += _commands("To accept the drop:", view.accept, width)
+        edit = any(check.kind is CheckKind.PAIRED for check in view.checks)
+        lines += _commands(f"To accept the {'edit of the golden set' if edit else 'drop'}:", view.accept, width)
     if not view.passed and view.reproduce:
         lines += _commands("To reproduce:", view.reproduce, width)
     return lines

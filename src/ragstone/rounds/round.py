@@ -116,6 +116,7 @@ class Round:
                 files=golden.sources,
                 content_hash=golden.content_hash(),
                 samples=len(golden),
+                limited=golden.limited,
             ),
             judge=JudgeManifest.of(self.judge.identity),
             system=self.recorded or self.project.system.describe(self.system, golden),

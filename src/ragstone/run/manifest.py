@@ -130,11 +130,15 @@ class Invocation(_Part):
 
 
 class GoldenManifest(_Part):
-    """The golden set: its files, its hash, and how many samples were to be evaluated."""
+    """The golden set: its files, its hash, and how many samples were to be evaluated.
+
+    `limited`: a limit left samples out.
+    """
 
     files: tuple[str, ...]
     content_hash: str
     samples: int = Field(ge=0)
+    limited: bool = False
 
 
 class ShardManifest(_Part):
@@ -285,6 +289,10 @@ class BaselineUsed(_Part):
     run_id: int | None = None
     artifact_run_id: int | None = None
     artifact: str | None = None
+
+
+GOLDEN_SET = "golden set"
+"""Stands for the metric where an edit of the golden set is accepted; its size is a share of the baseline's samples."""
 
 
 class AcceptedDrop(_Part):

@@ -13,6 +13,7 @@ from ragstone.gate.checks.drift import Drift
 from ragstone.gate.checks.error_rate import ErrorRate
 from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
 from ragstone.gate.checks.must_pass import MustPass
+from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.checks.targets import Targets
 from ragstone.gate.evidence import Evidence
@@ -22,6 +23,7 @@ from ragstone.gate.verdict import Action, Check
 CHECKERS: tuple[Checker, ...] = (
     NoAnswer(),
     Baseline(),
+    Paired(),
     Coverage(),
     Agreement(),
     MustPass(),
