@@ -430,7 +430,7 @@ def test_a_policy_that_confirms_says_that_merged_shards_were_not_confirmed(proje
 
 
 def test_a_shard_is_no_run_to_decide_on_and_no_baseline(project: Project) -> None:
-    with pytest.raises(ConfigError, match="a shard can't be decided"):
+    with pytest.raises(ConfigError, match="a verdict needs all shards"):
         project.gate(run__shard="1/3")
     shard = project.shard(1)
     with pytest.raises(RunDirectoryError, match="shard 1 of 3, a part of a run"):
