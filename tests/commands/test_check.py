@@ -72,7 +72,7 @@ REFUSED = {
     "early stopping of groups": (grouped, "this golden set has groups"),
     "a baseline inside the run directory": (
         lambda _project: ["--baseline", "ragstone-run/x", "--out", "ragstone-run"],
-        "inside the other",
+        "must not contain each other",
     ),
     "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], None),
 }

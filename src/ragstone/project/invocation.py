@@ -15,7 +15,7 @@ from ragstone.config import OPTIONS, Option, Settings
 from ragstone.run.manifest import Invocation
 from ragstone.system.entrypoint import shown_entrypoint
 
-_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
+_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "run.shard", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""
 
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline")
@@ -76,7 +76,7 @@ def _options(
     found: dict[str, str | tuple[str, ...]] = {}
     for option in OPTIONS:
         value = _value(settings, option.key)
-        skipped = not option.in_file or option.key in _NOT_REPRODUCED or (command == "run" and option.of_gate)
+        skipped = option.secret or option.key in _NOT_REPRODUCED or (command == "run" and option.of_gate)
         if skipped or value in (None, ()) or value == _value(reference, option.key):
             continue
         values = [_text(option, one, settings.root, start) for one in (value if isinstance(value, tuple) else (value,))]

@@ -84,7 +84,7 @@ def _words(found: Invocation) -> list[str]:
     variables: list[str] = []
     flags: list[str] = []
     for option in OPTIONS:
-        if not option.in_file or (value := found.options.get(option.key)) is None:
+        if option.secret or (value := found.options.get(option.key)) is None:
             continue
         if option.flag is None or value == "false":
             variables.append(f"{option.env}={shlex.quote(','.join(_many(value)))}")
