@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.run.columns import Digests, Floats, Repeated, Rows, Texts
+from ragstone.run.columns import Digests, Floats, Ids, Repeated, Rows, Texts
 from ragstone.run.scores import fingerprint
 
 ids = st.lists(st.text(max_size=4), unique=True, max_size=8)
@@ -80,7 +80,41 @@ def test_an_unknown_sample_is_a_key_error() -> None:
             column.column(rows_of(["a"]))[name]
 
 
+def numbered(names: list[str]) -> Rows:
+    found = Ids()
+    assert all(map(found.add, names))
+    return found.rows()
+
+
 def test_runs_of_the_same_samples_share_their_ids() -> None:
-    first = rows_of(["a", "b"]).shared()
-    assert rows_of(["a", "b"]).shared() is first
-    assert rows_of(["b", "a"]).shared() is not first
+    first = numbered(["a", "b"])
+    assert numbered(["a", "b"]) is first
+    assert numbered(["b", "a"]) is not first
+
+
+@given(ids, ids)
+def test_ids_are_numbered_as_they_come_whatever_was_read_before(before: list[str], names: list[str]) -> None:
+    earlier = numbered([*before, "more"])
+    found = Ids()
+    for row, name in enumerate(names):
+        assert found.get(name) is None
+        assert found.add(name)
+        assert not found.add(name)
+        assert (found.get(name), len(found)) == (row, row + 1)
+    assert list(found) == names
+    assert found.rows() == rows_of(names)
+    assert earlier == rows_of([*before, "more"])
+
+
+def test_many_texts_are_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.run.columns._MAX_TEXT_BYTES", 10)
+    columns = [Texts(), Texts(), Texts()]
+    texts = ["", "short", "longer than ten bytes", "ö", "", "more", "and more", "end"]
+    for column in columns:
+        for text in texts[:-1]:
+            column.append(text)
+    for column, last in zip(columns, ("end", "end", "END"), strict=True):
+        column.append(last)
+    assert [columns[0].row(row) for row in range(len(texts))] == texts
+    assert columns[0] == columns[1]
+    assert columns[0] != columns[2]

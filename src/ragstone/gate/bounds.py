@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,10 +126,11 @@ class _Columns:
     """
 
     def __init__(self, current: RunScores, pairing: Pairing | None) -> None:
-        self.ids = tuple(sorted(current.samples))
+        paired = () if pairing is None else pairing.samples
+        self.ids = paired if len(paired) == len(current.samples) else tuple(sorted(current.samples))
+        self._all = np.arange(len(self.ids), dtype=np.int64)
         self._current = current
         self._pairing = pairing
-        self._position = {sample_id: index for index, sample_id in enumerate(self.ids)}
         self._scores: dict[str, _Column] = {}
         self._pairs: dict[str, _Column] = {}
         self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
@@ -138,7 +140,7 @@ class _Columns:
         if rule.metric not in self._scores:
             values = self._current.metrics[rule.metric].values if rule.metric in self._current.metrics else _NOTHING
             ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
-            now = _oriented([values[i] for i in ids], rule)
+            now = _scores(values, ids, rule)
             self._scores[rule.metric] = _Column(self._units(ids), now, now)
         return self._cut(self._scores[rule.metric], rule.samples)
 
@@ -149,17 +151,21 @@ class _Columns:
         if rule.metric not in self._pairs:
             ids = self._pairing.pairs(rule.metric)
             now, then = (
-                [run.metrics[rule.metric].values[i] for i in ids] if ids else []
+                _scores(run.metrics[rule.metric].values if ids else _NOTHING, ids, rule)
                 for run in (self._pairing.current, self._pairing.baseline)
             )
             answers = _answers_of(rule, ids, self._pairing) if ids else None
-            self._pairs[rule.metric] = _Column(self._units(ids), _oriented(now, rule), _oriented(then, rule), answers)
+            self._pairs[rule.metric] = _Column(self._units(ids), now, then, answers)
         return self._cut(self._pairs[rule.metric], rule.samples)
 
     def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
         if len(ids) == len(self.ids):
-            return np.arange(len(ids), dtype=np.int64)
+            return self._all
         return np.array([self._position[i] for i in ids], dtype=np.int64)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {sample_id: index for index, sample_id in enumerate(self.ids)}
 
     def _cut(self, column: _Column, samples: frozenset[str] | None) -> _Column | None:
         if samples is not None:
@@ -180,7 +186,7 @@ def _answers_of(rule: Rule, ids: tuple[str, ...], pairing: Pairing) -> Answers |
     if answers_per_sample(runs[0]) == answers_per_sample(runs[1]):
         return None
     alike = [all(_is_one(rule.metric, i, run) for run in runs) for i in ids]
-    now, then = (_oriented(_each(rule.metric, ids, run), rule) for run in runs)
+    now, then = (_oriented(np.array(_each(rule.metric, ids, run)), rule) for run in runs)
     return Answers(now, then, np.array(alike, dtype=np.bool_))
 
 
@@ -195,6 +201,9 @@ def _is_one(metric: str, sample_id: str, run: RunScores) -> bool:
     return sample_id not in run.metrics[metric].answers or len(set(run.system.answers.get(sample_id, ()))) == 1
 
 
-def _oriented(values: list[float] | list[list[float]], rule: Rule) -> NDArray[np.float64]:
-    scores = np.array(values, dtype=np.float64)
+def _scores(values: Mapping[str, float], ids: Sequence[str], rule: Rule) -> NDArray[np.float64]:
+    return _oriented(np.fromiter(map(values.__getitem__, ids), np.float64, len(ids)), rule)
+
+
+def _oriented(scores: NDArray[np.float64], rule: Rule) -> NDArray[np.float64]:
     return 1.0 - scores if rule.lower_is_better else scores

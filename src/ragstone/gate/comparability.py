@@ -37,8 +37,9 @@ class Pairing:
         if metric not in self.metrics:
             return ()
         if metric not in self._pairs:
-            scored = self.current.metrics[metric].values.keys() & self.baseline.metrics[metric].values.keys()
-            self._pairs[metric] = tuple(sample_id for sample_id in self.samples if sample_id in scored)
+            now, then = self.current.metrics[metric].values, self.baseline.metrics[metric].values
+            pairs = tuple(sample_id for sample_id in self.samples if sample_id in now and sample_id in then)
+            self._pairs[metric] = pairs if len(pairs) < len(self.samples) else self.samples
         return self._pairs[metric]
 
     def changes(self, metric: str) -> list[float]:
@@ -108,14 +109,15 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
 
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
     """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed."""
-    names = new_ids(_contents(current), _contents(baseline))
+    names = new_ids(_contents(current, baseline), _contents(baseline, current))
     if not names:
         return baseline, {}
     return rekeyed(baseline, lambda name: names.get(name, name)), {new: old for old, new in names.items()}
 
 
-def _contents(run: RunScores) -> dict[str, str | None]:
-    return {name: facts.content_hash for name, facts in run.samples.items()}
+def _contents(run: RunScores, other: RunScores) -> dict[str, str | None]:
+    """The contents of the samples whose ids `other` does not know."""
+    return {name: run.samples[name].content_hash for name in run.samples if name not in other.samples}
 
 
 def renamed_note(count: int) -> str:
@@ -125,9 +127,9 @@ def renamed_note(count: int) -> str:
 
 
 def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes: list[str]) -> tuple[str, ...]:
-    common = current.samples.keys() & baseline.samples.keys()
-    changed = {sample_id for sample_id in common if not same_content(current, baseline, sample_id)}
-    same = tuple(sorted(common - changed))
+    common = [sample_id for sample_id in current.samples if sample_id in baseline.samples]
+    same = tuple(sorted(sample_id for sample_id in common if same_content(current, baseline, sample_id)))
+    changed = len(common) - len(same)
     new = len(current.samples) - len(common)
     gone = len(baseline.samples) - len(common)
     if not same:
@@ -138,7 +140,7 @@ def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes
         return ()
     if not changed and not new and not gone:
         return same
-    counts = [f"{count} {word}" for count, word in ((len(changed), "changed"), (new, "new"), (gone, "gone")) if count]
+    counts = [f"{count} {word}" for count, word in ((changed, "changed"), (new, "new"), (gone, "gone")) if count]
     differs = f"the golden set changed ({', '.join(counts)})"
     if unmatched == "refuse":
         notes.append(f'{differs}, and the policy says unmatched = "refuse".')

@@ -328,12 +328,11 @@ async def until(deadline: float | None) -> AsyncIterator[None]:
 
 
 def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
-    finished = frozenset(writer.finished_ids)
     samples: Iterable[Sample] = golden
     if watching is not None:
         by_id = {sample.id: sample for sample in golden}
         samples = (by_id[sample_id] for sample_id in watching.order)
-    return (sample for sample in samples if sample.id not in finished)
+    return (sample for sample in samples if sample.id not in writer.finished_ids)
 
 
 def _append_and_watch(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:

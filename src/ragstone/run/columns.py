@@ -2,27 +2,68 @@
 
 from __future__ import annotations
 
+import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
+
+from ragstone.run.files import writing_to
 
 _Value = TypeVar("_Value")
 _Shared = TypeVar("_Shared", bound=Hashable)
 
 _NO_DIGEST = 2**64 - 1
 _EMPTY_DIGEST = 2**64 - 2
+_MAX_TEXT_BYTES = 4 * 1024 * 1024
+"""Texts of more bytes are in a temporary file."""
 
 
 class Rows(dict[str, int]):
-    """The row of each sample by its id, in order. Runs of the same samples share one (`shared`)."""
-
-    def shared(self) -> Rows:
-        """An equal one, of a run that was read before, if there is one."""
-        return _known.setdefault(hash(tuple(self)), self) if self else self
+    """The row of each sample by its id, in order."""
 
 
-_known: weakref.WeakValueDictionary[int, Rows] = weakref.WeakValueDictionary()
+class Ids(Set[str]):
+    """Numbers samples as they come. Runs of the same samples, in the same order, share their `rows`."""
+
+    _newest: ClassVar[weakref.WeakValueDictionary[str, Rows]] = weakref.WeakValueDictionary()
+
+    def __init__(self) -> None:
+        self._rows = self._newest.get("rows", Rows())
+        self._expected: Iterator[str] | None = iter(self._rows)
+        self._count = 0
+
+    def add(self, sample_id: str) -> bool:
+        """Give a sample the next row; False if it has one."""
+        if self._expected is not None and next(self._expected, None) != sample_id:
+            self._rows, self._expected = Rows(islice(self._rows.items(), self._count)), None
+        if self._expected is None and self._rows.setdefault(sample_id, self._count) != self._count:
+            return False
+        self._count += 1
+        return True
+
+    def get(self, sample_id: str) -> int | None:
+        """The row of a sample; None if it was not added."""
+        row = self._rows.get(sample_id)
+        return row if row is not None and row < self._count else None
+
+    def __contains__(self, sample_id: object) -> bool:
+        return isinstance(sample_id, str) and self.get(sample_id) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(self._rows, self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def rows(self) -> Rows:
+        """The rows of all samples."""
+        if len(self._rows) != self._count:
+            self._rows, self._expected = Rows(islice(self._rows.items(), self._count)), None
+        self._newest["rows"] = self._rows
+        return self._rows
 
 
 class Column(Mapping[str, _Value]):
@@ -53,75 +94,135 @@ class Column(Mapping[str, _Value]):
         return self._length
 
 
-class Floats:
+class _Numbers:
+    """A number per row. Nothing is stored before the first row that is not `absent`."""
+
+    def __init__(self, code: str, absent: float) -> None:
+        self._numbers: array[Any] = array(code)
+        self._absent = absent
+        self._skipped = 0
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _append(self, number: float) -> None:
+        if self._numbers:
+            self._numbers.append(number)
+        elif number == self._absent:
+            self._skipped += 1
+        else:
+            self._numbers.extend(repeat(self._absent, self._skipped))
+            self._numbers.append(number)
+
+    def _column(self, rows: Rows, decode: Callable[[Any], _Value]) -> Mapping[str, _Value]:
+        return Column(rows, self._numbers, decode, self._absent) if self._numbers else {}
+
+
+class Floats(_Numbers):
     """A column of numbers that are not negative."""
 
     def __init__(self) -> None:
-        self._numbers = array("d")
+        super().__init__("d", -1.0)
 
     def append(self, value: float | None) -> None:
-        self._numbers.append(-1.0 if value is None else value)
+        self._append(-1.0 if value is None else value)
 
     def column(self, rows: Rows) -> Mapping[str, float]:
-        return Column(rows, self._numbers, float, -1.0)
+        return self._column(rows, float)
 
 
-class Repeated(Generic[_Shared]):
+class Repeated(_Numbers, Generic[_Shared]):
     """A column of values that are often the same: each is kept once."""
 
     def __init__(self) -> None:
-        self._numbers = array("i")
+        super().__init__("i", -1)
         self._places: dict[_Shared, int] = {}
         self._listed: list[_Shared] = []
 
     def append(self, value: _Shared | None) -> None:
-        if value is None:
-            self._numbers.append(-1)
-            return
-        place = self._places.setdefault(value, len(self._listed))
-        if place == len(self._listed):
+        place = -1 if value is None else self._places.setdefault(value, len(self._listed))
+        if value is not None and place == len(self._listed):
             self._listed.append(value)
-        self._numbers.append(place)
+        self._append(place)
 
     def value(self, row: int) -> _Shared:
         """The value of a row that has one."""
-        return self._listed[self._numbers[row]]
+        place: int = self._numbers[row]
+        return self._listed[place]
 
     def column(self, rows: Rows) -> Mapping[str, _Shared]:
-        return Column(rows, self._numbers, self._listed.__getitem__, -1) if self._listed else {}
+        return self._column(rows, self._listed.__getitem__)
 
 
-class Digests:
+class Digests(_Numbers):
     """A column of `fingerprint`s: several per row, of which some may be missing."""
 
     def __init__(self, per_row: int = 1) -> None:
+        super().__init__("Q", _NO_DIGEST)
         self._per_row = per_row
-        self._numbers = array("Q")
 
     def append(self, digests: Sequence[str | None]) -> None:
-        self._numbers.extend(_NO_DIGEST if one is None else int(one, 16) if one else _EMPTY_DIGEST for one in digests)
+        for one in digests:
+            self._append(_NO_DIGEST if one is None else int(one, 16) if one else _EMPTY_DIGEST)
 
     def row(self, number: int) -> tuple[str, ...]:
         """The fingerprints of a row that are there."""
         found = self._numbers[number * self._per_row : (number + 1) * self._per_row]
-        return tuple("" if one == _EMPTY_DIGEST else f"{one:016x}" for one in found if one != _NO_DIGEST)
+        return tuple(_hexadecimal(one) for one in found if one != _NO_DIGEST)
 
     def column(self, rows: Rows) -> Mapping[str, tuple[str, ...]]:
         width, numbers = self._per_row, self._numbers
+        if width == 1:
+            return self._column(rows, lambda number: (_hexadecimal(number),))
+        if not numbers:
+            return {}
         given = (any(one != _NO_DIGEST for one in numbers[at : at + width]) for at in range(0, len(numbers), width))
         return Column(rows, array("q", (row if there else -1 for row, there in enumerate(given))), self.row, -1)
 
 
+def _hexadecimal(digest: int) -> str:
+    return "" if digest == _EMPTY_DIGEST else f"{digest:016x}"
+
+
 class Texts:
-    """A column of texts, one after the other."""
+    """A column of texts, one after the other; most of many are in a temporary file."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._ends = array("Q", [0])
+        self._file: BinaryIO | None = None
+        self._filed = 0
 
     def append(self, text: str) -> None:
         self._bytes += text.encode("utf-8", "surrogatepass")
-        self._ends.append(len(self._bytes))
+        self._ends.append(self._filed + len(self._bytes))
+        if len(self._bytes) > _MAX_TEXT_BYTES:
+            with writing_to(Path(tempfile.gettempdir())):
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
+                    weakref.finalize(self, self._file.close)
+                self._file.seek(self._filed)
+                self._filed += self._file.write(self._bytes)
+                self._file.flush()
+            self._bytes.clear()
 
     def row(self, number: int) -> str:
-        return self._bytes[self._ends[number] : self._ends[number + 1]].decode("utf-8", "surrogatepass")
+        return self._between(self._ends[number], self._ends[number + 1]).decode("utf-8", "surrogatepass")
+
+    def _between(self, start: int, end: int) -> bytes | bytearray:
+        """Some of the bytes of all texts: of those in the file, or of those in memory."""
+        if self._file is None or start >= self._filed:
+            return self._bytes[start - self._filed : end - self._filed]
+        self._file.seek(start)
+        return self._file.read(end - start)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Texts) or self._ends != other._ends or self._bytes != other._bytes:
+            return False
+        parts = range(0, self._filed, _MAX_TEXT_BYTES)
+        limits = [(start, min(start + _MAX_TEXT_BYTES, self._filed)) for start in parts]
+        return all(self._between(*each) == other._between(*each) for each in limits)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -165,7 +165,7 @@ class RunDirectory:
                 check(record_from_line(line, where), facts)
         self._check_whole(len(offsets))
         scores = gathering.scores(self.path)
-        self._places = _Places(stamps[0], gathering.rows, offsets)
+        self._places = _Places(stamps[0], gathering.ids.rows(), offsets)
         return scores
 
     def _check_whole(self, found: int) -> None:

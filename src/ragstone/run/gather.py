@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 from ragstone.errors import RunDirectoryError
 from ragstone.formatting import counted
 from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.columns import Digests, Floats, Repeated, Rows, Texts
+from ragstone.run.columns import Digests, Floats, Ids, Repeated, Rows, Texts
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.run.serialise import RecordFacts
@@ -53,41 +55,75 @@ def _value(score: Score | None) -> float | None:
     return score.value if isinstance(score, Scored) else None
 
 
-class _Samples(Mapping[str, SampleFacts]):
-    """What is known of each sample; made when it is asked for."""
+class _Columns:
+    """The samples of a run, by row. `rest` are tags, group, file, and whether it is answerable and a draft."""
 
     def __init__(self) -> None:
-        self.rows = Rows()
-        self._questions = Texts()
-        self._hashes = Texts()
-        self._references = Digests()
-        self._lines = array("q")
-        self._rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool]] = Repeated()
+        self.questions = Texts()
+        self.hashes = Texts()
+        self.references = Digests()
+        self.lines = array("q")
+        self.rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool]] = Repeated()
 
     def add(self, facts: RecordFacts) -> None:
-        self.rows[facts.sample_id] = len(self.rows)
-        self._questions.append(facts.question[:_QUESTION_CHARS])
-        self._hashes.append(facts.content_hash)
-        self._references.append([facts.reference])
+        self.questions.append(facts.question[:_QUESTION_CHARS])
+        self.hashes.append(facts.content_hash)
+        self.references.append([facts.reference])
         origin = facts.origin
-        self._lines.append(-1 if origin is None or origin.line is None else origin.line)
+        self.lines.append(-1 if origin is None or origin.line is None else origin.line)
         file = None if origin is None else origin.file
-        self._rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft))
+        self.rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft))
+
+    def origin(self, row: int) -> Origin | None:
+        file, line = self.rest.value(row)[2], self.lines[row]
+        return None if file is None else Origin(file, None if line < 0 else line)
+
+
+_READERS: Mapping[str, Callable[[_Columns, int], Any]] = {
+    "question": lambda columns, row: columns.questions.row(row),
+    "tags": lambda columns, row: columns.rest.value(row)[0],
+    "group": lambda columns, row: columns.rest.value(row)[1],
+    "origin": _Columns.origin,
+    "content_hash": lambda columns, row: columns.hashes.row(row),
+    "answerable": lambda columns, row: columns.rest.value(row)[3],
+    "reference": lambda columns, row: next(iter(columns.references.row(row)), None),
+    "draft": lambda columns, row: columns.rest.value(row)[4],
+}
+
+
+class _Facts(SampleFacts):
+    """The facts of one row. None is stored: each is read when it is asked for, and most readers want one of them."""
+
+    __slots__ = ("_columns", "_row")
+
+    def __init__(self, columns: _Columns, row: int) -> None:
+        object.__setattr__(self, "_columns", columns)
+        object.__setattr__(self, "_row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _READERS:
+            raise AttributeError(name)
+        return _READERS[name](self._columns, self._row)
+
+
+class _Samples(Mapping[str, SampleFacts]):
+    """What is known of each sample. Runs whose samples are equal share it."""
+
+    _newest: ClassVar[weakref.WeakValueDictionary[str, _Samples]] = weakref.WeakValueDictionary()
+
+    def __init__(self, rows: Rows, columns: _Columns) -> None:
+        self.rows = rows
+        self._columns = columns
+
+    @classmethod
+    def of(cls, rows: Rows, columns: _Columns) -> _Samples:
+        known = cls._newest.get("samples")
+        if known is None or known.rows is not rows or vars(known._columns) != vars(columns):
+            known = cls._newest["samples"] = cls(rows, columns)
+        return known
 
     def __getitem__(self, sample_id: str) -> SampleFacts:
-        row = self.rows[sample_id]
-        tags, group, file, answerable, draft = self._rest.value(row)
-        reference, line = self._references.row(row), self._lines[row]
-        return SampleFacts(
-            self._questions.row(row),
-            tags,
-            group,
-            None if file is None else Origin(file, None if line < 0 else line),
-            self._hashes.row(row),
-            answerable,
-            reference[0] if reference else None,
-            draft,
-        )
+        return _Facts(self._columns, self.rows[sample_id])
 
     def __contains__(self, sample_id: object) -> bool:
         return sample_id in self.rows
@@ -105,7 +141,8 @@ class Gathering:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._metrics = {name: _Metric() for name in manifest.metrics}
-        self._samples = _Samples()
+        self.ids = Ids()
+        self._columns = _Columns()
         self._latencies = Floats()
         self._failures: Repeated[str] = Repeated()
         self._failed_answers: Repeated[int] = Repeated()
@@ -113,15 +150,10 @@ class Gathering:
         self._used: Repeated[UsedContexts] = Repeated()
         self._usage: Repeated[TokenUsage] = Repeated()
 
-    @property
-    def rows(self) -> Rows:
-        """The row of each sample."""
-        return self._samples.rows
-
     def add(self, facts: RecordFacts, where: str) -> None:
         """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
         sample_id, answers = facts.sample_id, facts.answers
-        if sample_id in self.rows:
+        if not self.ids.add(sample_id):
             raise RunDirectoryError(f"duplicate sample '{sample_id}'.", where=where)
         if len(answers) != self._manifest.answers:
             raise RunDirectoryError(
@@ -131,7 +163,7 @@ class Gathering:
             )
         if unknown := [name for name in facts.scores if name not in self._metrics]:
             raise RunDirectoryError(f"metric '{unknown[0]}' is not in the manifest.", where=where)
-        self._samples.add(facts)
+        self._columns.add(facts)
         self._answers.append([one.answer for one in answers])
         self._latencies.append(answers[0].latency_s)
         self._used.append(answers[0].used)
@@ -145,13 +177,13 @@ class Gathering:
 
     def scores(self, path: Path) -> RunScores:
         """All of them."""
-        rows = self._samples.rows = self.rows.shared()
+        rows = self.ids.rows()
         return RunScores(
             label=str(path),
             metrics={
                 name: self._metrics[name].scores(rows, version) for name, version in self._manifest.metrics.items()
             },
-            samples=self._samples,
+            samples=_Samples.of(rows, self._columns),
             system=SystemFacts(
                 self._latencies.column(rows),
                 self._failures.column(rows),

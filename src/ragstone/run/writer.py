@@ -6,12 +6,14 @@ import contextlib
 import hashlib
 import os
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
+from ragstone.run.columns import Ids
 from ragstone.run.directory import (
     ASIDE,
     BASE_COMMIT,
@@ -33,6 +35,20 @@ from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, is_complete_line
 from ragstone.run.usage import UsageCount
 
 
+class _Written(Ids):
+    """The samples that are on disk, and where the record of each begins: the last one, if there are several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets = array("Q")
+
+    def add_at(self, offset: int, sample_id: str) -> None:
+        if self.add(sample_id):
+            self.offsets.append(offset)
+        elif (row := self.get(sample_id)) is not None:
+            self.offsets[row] = offset
+
+
 class RunWriter:
     """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
 
@@ -41,14 +57,14 @@ class RunWriter:
         path: Path,
         manifest: Manifest,
         stream: IO[bytes],
-        offsets: dict[str, int],
+        written: _Written,
         redact: Callable[[str], str],
         usage: UsageCount,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self._stream = stream
-        self._offsets = offsets
+        self._written = written
         self._redact = redact
         self._usage = usage
 
@@ -67,7 +83,7 @@ class RunWriter:
             drop_carried(path, PERTURBED)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
-        return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
+        return cls(path, manifest, stream, _Written(), redact, UsageCount(manifest.price))
 
     @classmethod
     def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
@@ -130,7 +146,7 @@ class RunWriter:
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         try:
             usage = UsageCount(manifest.price)
-            offsets, counts, cost = _finished_part(path, keep, usage)
+            written, counts, cost = _finished_part(path, keep, usage)
         except OSError as error:
             raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
@@ -139,12 +155,12 @@ class RunWriter:
         write_manifest(path, kept)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
-        return cls(path, kept, stream, offsets, redact, usage)
+        return cls(path, kept, stream, written, redact, usage)
 
     @property
     def finished_ids(self) -> Set[str]:
         """The samples that are on disk."""
-        return self._offsets.keys()
+        return self._written
 
     def append(self, record: SampleRecord) -> None:
         """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
@@ -158,7 +174,7 @@ class RunWriter:
             offset = self._stream.tell()
             self._stream.write(line)
             self._stream.flush()
-        self._offsets[record.sample_id] = offset
+        self._written.add_at(offset, record.sample_id)
         self._usage.add(record.responses)
         counts, state = self.manifest.counts, record.state
         self.manifest = self.manifest.model_copy(
@@ -171,7 +187,7 @@ class RunWriter:
     def copy(self, facts: RecordFacts, line: bytes) -> None:
         """Write the line of a record as it is; it is part of the manifest's counts and cost already."""
         with writing_to(self.path / SAMPLES):
-            self._offsets[facts.sample_id] = self._stream.tell()
+            self._written.add_at(self._stream.tell(), facts.sample_id)
             self._stream.write(line)
         self._usage.count([one.failure is None for one in facts.answers], [one.usage for one in facts.answers])
 
@@ -189,7 +205,7 @@ class RunWriter:
         """End the run: records in the order of the golden set, so that equal runs are equal files."""
         with writing_to(self.path / SAMPLES):
             self._stream.close()
-            _sort_records(self.path / SAMPLES, self._offsets, order)
+            _sort_records(self.path / SAMPLES, self._written, order)
             shard = self.manifest.shard
             if shard is not None:
                 shard = shard.model_copy(update={"digest": samples_digest(self.path)})
@@ -264,12 +280,12 @@ def _put_aside(path: Path) -> None:
 
 def _finished_part(
     path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
-) -> tuple[dict[str, int], Counts, Cost]:
+) -> tuple[_Written, Counts, Cost]:
     """Where the records begin that are complete and to be kept; all others are removed from the file."""
     samples = path / SAMPLES
     if not samples.exists():
         samples.touch()
-    offsets: dict[str, int] = {}
+    written = _Written()
     counts: dict[str, int] = {}
     cost = Cost()
     wanted = array("Q")
@@ -281,7 +297,7 @@ def _finished_part(
             record = record_from_line(line, str(samples))
             if keep(record):
                 wanted.append(end)
-                offsets[record.sample.id] = good
+                written.add_at(good, record.sample.id)
                 state = sample_state(record.scores, record.responses)
                 counts[state] = counts.get(state, 0) + 1
                 cost = cost.plus(Cost.of(record.ledger))
@@ -292,7 +308,7 @@ def _finished_part(
         os.truncate(samples, end)
     else:
         _write_records(samples, wanted)
-    return offsets, Counts(**counts), cost
+    return written, Counts(**counts), cost
 
 
 def _write_records(path: Path, offsets: Iterable[int]) -> None:
@@ -305,8 +321,9 @@ def _write_records(path: Path, offsets: Iterable[int]) -> None:
     temporary.replace(path)
 
 
-def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
-    wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
-    if wanted == sorted(wanted):
+def _sort_records(path: Path, written: _Written, order: Iterable[str]) -> None:
+    rows = (written.get(sample_id) for sample_id in order)
+    wanted = array("Q", (written.offsets[row] for row in rows if row is not None))
+    if all(one < other for one, other in pairwise(wanted)):
         return
     _write_records(path, wanted)

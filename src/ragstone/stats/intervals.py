@@ -20,11 +20,12 @@ def checked(values: Floats, bounds: tuple[float, float], groups: Groups | None) 
         raise ValueError(f"bounds must rise, got {bounds}")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"values must be a vector that is not empty, got shape {array.shape}")
-    if not np.all(np.isfinite(array)) or array.min() < lo - 1e-9 or array.max() > hi + 1e-9:
+    least, most = array.min(), array.max()
+    if not (lo - 1e-9 <= least and most <= hi + 1e-9):  # also if one is NaN
         raise ValueError(f"values must be finite and within {bounds}")
     if groups is not None and np.shape(groups) != array.shape:
         raise ValueError(f"groups must have one label a value, got {np.shape(groups)} for {array.shape}")
-    return np.clip(array, lo, hi)
+    return array if lo <= least and most <= hi else np.clip(array, lo, hi)
 
 
 def mean_interval(

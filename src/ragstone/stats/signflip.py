@@ -15,6 +15,7 @@ M. Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,14 +44,14 @@ def flipped_sums(totals: Floats, *, draws: int, seed: int) -> Floats:
     flips, so the test stays exact.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    rows = totals[np.any(totals != 0.0, axis=1)]
-    if len(rows) == 0:
+    live = np.any(totals != 0.0, axis=1)
+    count = int(np.count_nonzero(live))
+    if count == 0:
         return np.zeros((1, totals.shape[1]))
-    if len(rows) <= _ENUMERATED:
+    rows = _gathered((column[live] for column in totals.T), count, rng) if count > MAX_BLOCKS else totals[live]
+    if count <= _ENUMERATED:
         patterns = np.arange(2 ** len(rows))[:, None] >> np.arange(len(rows))
         return np.asarray((1.0 - 2.0 * (patterns & 1)) @ rows)
-    if len(rows) > MAX_BLOCKS:
-        rows = _gathered(rows, rng)
     whole = rows.sum(axis=0)
     sums = np.empty((draws, rows.shape[1]))
     for start in range(0, draws, _CHUNK):
@@ -119,7 +120,7 @@ def relabelled_sums(totals: Floats, *, draws: int, seed: int) -> Floats:
     if len(rows) == 0:
         return np.zeros((1, totals.shape[2]))
     if len(rows) > MAX_BLOCKS:
-        flat = _gathered(rows.reshape(len(rows), -1), rng)
+        flat = _gathered(rows.reshape(len(rows), -1).T, len(rows), rng)
         rows = flat.reshape(len(flat), *rows.shape[1:])
     drawn = rng.integers(0, rows.shape[1], size=(draws, len(rows)), dtype=np.uint8)
     drawn[0] = 0
@@ -135,9 +136,10 @@ def _bits(rng: np.random.Generator, draws: int, units: int) -> Floats:
     return np.unpackbits(packed, axis=1, count=units).astype(np.float64)
 
 
-def _gathered(rows: Floats, rng: np.random.Generator) -> Floats:
-    block = rng.permutation(len(rows)) % MAX_BLOCKS
-    return np.column_stack([np.bincount(block, weights=column, minlength=MAX_BLOCKS) for column in rows.T])
+def _gathered(columns: Iterable[Floats], count: int, rng: np.random.Generator) -> Floats:
+    """`count` rows, given as `columns`, summed by random blocks."""
+    block = rng.permutation(count) % MAX_BLOCKS
+    return np.column_stack([np.bincount(block, weights=column, minlength=MAX_BLOCKS) for column in columns])
 
 
 def upper_ranks(sums: Floats) -> Floats:

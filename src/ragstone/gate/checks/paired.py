@@ -104,13 +104,10 @@ def _overlap(evidence: Evidence, baseline: RunScores) -> _Overlap:
     common = [name for name in baseline.samples if name in current.samples]
     same = [name for name in common if same_content(current, baseline, name)]
     failures = baseline.system.failures
-    scored: set[str] = set()
-    lost: set[str] = set()
-    for metric in baseline.metrics.values():
-        scored |= metric.values.keys()
-        lost |= metric.failed.keys()
+    metrics = baseline.metrics.values()
+    lost = {name for metric in metrics for name in metric.failed if not any(name in one.values for one in metrics)}
     failed = tuple(failures[name] for name in same if name in failures)
-    unscored = sum(name in lost and name not in scored and name not in failures for name in same)
+    unscored = sum(name in lost and name not in failures for name in same)
     edited = len(common) - len(same) + len(gone) - _left_out(evidence, gone, len(baseline.samples))
     return _Overlap(len(same) - len(failed) - unscored, edited, failed, unscored)
 
