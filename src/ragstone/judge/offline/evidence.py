@@ -127,6 +127,7 @@ class _Found:
         sentences with a weight from `near` on, the heaviest first: the weight below zero, context, position.
         """
         sentences, masks = self.sentences, self.masks
+        sums: dict[int, float] = {}
         windows = [0.0] * len(self.held)
         best, best_mask = 0.0, 0
         close: list[tuple[float, int, int]] = []
@@ -144,7 +145,9 @@ class _Found:
                 if weight + sentences[at + 1] + sentences[at + 2] > top:
                     window = mask | masks[at + 1] | masks[at + 2]
                     if window != mask:
-                        weight = sum_of(window, self.weights)
+                        if window not in sums:
+                            sums[window] = sum_of(window, self.weights)
+                        weight = sums[window]
                     if weight > top:
                         top = weight
                         if top > best:
@@ -199,7 +202,7 @@ def _pairs_held(
     if not pairs:
         return 1.0
     for _, rank, position in close:
-        missing = missing.difference(neighbours(contexts[rank].keys[position]))
+        missing -= contexts[rank].pairs(position)
         if not missing:
             return 1.0
     repeats = any(one == other for one, other in missing)
@@ -208,7 +211,7 @@ def _pairs_held(
             continue
         for position, mask in enumerate(found.masks[start : end - _WINDOW + 1]):
             if mask & (mask - 1) or (repeats and mask):
-                missing = missing.difference(neighbours(contexts[rank].keys[position]))
+                missing -= contexts[rank].pairs(position)
     return (len(pairs) - len(missing)) / len(pairs)
 
 

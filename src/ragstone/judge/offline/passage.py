@@ -149,6 +149,7 @@ class Passage:
         self.texts = texts
         self.language = language
         self._sentences: dict[int, Sentence] = {}
+        self._pairs: dict[int, frozenset[tuple[str, str]]] = {}
 
     def sentence(self, position: int) -> Sentence:
         """The sentence at `position` (from 0), parsed once."""
@@ -157,6 +158,13 @@ class Passage:
             found = self._sentences[position] = Sentence(
                 self.texts[position], self.language, keys=self.keys[position], negates=self._negates
             )
+        return found
+
+    def pairs(self, position: int) -> frozenset[tuple[str, str]]:
+        """The `neighbours` among the keys of the sentence at `position`."""
+        found = self._pairs.get(position)
+        if found is None:
+            found = self._pairs[position] = frozenset(neighbours(self.keys[position]))
         return found
 
     @property
