@@ -26,8 +26,8 @@ from data_sets import data_folder
 from judge_cost import MODELS, SAMPLES, Cache, calls
 from scipy.stats import beta
 
-from ragstone.judge.llm.layout import layout_of, prefix_tokens
 from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context

@@ -17,8 +17,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ragstone.judge.llm.layout import layout_of, prefix_tokens
 from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.llm.provider import Usage
 
 SAMPLES = 1_000

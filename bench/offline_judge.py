@@ -79,7 +79,7 @@ STEPS = {
     "splitting into statements": ("statements.py", "split_statements"),
     "matching statements": ("evidence.py", "match"),
     "of that, conflicts": ("conflicts.py", "conflicting"),
-    "usefulness of contexts": ("usefulness.py", "features"),
+    "usefulness of contexts": ("agreement.py", "use_features"),
     "answer relevancy": ("answering.py", "features"),
 }
 """What is shown of the profile: the file and the function of each step; time in what they call is theirs."""

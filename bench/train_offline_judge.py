@@ -35,7 +35,7 @@ from data_sets import data_folder
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ragstone.judge.offline import evidence, usefulness
+from ragstone.judge.offline import agreement, evidence
 from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.normal import normalise
@@ -306,14 +306,14 @@ def windows(data: Path, rarity: Rarity) -> Iterator[tuple[tuple[float, ...], flo
         for piece, label in picked:
             passage = read_passage("\n".join(lines[index] for index in piece), ENGLISH)
             matches = [evidence.match(one, [passage], rarity, ENGLISH) for one in statements]
-            yield usefulness.features(statements, matches, rarity, ())[0], label
+            yield agreement.use_features(statements, matches, rarity, ())[0], label
 
 
 def fit_use(data: Path, rarity: Rarity) -> dict[str, Any]:
     """The model of a context's usefulness, as weights.json holds it."""
     nothing = np.zeros(len(KINDS))
     rows = [Row("wice", np.array(features), nothing, 1.0, label) for features, label in windows(data, rarity)]
-    found = fit(rows, SHARES, usefulness.FEATURES)
+    found = fit(rows, SHARES, agreement.USE_FEATURES)
     weights, bias = found.weights, found.bias
     labels = np.array([one.label for one in rows])
     probabilities = np.array([found.chance(one) for one in rows])
@@ -322,7 +322,9 @@ def fit_use(data: Path, rarity: Rarity) -> dict[str, Any]:
     print(f"use: {len(rows)} pieces, AUROC {auroc(probabilities, labels):.3f} on the pieces it was fitted to")
     return {
         "bias": round(bias, 3),
-        "weights": {name: round(float(weight), 3) for name, weight in zip(usefulness.FEATURES, weights, strict=True)},
+        "weights": {
+            name: round(float(weight), 3) for name, weight in zip(agreement.USE_FEATURES, weights, strict=True)
+        },
         "threshold": float(threshold),
     }
 

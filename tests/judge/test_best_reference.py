@@ -4,8 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.best_reference import best_match, held_most, nearest_first
-from ragstone.judge.collect import collect_judgements
+from ragstone.judge.collect import best_match, collect_judgements, held_most, nearest_first
 from ragstone.judge.judgements import (
     JudgementFailure,
     JudgementKind,

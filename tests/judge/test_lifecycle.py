@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from ragstone.judge.llm.lifecycle import SOON_DAYS, moving_name, near_end
+from ragstone.judge.names import SOON_DAYS, moving_name, near_end
 from ragstone.judge.providers import Provider, all_providers, find_provider
 
 

@@ -13,9 +13,8 @@ from ragstone.config import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.llm.budget import Budget
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.prices import known_window, tariff
+from ragstone.judge.llm.prices import Budget, known_window, tariff
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Judge
 from ragstone.judge.providers import price_date

@@ -21,7 +21,7 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.judge.offline.lexicon import read_data
-from ragstone.judge.offline.lookup import digest
+from ragstone.judge.offline.support import digest
 from ragstone.metrics.citations import cited
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.registry import select_metrics

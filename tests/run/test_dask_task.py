@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.config import JudgeSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.judge.portable import Recipe
+from ragstone.judge.factory import Recipe
 from ragstone.judge.protocol import Judge
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import JudgePool, Round, workers_of

@@ -15,8 +15,8 @@ import pytest
 from ragstone.config import JudgeSettings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import Recipe
 from ragstone.judge.judgements import Grade
-from ragstone.judge.portable import Recipe
 from ragstone.judge.protocol import Call, Judge
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.run import dask_workers

@@ -16,11 +16,10 @@ import pytest
 from ragstone.config import JudgeSettings, RunSettings, Settings, load_settings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge import portable
-from ragstone.judge.factory import build_judge
+from ragstone.judge import factory
+from ragstone.judge.factory import Recipe, build_judge, recipe_of, usable_cores
 from ragstone.judge.judgements import Grade
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.portable import Recipe, recipe_of, usable_cores
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.metric import Metric
@@ -417,7 +416,7 @@ def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.Monk
 def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(portable, "_CGROUP", limit)
+    monkeypatch.setattr(factory, "_CGROUP", limit)
     assert usable_cores() == 64
     for text, cores in (("max 100000\n", 64), ("250000 100000\n", 2), ("50000 100000\n", 1)):
         limit.write_text(text)
@@ -425,7 +424,7 @@ def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_threads_of_a_model_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portable, "usable_cores", lambda: 4)
+    monkeypatch.setattr(factory, "usable_cores", lambda: 4)
     model = Recipe(JudgeSettings(name="local:nli"), recipe(OfflineJudge()).rarity)
     assert [model.shared_by(n).settings.local.threads for n in (1, 2, 4, 8)] == [4, 2, 1, 1]
     own = Recipe(JudgeSettings.model_validate({"name": "local:nli", "local": {"threads": 3}}), model.rarity)

@@ -30,7 +30,7 @@ from ragstone.gate.retrieval_changes import (
 from ragstone.gate.verdict import GateVerdict, OracleShares, RetrievalChanges, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
-from ragstone.judge.llm.lifecycle import moving_name, near_end
+from ragstone.judge.names import moving_name, near_end
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory

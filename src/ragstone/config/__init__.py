@@ -1,6 +1,6 @@
 """Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the environment, and flags."""
 
-from ragstone.config.load import CONFIG_FILE, PYPROJECT, load_settings
+from ragstone.config.load import CONFIG_FILE, PYPROJECT, load_settings, parse_toml, read_text, read_toml
 from ragstone.config.options import OPTIONS, SECRET_VARIABLES, Option, default_text, option_of, variable_of
 from ragstone.config.settings import (
     MAX_GATES,
@@ -19,7 +19,6 @@ from ragstone.config.settings import (
     Settings,
     SystemSettings,
 )
-from ragstone.config.toml_file import parse_toml, read_text, read_toml
 
 __all__ = [
     "CONFIG_FILE",

@@ -1,4 +1,4 @@
-"""Rows, as returned by every format, and the limits shared by all formats."""
+"""Rows, as returned by every format, the lines that they are on, and the limits shared by all formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ragstone.errors import GoldenSetError
 from ragstone.files import open_regular
@@ -112,3 +112,32 @@ class SourceFile:
             raise self.error(
                 f"byte 0x{raw[error.start]:02x} is not valid UTF-8.", line, hint="Save the file as UTF-8."
             ) from None
+
+
+class LocatedList(list[Any]):
+    """A list; `lines[i]` is the line of item i."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[int] = []
+
+
+class LocatedDict(dict[str, Any]):
+    """An object; `lines[key]` is the line of that key's value."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+
+
+def line_of(container: object, key: int | str) -> int | None:
+    """The line of a member, None where the container doesn't know."""
+    if isinstance(container, LocatedList) and isinstance(key, int):
+        return container.lines[key]
+    if isinstance(container, LocatedDict) and isinstance(key, str):
+        return container.lines.get(key)
+    return None

@@ -8,8 +8,7 @@ from typing import Any
 
 from ragstone.formatting import counted
 from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
-from ragstone.golden.formats.located import line_of
-from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.rows import Row, SourceFile, line_of
 
 _QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
 _SEARCHED_LEVELS = 3

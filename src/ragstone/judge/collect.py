@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import NO_EMBEDDINGS, Embedding, NamesEntities, WritesOutQuestions
-from ragstone.judge.best_reference import best_match, held_most
-from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements, StatementList
+from ragstone.judge.judgements import (
+    Grade,
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    StatementList,
+    Support,
+    Verdict,
+)
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
@@ -37,7 +47,7 @@ async def collect_judgements(
     `previous` is the previous response to the same question, if there is one to compare this one with. `custom` are the
     measures of custom metrics, by name. Support and matches wait for the statements; the others run concurrently. A
     judgement that can't apply (support without contexts or statements, reference match without a reference) stays None.
-    Of several references, the best one counts (`best_reference.py`). Raises JudgeError when the judge can't continue.
+    Of several references, the best one counts (`best_match`). Raises JudgeError when the judge can't continue.
     """
     own = judge.judge if isinstance(judge, WithEarlierAnswers) else judge
     asked = sample
@@ -168,3 +178,77 @@ async def _outcome(judgement: Awaitable[object]) -> object:
         return await judgement
     except JudgementFailed as failure:
         return JudgementFailure(failure.reason, not_applicable=failure.not_applicable)
+
+
+MAX_MATCHED = 3
+"""How many references an answer is judged against at most."""
+
+_WORD = re.compile(r"\w+")
+
+
+def nearest_first(references: Sequence[str], answer: str) -> tuple[str, ...]:
+    """`references`, that with the highest F1 of words with `answer` first; equal ones in their own order."""
+    said = _words(answer)
+
+    def distance(reference: str) -> float:
+        wanted = _words(reference)
+        return -2.0 * (said & wanted).total() / max(1, said.total() + wanted.total())
+
+    return tuple(sorted(references, key=distance))
+
+
+def held_most(references: Sequence[str], contexts: Sequence[str]) -> str | None:
+    """The reference with the largest share of words that occur in `contexts`; of equal ones the first."""
+    if len(references) < 2:
+        return references[0] if references else None
+    held = {word for context in contexts for word in _words(context)}
+
+    def missing(reference: str) -> float:
+        words = _words(reference)
+        return sum(n for word, n in words.items() if word not in held) / max(1, words.total())
+
+    return min(references, key=missing)
+
+
+async def best_match(
+    references: Sequence[str], answer: str, match: Callable[[str], Awaitable[object]]
+) -> ReferenceMatch | JudgementFailure | None:
+    """The best of what `match` gives for the nearest references; no further ones are tried after a full match.
+
+    If one of them could not be judged and none is matched in full, the whole has failed: that one may be the best.
+    """
+    best: ReferenceMatch | None = None
+    failures: list[JudgementFailure] = []
+    for reference in nearest_first(references, answer)[:MAX_MATCHED]:
+        found = await match(reference)
+        if isinstance(found, JudgementFailure):
+            failures.append(found)
+        elif isinstance(found, ReferenceMatch):
+            if best is None or _agreement(found) > _agreement(best):
+                best = found
+            if _in_full(found):
+                return found
+    failed = next((failure for failure in failures if not failure.not_applicable), None)
+    return failed or best or next(iter(failures), None)
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.casefold()))
+
+
+def _in_full(match: ReferenceMatch) -> bool:
+    supports = (*match.answer_supports, *match.reference_supports)
+    return all(support.verdict is Verdict.SUPPORTED for support in supports)
+
+
+def _agreement(match: ReferenceMatch) -> float:
+    """Harmonic mean of the two shares, as in answer correctness."""
+    precision = _share(match.answer_share, match.answer_supports)
+    recall = _share(match.reference_share, match.reference_supports)
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _share(graded: float | None, supports: Sequence[Support]) -> float:
+    if graded is not None:
+        return graded
+    return sum(support.verdict is Verdict.SUPPORTED for support in supports) / max(1, len(supports))

@@ -61,7 +61,7 @@ class _Alignment(BaseMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
     answerable_only = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements, "it draws on no context").statements
         if not response.contexts:
             return NotApplicable("no contexts were returned")

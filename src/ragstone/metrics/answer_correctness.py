@@ -32,7 +32,7 @@ class AnswerCorrectness(AbstentionMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
     reference_needed = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = answering(sample, judgements).statements
         match = given(judgements.reference_match, "reference verdicts")
         return agreement(match, statements, "in the answer or in the reference")

@@ -27,7 +27,7 @@ class AnswerRelevancy(AbstentionMetric):
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         answering(sample, judgements)
         similarities = given(judgements.reverse_questions, "reverse questions").similarities
         if not similarities:

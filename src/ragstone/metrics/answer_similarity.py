@@ -31,7 +31,7 @@ class AnswerSimilarity(BaseMetric):
     reads = frozenset({JudgementKind.ANSWER_SIMILARITY})
     answerable_only = reference_needed = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
         return Scored(nearest(judgements))
@@ -57,7 +57,7 @@ class WeightedCorrectness(AbstentionMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
     reference_needed = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         answering(sample, judgements)
         match = given(judgements.reference_match, "reference verdicts")
         if not match.answer_supports or not match.reference_supports:

@@ -34,7 +34,7 @@ class AssertionsMetric(BaseMetric):
     def excuse(self, sample: Sample) -> NotApplicable | None:
         return NotApplicable("the sample has no assertions") if sample.assertions is None else None
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         asserted = sample.assertions
         if asserted is None:
             return NotApplicable("the sample has no assertions")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.judge.offline.lexicon import guess_language
-from ragstone.judge.offline.lookup import digest, holds
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.support import digest, holds
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
@@ -63,7 +63,7 @@ class CitationValidity(BaseMetric):
         source="Ragstone: cited ids that are among the contexts",
     )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         found = cited(response.answer, response.contexts)
         if not found:
             return NotApplicable("the answer cites nothing")
@@ -85,7 +85,7 @@ class CitationSupport(BaseMetric):
         source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",
     )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         text = _inside_sentence(normalise(response.answer))
         supported = total = 0
         for sentence in split_sentences(text, guess_language(text).code):

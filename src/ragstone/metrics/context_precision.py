@@ -46,7 +46,7 @@ class ContextPrecision(BaseMetric):
             return excuse
         return NotApplicable("the sample has no reference" if self._with_reference else "the sample has a reference")
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         use = given(judgements.context_use, "context judgements")

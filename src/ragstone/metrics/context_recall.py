@@ -27,7 +27,7 @@ class ContextRecall(BaseMetric):
     reads = frozenset({JudgementKind.CONTEXT_USE})
     answerable_only = reference_needed = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         use = given(judgements.context_use, "context judgements")

@@ -28,7 +28,7 @@ class ContextRelevance(BaseMetric):
     reads = frozenset({JudgementKind.CONTEXT_RELEVANCE})
     answerable_only = True
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         found = given(judgements.context_relevance, "sentence counts")

@@ -59,7 +59,7 @@ class RubricMetric(BaseMetric):
             return NotApplicable("the sample has no reference")
         return None
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _score(judgements, self.info.name, "judge")
 
 
@@ -77,7 +77,7 @@ class FunctionMetric(BaseMetric):
             divides=True,
         )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _score(judgements, self.info.name, "function")
 
 

@@ -10,9 +10,9 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import Language, guess_language
-from ragstone.judge.offline.lookup import digest
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage, read_sentence
+from ragstone.judge.offline.support import digest
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import BaseMetric, MetricInfo, given

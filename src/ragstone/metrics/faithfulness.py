@@ -26,7 +26,7 @@ class Faithfulness(BaseMetric):
     )
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
         if not response.contexts:
             return Scored(0.0, note="the answer makes statements, but no contexts were returned")

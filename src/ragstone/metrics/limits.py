@@ -35,7 +35,7 @@ class LimitMetric(BaseMetric):
         self._limit = limit
         self._measure = measure
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         measured = self._measure(response)
         if measured is None:
             return NotApplicable("the answer was recorded without a latency")

@@ -37,7 +37,7 @@ class NoiseSensitivity(BaseMetric):
             lower_is_better=True,
         )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")

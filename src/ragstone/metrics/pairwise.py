@@ -32,7 +32,7 @@ class PairwisePreference(BaseMetric):
 
     reads = frozenset({JudgementKind.PREFERENCE})
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if judgements.preference is None:
             return NotApplicable(NO_BASELINE)
         found = given(judgements.preference, "preference")

@@ -45,7 +45,7 @@ class RetrievalMetric(BaseMetric):
             return None
         return NotApplicable("the sample names neither relevant ids nor reference contexts")
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):

@@ -52,5 +52,5 @@ class LexicalMatch(BaseMetric):
         )
         self._compare = compare
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return Scored(max(self._compare(response.answer, reference) for reference in sample.references))

@@ -35,10 +35,10 @@ class AnswerStability(BaseMetric):
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:  # noqa: ARG002
+    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
         """The score of all answers to one sample, in the order in which the system was asked."""
         answers = list(zip(responses, judgements, strict=True))
         try:
@@ -59,10 +59,10 @@ class TokenStability(BaseMetric):
         source="Ragstone: token F1 (Rajpurkar et al. 2016, SQuAD, section 6.1) between answers to one question",
     )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:  # noqa: ARG002
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:  # noqa: ARG002
+    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
         """The score of all answers to one sample."""
         pairs = combinations((response.answer for response in responses), 2)
         return _mean([token_f1(one, other) for one, other in pairs], "compared by token overlap")

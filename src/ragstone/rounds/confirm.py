@@ -10,8 +10,8 @@ from ragstone.rounds.round import run_round
 from ragstone.rounds.session import Session
 from ragstone.run.directory import RunDirectory
 from ragstone.run.stored import StoredAnswers
+from ragstone.system.given import Wrapped
 from ragstone.system.response import Response, System
-from ragstone.system.wrapped import Wrapped
 
 
 async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDirectory:

@@ -15,7 +15,7 @@ from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.portable import recipe_of
+from ragstone.judge.factory import recipe_of
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.formatting import counted, some
-from ragstone.judge.portable import Recipe
+from ragstone.judge.factory import Recipe
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.run import dask_task

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ragstone.golden.sample import Sample
+from ragstone.system.given import Wrapped
 from ragstone.system.response import Response, System
-from ragstone.system.wrapped import Wrapped
 
 
 class StaysOpen(Wrapped):

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ragstone.golden.sample import Sample
+from ragstone.system.given import Wrapped
 from ragstone.system.response import Response, System
-from ragstone.system.wrapped import Wrapped
 
 
 @dataclass(slots=True)

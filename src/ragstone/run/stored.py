@@ -28,11 +28,11 @@ from ragstone.run.files import open_new, writing_to
 from ragstone.run.record import SampleRecord
 from ragstone.run.serialise import record_from_line
 from ragstone.system import worker
+from ragstone.system.given import Wrapped
 from ragstone.system.json_records import record_at
 from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.wrapped import Wrapped
 
 _ANSWER_COLUMNS = frozenset({*worker.ANSWER_NAMES, *RECORDED["answer"].strong, *RECORDED["answer"].weak})
 _CONTEXT_COLUMNS = frozenset({*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong})

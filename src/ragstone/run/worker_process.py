@@ -25,8 +25,8 @@ from typing import Any, BinaryIO
 from ragstone.errors import RagstoneError
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
+from ragstone.judge.factory import Recipe
 from ragstone.judge.judgements import Grade, JudgementFailure
-from ragstone.judge.portable import Recipe
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.run.judging import judge_sample

@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.formatting import some
-from ragstone.judge.portable import Recipe, usable_cores
+from ragstone.judge.factory import Recipe, usable_cores
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.run.worker_process import LENGTH_BYTES, Job, Reply, Task, decode_reply, encode_request, framed

@@ -1,4 +1,4 @@
-"""A system that generates from contexts that it is given: those of the golden set, in place of its own retrieval."""
+"""Systems around another one, such as one that is given contexts: the golden set's, in place of its own retrieval."""
 
 from __future__ import annotations
 
@@ -8,7 +8,41 @@ from dataclasses import replace
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.response import Context, Response, System, takes_contexts
-from ragstone.system.wrapped import Wrapped
+
+
+class Wrapped:
+    """`system` as it is. Subclasses change how it is started, asked or closed."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+
+    @property
+    def entrypoint(self) -> str:
+        return self._system.entrypoint
+
+    @property
+    def concurrency(self) -> int:
+        return self._system.concurrency
+
+    @property
+    def can_be_asked_again(self) -> bool:
+        return self._system.can_be_asked_again
+
+    @property
+    def accepts(self) -> frozenset[str] | None:
+        """As the system says, once it is started."""
+        found: object = getattr(self._system, "accepts", None)
+        return found if isinstance(found, frozenset) else None
+
+    async def start(self) -> None:
+        await self._system.start()
+
+    async def ask(self, sample: Sample) -> Response:
+        return await self._system.ask(sample)
+
+    async def close(self) -> None:
+        await self._system.close()
+
 
 HOW = (
     "Give it a parameter `contexts` beside the question (a command or a service: read the field `contexts`), as "

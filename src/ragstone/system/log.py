@@ -16,21 +16,20 @@ class SystemLog:
     Never raises for a full or read-only disk, because an unwritable log must not fail a run.
     """
 
-    def __init__(self, path: Path | None, limit: int = MAX_LOG_BYTES) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._limit = limit
         self._file: BinaryIO | None = None
         self._written = 0
 
     def write(self, data: bytes) -> None:
-        if self._path is None or self._written >= self._limit:
+        if self._path is None or self._written >= MAX_LOG_BYTES:
             return
         try:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("ab", buffering=0)
                 self._written = self._file.tell()
-            room = max(0, self._limit - self._written)
+            room = max(0, MAX_LOG_BYTES - self._written)
             self._file.write(data[:room] + (_CUT if len(data) > room else b""))
             self._written += len(data)
         except OSError:
@@ -45,12 +44,11 @@ class SystemLog:
 class Tail:
     """The last bytes that one child wrote. Call `clear` for each new question."""
 
-    def __init__(self, limit: int = TAIL_BYTES) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._data = b""
 
     def add(self, data: bytes) -> None:
-        self._data = (self._data + data[-self._limit :])[-self._limit :]
+        self._data = (self._data + data[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     def clear(self) -> None:
         self._data = b""

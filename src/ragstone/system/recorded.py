@@ -23,11 +23,10 @@ from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.json_records import Record, record_at, records
+from ragstone.system.json_records import TABLES, Record, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.table_records import TABLES, table_records
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 """Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""

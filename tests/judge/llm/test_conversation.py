@@ -13,7 +13,7 @@ from ragstone.golden.sample import GoldenSet, Sample, Turn
 from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.layout import layout_of
+from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics

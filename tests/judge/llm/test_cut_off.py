@@ -17,10 +17,10 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import Statement
+from ragstone.judge.llm.prompts import USES, VERDICTS, schema_of
 from ragstone.judge.llm.provider import Stop
 from ragstone.judge.llm.replies import read_reply
 from ragstone.judge.llm.reply_schemas import answer_field, attribution_fields, context_fields, support_fields
-from ragstone.judge.llm.schemas import USES, VERDICTS, schema_of
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.score import Scored
@@ -253,7 +253,7 @@ def test_entries_of_an_earlier_rule_of_reading_are_not_used(
     """A list of statements that was cut off may be among them."""
     cache = tmp_path / "judgements.sqlite"
     with monkeypatch.context() as earlier:
-        earlier.setattr("ragstone.judge.llm.keys._FORMAT", "ragstone-judgement-1")
+        earlier.setattr("ragstone.judge.llm.core._FORMAT", "ragstone-judgement-1")
         old = world.judge(cache=cache)
         world.run(JUDGEMENTS["statements"](old))
         world.run(old.close())

@@ -16,7 +16,7 @@ from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import EntityList, JudgementKind
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.layout import layout_of
+from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.metrics.registry import select_metrics

@@ -12,8 +12,7 @@ from ragstone.config import JudgeSettings, Price
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.layout import layout_of, prefix_tokens
-from ragstone.judge.llm.prompts import NAMES, load_prompt
+from ragstone.judge.llm.prompts import NAMES, layout_of, load_prompt, prefix_tokens
 from ragstone.judge.protocol import Call
 from ragstone.metrics.registry import select_metrics
 from ragstone.system.response import Context

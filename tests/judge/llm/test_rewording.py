@@ -10,8 +10,7 @@ import pytest
 from ragstone.config import JudgeSettings
 from ragstone.judge.abilities import RewordsQuestions
 from ragstone.judge.llm.estimate import estimate_rewording
-from ragstone.judge.llm.layout import layout_of
-from ragstone.judge.llm.prompts import APART, PARAPHRASE, TRANSLATION
+from ragstone.judge.llm.prompts import APART, PARAPHRASE, TRANSLATION, layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.scripted import ScriptedJudge

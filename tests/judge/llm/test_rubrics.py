@@ -11,7 +11,7 @@ from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.layout import layout_of
+from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.rubric import Rubric, RubricJudge, graded_by
 from ragstone.metrics.custom import RubricMetric

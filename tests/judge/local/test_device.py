@@ -19,9 +19,8 @@ from ragstone.commands.check import _models
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import build_judge
+from ragstone.judge.factory import build_judge, recipe_of
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.portable import recipe_of
 from ragstone.judge.protocol import Call, Judge
 from ragstone.run.workers import Workers
 from tests.commands.project import make_project, ragstone

@@ -24,8 +24,8 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import ContextUse, JudgementKind, Judgements, Statement, SupportTable, Verdict
 from ragstone.judge.local import checker as checkers
 from ragstone.judge.local.checker import Checker
+from ragstone.judge.local.files import read_facts
 from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
-from ragstone.judge.local.onnx_file import read_facts
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context, Response
 from tests.commands.project import make_project, ragstone

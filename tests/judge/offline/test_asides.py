@@ -8,9 +8,8 @@ import pytest
 
 import ragstone
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.offline.asides import claim, is_aside
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.statements import claim, is_aside, split_statements
 
 TOWER = {
     "en": "The lighthouse is 34 metres tall.",

@@ -9,8 +9,7 @@ import re
 from typing import Any
 
 from ragstone.golden.formats.json_text import NotJsonError, decode_at
-from ragstone.golden.formats.located import LocatedDict, LocatedList
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import LocatedDict, LocatedList, SourceFile
 
 _WALKED_LEVELS = 3
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from ragstone.golden.formats.located import LocatedDict, LocatedList
-from ragstone.golden.rows import MAX_DEPTH, SourceFile
+from ragstone.golden.rows import MAX_DEPTH, LocatedDict, LocatedList, SourceFile
 
 MAX_NODES = 20_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,51 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.account import Account, Address
 from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_account, make_account, own_embeddings_account
-from ragstone.judge.llm.budget import Budget
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.llm.layout import layout_of
-from ragstone.judge.llm.lazy import LazyProvider
-from ragstone.judge.llm.prices import Tariff, known_window, tariff
-from ragstone.judge.llm.provider import Embedder, LiveProvider, Provider
+from ragstone.judge.llm.prices import Budget, Tariff, known_window, tariff
+from ragstone.judge.llm.prompts import all_schemas, layout_of
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Embedder, LiveProvider, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
-from ragstone.judge.llm.schemas import all_schemas
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.names import local_path, provider_of
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
+
+
+class LazyProvider:
+    """The provider that `make` creates on the first call."""
+
+    def __init__(self, make: Callable[[], LiveProvider]) -> None:
+        self._make = make
+        self._made: LiveProvider | None = None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._made.notes if self._made is not None else ()
+
+    def made(self) -> LiveProvider:
+        """The provider itself."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def client(self) -> Any:
+        """The client of the provider itself."""
+        return self.made().client
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        return await self.made().chat(request)
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+
 
 # The parts of a request that Ragstone sets; the user may set anything else.
 _OURS = frozenset(

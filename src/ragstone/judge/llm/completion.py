@@ -9,14 +9,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ragstone.judge.llm.budget import Budget
-from ragstone.judge.llm.layout import Layout
-from ragstone.judge.llm.prices import Tariff
-from ragstone.judge.llm.prompts import Prompt, asked_line
+from ragstone.judge.llm.prices import Budget, Tariff
+from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
 from ragstone.judge.llm.replies import Field, Path, read_reply
 from ragstone.judge.llm.scheduler import Scheduler
-from ragstone.judge.llm.schemas import schema_of
 from ragstone.judge.llm.windows import MAX_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
 

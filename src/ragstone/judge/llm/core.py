@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,13 +14,40 @@ from weakref import WeakValueDictionary
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
 from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form
-from ragstone.judge.llm.keys import CacheKeys
-from ragstone.judge.llm.layout import Layout
-from ragstone.judge.llm.replies import Field, Path, document_of, read_document
+from ragstone.judge.llm.prompts import Layout
+from ragstone.judge.llm.replies import READING, Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
+
+_FORMAT = f"ragstone-judgement-{READING}"
+
+
+class CacheKeys:
+    """Cache keys of one judge: its identity, the form, the content and the repeat."""
+
+    def __init__(self, identity: JudgeIdentity) -> None:
+        # Not the version, which hashes all prompts: editing one prompt leaves the others' entries valid.
+        who = [_FORMAT, identity.provider, identity.endpoint, identity.model, list(identity.parameters)]
+        self._start = hashlib.sha256(json.dumps(who).encode())
+
+    def key(self, digest: str, content: Sequence[str | None], *, repeat: int | None = None) -> bytes:
+        """SHA-256 over the judge, the form's digest, all texts that the judgement reads, and the repeat number.
+
+        Lengths are hashed with the texts, so that different contents never give the same bytes.
+        """
+        whole = self._start.copy()
+        whole.update(f"\0{digest}\0{'-' if repeat is None else repeat}\0{len(content)}".encode())
+        for text in content:
+            if text is None:
+                whole.update(b"\0-")
+            else:
+                data = text.encode("utf-8", "surrogatepass")
+                whole.update(f"\0{len(data)}:".encode())
+                whole.update(data)
+        return whole.digest()
+
 
 _T = TypeVar("_T")
 

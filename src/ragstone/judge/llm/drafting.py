@@ -9,9 +9,9 @@ from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import Core, Values, value_of
+from ragstone.judge.llm.prompts import DIFFICULTIES, MATCHES, YES_OR_NO
 from ragstone.judge.llm.replies import Field
 from ragstone.judge.llm.reply_schemas import as_object, one_of
-from ragstone.judge.llm.schemas import DIFFICULTIES, MATCHES, YES_OR_NO
 from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, cleaned, listed
 

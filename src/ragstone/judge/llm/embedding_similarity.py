@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.budget import Budget
-from ragstone.judge.llm.prices import Tariff
+from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.provider import Broken, Embedder, EmbedReply, Rejected, Usage
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import tokens_at_most

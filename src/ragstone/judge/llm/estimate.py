@@ -9,7 +9,7 @@ from typing import Protocol
 from ragstone.config import JudgeSettings
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.best_reference import MAX_MATCHED
+from ragstone.judge.collect import MAX_MATCHED
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import local_path, provider_of, split_name
 from ragstone.judge.rubric import Rubric
@@ -89,7 +89,6 @@ def estimate_cost(
     judge_settings: JudgeSettings,
     golden_set: GoldenSet,
     metrics: Sequence[Needing],
-    environ: Mapping[str, str] | None = None,  # noqa: ARG001 - prices depend on the settings alone
     *,
     repeats: int = 1,
     answers: int = 1,
@@ -159,8 +158,8 @@ class _Tally:
     """Adds up calls of an LLM judge."""
 
     def __init__(self, settings: JudgeSettings) -> None:
-        from ragstone.judge.llm.layout import layout_of
         from ragstone.judge.llm.prices import tariff
+        from ragstone.judge.llm.prompts import layout_of
 
         provider, model = split_name(settings.name)
         self._layout = layout_of(provider, model, settings.prices)
@@ -170,7 +169,7 @@ class _Tally:
 
     def add(self, prompt: str, sent: int, received: int, *, calls: int = 1, cached: int = 0) -> None:
         """Count `calls` with `prompt`, each with these tokens; `cached` of them may have its prefix in the cache."""
-        from ragstone.judge.llm.layout import prefix_tokens
+        from ragstone.judge.llm.prompts import prefix_tokens
 
         prefix = prefix_tokens(self._layout.prompts[prompt])
         self._calls += calls

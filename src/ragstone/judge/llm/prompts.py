@@ -1,13 +1,27 @@
-"""The prompts: data files of this package, rendered identically for every sample so that providers can cache them."""
+"""What is the same in every sample's request, so that providers can cache it: the prompts, which are data files of this
+package, the JSON schemas of the replies, and which model gets which prompt.
+
+A schema describes an item, not which items there must be: a group is an array of items with ids, and the ids are
+checked when the reply is read. Providers put it before the prompt.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import json
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from ragstone.config import Price
+from ragstone.judge.abilities import Preference
+from ragstone.judge.drafting import Match
+from ragstone.judge.judgements import Verdict
+from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.providers import find_provider
 from ragstone.judge.untrusted_text import Block, fenced
 
 RUBRIC = "rubric"
@@ -31,25 +45,6 @@ DRAFT_WORSE = "draft_worse"
 PARAPHRASE = "paraphrase"
 TRANSLATION = "translation"
 """The tasks of asking a question in other words, or in another language: only perturbed questions need them."""
-
-APART = (
-    *(RUBRIC, ENTITIES, STANDALONE, PARAPHRASE, TRANSLATION, DRAFT_QUESTION, DRAFT_UNANSWERABLE, DRAFT_PARAPHRASE),
-    *(DRAFT_ATTEMPT, DRAFT_RECALL, DRAFT_INSPECTION, DRAFT_WORSE),
-)
-"""Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
-
-NAMES = (
-    "statements",
-    "support",
-    "context_use",
-    "context_use_no_reference",
-    "reverse_questions",
-    "reference_match",
-    "context_relevance",
-    "direct_score",
-    "direct_preference",
-    *APART,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +81,174 @@ def asked_line(asked: str) -> str:
 
 def _document(name: str) -> dict[str, object]:
     return tomllib.loads(files("ragstone.judge.llm").joinpath("prompts", f"{name}.toml").read_text("utf-8"))
+
+
+VERDICTS = tuple(str(verdict) for verdict in Verdict)
+USES = ("useful", "not_useful")
+KINDS = ("answers", "abstains")
+YES_OR_NO = ("yes", "no")
+DIFFICULTIES = ("easy", "medium", "hard")
+MATCHES = tuple(str(match) for match in Match)
+
+Schema = Mapping[str, object]
+
+_TEXT: Schema = {"type": "string"}
+
+
+def _closed(properties: Mapping[str, object]) -> dict[str, object]:
+    """An object with exactly `properties`, all required, as strict modes demand."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _one_of(words: tuple[str, ...]) -> Schema:
+    return {"type": "string", "enum": list(words)}
+
+
+def _group(**properties: object) -> Schema:
+    return _array(_closed({"id": _TEXT, **properties}))
+
+
+_VERDICT = _one_of(VERDICTS)
+_USES = _group(use=_one_of(USES))
+
+_SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    "statements": {"answer": _closed({"kind": _one_of(KINDS), "statements": _array(_TEXT)})},
+    "support": {"verdicts": _group(evidence=_array(_TEXT), quote=_TEXT, verdict=_VERDICT)},
+    "context_use": {"contexts": _USES, "reference_statements": _group(text=_TEXT, found_in=_array(_TEXT))},
+    "context_use_no_reference": {"contexts": _USES},
+    "reverse_questions": {"questions": _group(text=_TEXT)},
+    "reference_match": {
+        "answer_verdicts": _group(verdict=_VERDICT),
+        "reference_statements": _group(text=_TEXT, verdict=_VERDICT),
+    },
+    "context_relevance": {"contexts": _group(needed=_array({"type": "integer"}))},
+    "direct_score": {"grade": _closed({"value": {"type": "integer", "enum": list(range(11))}})},
+    "direct_preference": {"better": _closed({"which": _one_of(tuple(str(each) for each in Preference))})},
+}
+_CLOSED = {task: _closed(properties) for task, properties in _SCHEMAS.items()}
+
+MAX_LEVELS = 10
+"""Of a rubric. One schema for all rubrics: how many levels a rubric has is checked when the reply is read."""
+_RUBRIC_REPLY = _closed(
+    {"grade": _closed({"reason": _TEXT, "level": {"type": "integer", "enum": list(range(1, MAX_LEVELS + 1))}})}
+)
+
+
+_YES = _one_of(YES_OR_NO)
+_REWORDED = _closed({"draft": _closed({"possible": _YES, "question": _TEXT})})
+_ATTEMPT = _closed({"attempt": _closed({"answerable": _YES, "answer": _TEXT})})
+_QUESTION_REPLY = _closed({"question": _closed({"text": _TEXT})})
+
+_APART = {
+    RUBRIC: _RUBRIC_REPLY,
+    ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
+    STANDALONE: _QUESTION_REPLY,
+    PARAPHRASE: _QUESTION_REPLY,
+    TRANSLATION: _QUESTION_REPLY,
+    DRAFT_QUESTION: _closed(
+        {
+            "draft": _closed(
+                {
+                    "possible": _YES,
+                    "question": _TEXT,
+                    "answer": _TEXT,
+                    "quotes": _array(_closed({"passage": _TEXT, "quote": _TEXT})),
+                    "difficulty": _one_of(DIFFICULTIES),
+                }
+            )
+        }
+    ),
+    DRAFT_UNANSWERABLE: _REWORDED,
+    DRAFT_PARAPHRASE: _REWORDED,
+    DRAFT_ATTEMPT: _ATTEMPT,
+    DRAFT_RECALL: _ATTEMPT,
+    DRAFT_INSPECTION: _closed(
+        {
+            "checks": _group(reason=_TEXT, standalone=_YES, sensible=_YES, trivial=_YES),
+            "answers": _group(match=_one_of(MATCHES)),
+        }
+    ),
+    DRAFT_WORSE: _closed({"worse": _closed({"ungrounded": _TEXT, "poor": _TEXT})}),
+}
+
+APART = tuple(_APART)
+"""Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
+
+NAMES = (*_SCHEMAS, *APART)
+
+
+def schema_of(task: str) -> dict[str, object]:
+    """The schema of the replies to the prompt called `task`."""
+    return _APART[task] if task in _APART else _CLOSED[task]
+
+
+def all_schemas() -> str:
+    """All schemas that the judge's identity covers, as text to hash."""
+    return json.dumps(_CLOSED)
+
+
+_CHARACTERS_PER_TOKEN = 4
+_MAX_CHARACTERS_PER_TOKEN = 4.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
+
+    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends.
+    """
+
+    prompts: Mapping[str, Prompt]
+    cached: frozenset[str]
+    breakpoints: bool
+
+    def digest(self) -> str:
+        """Of all prompts that the judge's identity covers."""
+        return "".join(prompt.digest for name, prompt in self.prompts.items() if name not in APART)
+
+
+def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:
+    """The layout for `model`.
+
+    The long prompts, with all worked examples, are used if the model's cache is known to take them and makes them
+    cheaper than the brief ones; otherwise the examples would be paid for with every call.
+    """
+    cache_from = known_cache_from(provider, model)
+    price = tariff(provider, model, prices)
+    prompts: dict[str, Prompt] = {}
+    cached: set[str] = set()
+    for name in NAMES:
+        long, brief = load_prompt(name), load_prompt(name, brief=True)
+        prompts[name] = brief
+        if cache_from is None or price is None:
+            continue
+        if _least_tokens(brief) >= cache_from:
+            cached.add(name)
+        elif (
+            _least_tokens(long) >= cache_from
+            and prefix_tokens(long) * price.cached_input < prefix_tokens(brief) * price.input
+        ):
+            prompts[name] = long
+            cached.add(name)
+    known = find_provider(provider)
+    marked = known.cache_breakpoints if known is not None else None
+    return Layout(prompts, frozenset(cached), marked is not None and re.match(marked, model) is not None)
+
+
+def prefix_tokens(prompt: Prompt) -> int:
+    """The approximate number of tokens that all samples' requests share: the schema and the prompt."""
+    return (len(prompt.static) + len(json.dumps(schema_of(prompt.name)))) // _CHARACTERS_PER_TOKEN
+
+
+def _least_tokens(prompt: Prompt) -> int:
+    """A lower limit of the prompt's tokens; whether the schema counts too differs by provider."""
+    return int(len(prompt.static) / _MAX_CHARACTERS_PER_TOKEN)

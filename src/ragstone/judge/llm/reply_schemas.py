@@ -9,8 +9,8 @@ from typing import TypeVar
 from ragstone.formatting import clipped
 from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.replies import Field, Path
-from ragstone.judge.llm.schemas import KINDS, USES, VERDICTS
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import neutral
 

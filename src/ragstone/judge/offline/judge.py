@@ -23,9 +23,9 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.offline import answering, relevance, usefulness
+from ragstone.judge.offline import answering, relevance
 from ragstone.judge.offline.abstention import abstains, refuses
-from ragstone.judge.offline.agreement import Said, overall, said
+from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
 from ragstone.judge.offline.caching import TextCache
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
@@ -86,7 +86,7 @@ class OfflineJudge:
             endpoint=endpoint,
             embeddings=topic.label if topic else None,
         )
-        self._use = weights.model("use", usefulness.FEATURES)
+        self._use = weights.model("use", USE_FEATURES)
         self._answering = weights.model("answering", answering.FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
@@ -106,7 +106,7 @@ class OfflineJudge:
         if self._topic is not None:
             await self._topic.close()
 
-    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:  # noqa: ARG002
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         _bounded(answer=answer)
         language = _language((answer,))
         found = self._split(answer, language.code)
@@ -125,11 +125,7 @@ class OfflineJudge:
         return StatementList(statements=_numbered("s", claims), abstains=False)
 
     async def support(
-        self,
-        contexts: Sequence[Context],
-        statements: Sequence[Statement],
-        *,
-        call: Call,  # noqa: ARG002
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
         texts = _texts(contexts)
         language = _language(texts)
@@ -146,13 +142,7 @@ class OfflineJudge:
         return SupportTable(supports, _whole(ratings))
 
     async def context_use(
-        self,
-        question: str,
-        reference: str | None,
-        answer: str,
-        contexts: Sequence[Context],
-        *,
-        call: Call,  # noqa: ARG002
+        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
     ) -> ContextUse:
         _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
         texts = _texts(contexts)
@@ -165,7 +155,7 @@ class OfflineJudge:
         asked = self._question(question, language)
         if found:
             matches = [rating.match for rating in ratings]
-            rows = usefulness.features(found, matches, self.rarity, asked.sentence.key_set)
+            rows = use_features(found, matches, self.rarity, asked.sentence.key_set)
             use = [self._use.probability(row) for row in rows]
         else:
             use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
@@ -190,14 +180,7 @@ class OfflineJudge:
             probability=_whole(judged),
         )
 
-    async def reverse_questions(
-        self,
-        question: str,
-        answer: str,
-        *,
-        n: int,  # noqa: ARG002
-        call: Call,
-    ) -> ReverseQuestions:
+    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
         _bounded(question=question, answer=answer)
         language = _language((answer,))
         asked = self._question(question, language)
@@ -216,13 +199,7 @@ class OfflineJudge:
         return AnswerSimilarity(await self._topic.cosines(answer, references, call=call))
 
     async def reference_match(
-        self,
-        question: str,
-        reference: str,
-        statements: Sequence[Statement],
-        answer: str,
-        *,
-        call: Call,  # noqa: ARG002
+        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
     ) -> ReferenceMatch:
         _bounded(question=question, reference=reference, answer=answer)
         language = _language((reference,))
@@ -242,13 +219,7 @@ class OfflineJudge:
             reference_share=overall(others),
         )
 
-    async def context_relevance(
-        self,
-        question: str,
-        contexts: Sequence[Context],
-        *,
-        call: Call,  # noqa: ARG002
-    ) -> ContextGrades:
+    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         _bounded(question=question)
         texts = _texts(contexts)
         language = _language(texts)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import Support, Verdict
 from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.evidence import FEATURES, Match, match
-from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.model import Weights
-from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.lexicon import Language, guess_language, read_data
+from ragstone.judge.offline.model import Weights, load_weights
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 
 _HALF = 0.5
@@ -80,3 +82,23 @@ def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
             chosen.add(rank)
             seen |= found.held[rank]
     return tuple(source for rank, source in enumerate(sources) if rank in chosen)
+
+
+def holds(texts: Sequence[str], statement: str) -> bool:
+    """Whether `texts` (at least one) together support `statement`, by the support model's own threshold."""
+    weights = load_weights()
+    model = SupportModel(weights, Rarity((), weights.everyday))
+    language = guess_language(normalise(texts[0]))
+    passages = [read_passage(text, language) for text in texts]
+    return model.holds(model.rate(read_sentence(normalise(statement), language), passages, language))
+
+
+def digest(read: Callable[[str], str] = read_data) -> str:
+    """Eight hex digits that change with the weights, the judge's version and the word lists.
+
+    Code that uses the judge's internals outside a judging round includes them in its own version.
+    """
+    found = hashlib.sha256()
+    for name in ("weights.json", "lexicon.json", "wordforms.json"):
+        found.update(read(name).encode())
+    return found.hexdigest()[:8]

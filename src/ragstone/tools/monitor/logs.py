@@ -19,9 +19,8 @@ from typing import Any, BinaryIO, cast
 from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
-from ragstone.system.json_records import MAX_RECORD_BYTES
+from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES
 from ragstone.system.recorded import open_records
-from ragstone.system.table_records import TABLES
 from ragstone.tools.monitor.interaction import Problem
 
 MAX_BYTES = 20_000_000_000

@@ -18,7 +18,7 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
-from ragstone.judge.llm.layout import layout_of
+from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.tools.generate.convert.convert import write_samples
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines

@@ -19,8 +19,7 @@ from typing import Any
 
 from ragstone.formatting import counted
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet
-from ragstone.golden.formats.located import line_of
-from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.system.worker import at_path
 
 
