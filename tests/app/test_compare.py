@@ -45,10 +45,10 @@ def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path)
     (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\n")
     baseline = score_file(tmp_path / "a.csv", "politeness", HIGH)
     current = tmp_path / "b.csv"
-    current.write_text((tmp_path / "a.csv").read_text() + "".join(f"lost{i},politeness,\n" for i in range(6)))
+    current.write_text((tmp_path / "a.csv").read_text() + "".join(f"lost{i},politeness,\n" for i in range(9)))
     code, out, err = ragstone("compare", baseline, "b.csv", "--thresholds", "policy.toml")
     assert code == 5, out + err
-    assert "60 of 66" in out
+    assert "60 of 69" in out
 
 
 def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragstone: Ragstone, tmp_path: Path) -> None:

@@ -184,12 +184,12 @@ def test_a_warning_never_blocks(run: MakeRun) -> None:
 
 
 def test_too_little_coverage_is_an_error_whatever_the_scores_say(run: MakeRun) -> None:
-    broken = {f"s{index}": Failed("judge", "the reply was cut off") for index in range(6)}
+    broken = {f"s{index}": Failed("judge", "the reply was cut off") for index in range(9)}
     verdict = decide_gate(run({"faithfulness": HIGH}, failed={"faithfulness": broken}), None, floor(0.85))
     check = only(verdict, CheckKind.COVERAGE)
     assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
-    assert check.estimate == pytest.approx(0.9)
-    assert "6 of 60 samples have no score (the judge failed on 6: the reply was cut off)" in check.reason
+    assert check.estimate == pytest.approx(0.85)
+    assert "9 of 60 samples have no score (the judge failed on 9: the reply was cut off)" in check.reason
 
 
 def test_samples_that_a_metric_does_not_apply_to_do_not_count_against_coverage(run: MakeRun) -> None:

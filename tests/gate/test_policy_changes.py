@@ -26,7 +26,11 @@ def policy(metrics: Any = None, **tables: Any) -> Policy:
         (policy({"faithfulness": {**RULE, "action": "warn"}}), "changes metrics.faithfulness from block to warn"),
         (policy({"faithfulness": {"min": 0.85}}), "removes metrics.faithfulness.max_drop = 0.02"),
         (policy({"context_recall": RULE}), "removes the rule metrics.faithfulness"),
-        (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.98 to 0.5"),
+        (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.9 to 0.5"),
+        (
+            policy(gate={"max_failed_judgements": 0.5}),
+            "raises gate.max_failed_judgements from 0.03 to 0.5",
+        ),
         (policy(gate={"decision": "point"}), "changes gate.decision from 'evidence' to 'point'"),
         (policy({"faithfulness": {**RULE, "min": 0.9}}), "raises metrics.faithfulness.min from 0.85 to 0.9"),
         (policy(system={"latency_p95_s": 3.0}), "adds system.latency_p95_s = 3"),

@@ -23,6 +23,7 @@ gates = st.fixed_dictionaries(
         "decision": st.sampled_from(["evidence", "assured", "point"]),
         "inconclusive": st.sampled_from(["pass", "warn", "fail"]),
         "min_coverage": st.sampled_from([0.0, 0.5, 0.98]),
+        "max_failed_judgements": st.sampled_from([0.0, 0.03, 1.0]),
     }
 )
 rules = st.fixed_dictionaries(

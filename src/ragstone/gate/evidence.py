@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.comparability import Pairing, pair_runs
@@ -62,6 +62,14 @@ class Evidence:
             order,
             drift,
         )
+
+    def with_scores(self, current: RunScores, baseline: RunScores | None) -> Evidence:
+        """This evidence with other scores of the two runs, under the same rules."""
+        pairing = self.pairing
+        if pairing is not None and baseline is not None:
+            pairing = Pairing(current, baseline, pairing.comparability, pairing.samples)
+        asked = tuple(questions(current, pairing, self.rules))
+        return replace(self, current=current, pairing=pairing, asked=asked)
 
     @property
     def baseline(self) -> RunScores | None:

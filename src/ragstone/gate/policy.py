@@ -218,7 +218,7 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
 _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
     {
         MetricRule: ("max", "max_rise", "lower_is_better", "target"),
-        GateRules: ("on_judge_change", "min_paired"),
+        GateRules: ("on_judge_change", "min_paired", "max_failed_judgements"),
         SystemRules: ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
     }
 )

@@ -25,9 +25,15 @@ class GateRules(_Table):
     """[gate]: settings for every check."""
 
     min_coverage: Share = Field(
-        default=0.98,
+        default=0.9,
         description="Minimum share of samples with a score, among those that a metric applies to. "
         "Below it the run is an error, not a low or high score.",
+    )
+    max_failed_judgements: Share = Field(
+        default=0.03,
+        description="Share of judgements that fails by chance, and is left out. If more fail than that explains, among "
+        "all samples, in a slice or among the answers that changed, they count as the worst score, and the run is an "
+        "error if it would fail with those.",
     )
     confidence: Annotated[float, Field(gt=0.5, lt=1.0, strict=True)] = Field(
         default=0.95,

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from ragstone.formatting import clipped, counted, most_common, percent
 from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.missing import verdicts_at_worst
+from ragstone.gate.comparability import other_half
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.rules import Rule
+from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import FAILED_BY, Failed
@@ -20,7 +22,8 @@ _NO_SCORES = MetricScores(values={})
 class Coverage(Checker):
     """One check per metric and slice: do enough of the samples it applies to have a score?
 
-    A metric of the default rules that applies to no sample gets no check. A tag that no sample has is an error.
+    A slice has one only if it can't be decided, and a metric of the default rules that applies to no sample only if the
+    baseline has scores of it. A tag that no sample has is an error.
     """
 
     kinds = (CheckKind.COVERAGE,)
@@ -34,15 +37,19 @@ class Coverage(Checker):
         first: dict[tuple[str, str | None], Rule] = {}
         for rule in evidence.rules:
             first.setdefault((rule.metric, rule.slice), rule)
+        at_worst = verdicts_at_worst(evidence)
         for rule in first.values():
             scores = run.metrics.get(rule.metric, _NO_SCORES)
             values, failed = _within(scores.values, rule.samples), _within(scores.failed, rule.samples)
             if not values and not failed:
                 if rule.written and not (is_relative(rule.metric) and rule.metric in run.metrics):
                     yield _nothing_scored(rule, scores, measured=rule.metric in run.metrics)
-            elif rule.slice is None or not values:
+                continue
+            worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
+            if rule.slice is None or not values or worst is not Status.PASS:
                 minimum = evidence.policy.gate.min_coverage
-                yield _coverage(rule, len(values), [scores.failed[i] for i in failed], minimum)
+                yield _coverage(rule, len(values), [scores.failed[i] for i in failed], minimum, worst)
+        yield from _lost(evidence)
 
     def found(self, check: Check) -> str:
         return "" if check.estimate is None else percent(check.estimate)
@@ -98,21 +105,25 @@ def _within(by_id: Mapping[str, object], samples: Collection[str] | None) -> lis
     return [sample_id for sample_id in fewer if sample_id in more]
 
 
-def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float) -> Check:
+def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float, worst: Status) -> Check:
     n = scored + len(failed)
     covered = scored / n
+    enough = scored > 0 and (covered >= minimum or rule.slice is not None)
     if failed:
-        reason = (
-            f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): "
-            f"coverage {percent(covered)}, required {percent(minimum)}."
-        )
+        so = f"coverage {percent(covered)}, required {percent(minimum)}"
+        if enough and worst is not Status.PASS:
+            so = f"too many to decide on, because it would {_WOULD[worst]} if these had the worst score"
+        reason = f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): {so}."
     elif n == 1:
         reason = "the only sample it applies to has a score."
     else:
         reason = f"all {n:,} samples it applies to have a score."
-    status = Status.PASS if covered >= minimum and scored > 0 else Status.ERROR
+    status = worst if enough and worst is not Status.FAIL else Status.ERROR
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
     return replace(check, estimate=covered, threshold=minimum, current=covered, n=n)
+
+
+_WOULD = {Status.FAIL: "fail", Status.INCONCLUSIVE: "be inconclusive"}
 
 
 def _causes(failed: list[Failed]) -> str:
@@ -132,3 +143,23 @@ def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Chec
         why = f", most often because {most_common(excused)}" if excused else ""
         reason = f"the policy names it, but no sample has a score{why}."
     return rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
+
+
+def _lost(evidence: Evidence) -> Iterator[Check]:
+    """A check per metric of the default rules that only the baseline has scores of: nothing was compared there."""
+    run, base = evidence.current, evidence.baseline
+    if base is None or other_half(run, base) is not None:
+        return
+    held = {rule.key for rule in evidence.rules if (scores := run.metrics.get(rule.metric)) and _applies(scores)}
+    for rule in resolve_rules(evidence.policy, base).rules:
+        before = base.metrics.get(rule.metric, _NO_SCORES).values
+        if before and not rule.written and rule.key not in held:
+            reason = (
+                f"the baseline has {counted(len(before), 'score')}, and this run none, so its drop was not checked."
+            )
+            yield rule.check(CheckKind.COVERAGE, Status.INCONCLUSIVE, rule.action, reason)
+
+
+def _applies(scores: MetricScores) -> bool:
+    """Whether a metric applies to any sample."""
+    return bool(scores.values or scores.failed)

@@ -26,6 +26,9 @@ from ragstone.run.usage import cost_usd, tokens
 from ragstone.stats.mean import student_interval
 from ragstone.stats.quantile import quantile_interval
 
+MIN_REPORTED = 0.98
+"""The share of answers that must report their tokens for a limit on them to be decided."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Limited:
@@ -81,7 +84,7 @@ def _key(check: Check) -> str:
 def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
     limited, policy = _LIMITS[key], evidence.policy
     name = f"system.{key.removesuffix('_s')}"
-    measured = _measured(key, limited, evidence.current, policy)
+    measured = _measured(key, limited, evidence.current)
     if isinstance(measured, str):
         return Check(name, limited.kind, Status.ERROR, policy.system.action, measured, threshold=limit)
     values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
@@ -115,7 +118,7 @@ def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
     )
 
 
-def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Mapping[str, float] | str:
+def _measured(key: str, limited: _Limited, run: RunScores) -> Mapping[str, float] | str:
     """The values by sample, or why there are none, or too few: an answer without tokens may be the dearest."""
     if limited.kind is CheckKind.LATENCY:
         return run.system.latencies_s or "the policy limits the latency, but this run did not measure it."
@@ -127,11 +130,11 @@ def _measured(key: str, limited: _Limited, run: RunScores, policy: Policy) -> Ma
         )
     if "cost" in key and price is None:
         return f"the policy has {key}, but this run has no token price; set [system.price] in the config."
-    given, required = len(run.samples) - len(run.system.failures), policy.gate.min_coverage
-    if len(used) < required * given:
+    given = len(run.samples) - len(run.system.failures)
+    if len(used) < MIN_REPORTED * given:
         return (
             f"the policy has {key}, but only {len(used)} of {counted(given, 'answer')} report their tokens "
-            f"({percent(len(used) / given)}, required {percent(required)})."
+            f"({percent(len(used) / given)}, required {percent(MIN_REPORTED)})."
         )
     if "cost" in key and price is not None:
         return {sample: cost_usd(usage, price) for sample, usage in used.items()}
