@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, Template, TemplateError, TemplateNotFound, TemplateSyntaxError
+from jinja2 import (
+    BaseLoader,
+    Environment,
+    FunctionLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+)
 
+from ragstone import formatting
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
 from ragstone.printable import clean
@@ -89,6 +100,27 @@ def _source(folder: Path, name: str, within: Path | None) -> str:
 def read_template(name: str, package: str = PACKAGE) -> str:
     """The shipped template called `name`, of `package`."""
     return (files(package) / name).read_text(encoding="utf-8")
+
+
+def render_text_template(name: str, package: str, **values: object) -> str:
+    """The shipped template of plain text called `name`, of `package`, without the last line break.
+
+    Filters are the functions of `formatting`. Nothing is escaped: what prints the text makes it harmless.
+    """
+    return _text_environment(package).get_template(name).render(values).rstrip("\n")
+
+
+@cache
+def _text_environment(package: str) -> Environment:
+    environment = Environment(  # noqa: S701 - no HTML
+        loader=FunctionLoader(partial(read_template, package=package)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shown = (formatting.counted, formatting.dollars, formatting.percent, formatting.score, formatting.some)
+    environment.filters.update({found.__name__: found for found in (*shown, formatting.whole)})
+    return environment
 
 
 _compiled: dict[str, Compiled] = {}

@@ -12,8 +12,7 @@ from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review
-from ragstone.tools.generate.golden.exports import Export, Tool
-from ragstone.tools.generate.golden.golden import import_files
+from ragstone.tools.generate.golden.exports import Export, Tool, import_files
 
 
 def imported(

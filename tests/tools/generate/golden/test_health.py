@@ -30,7 +30,7 @@ def test_contents_duplicates_and_near_duplicates() -> None:
         "w": {"with reference": 2},
         "fact": {"with reference": 1},
     }
-    assert (found.with_contexts, found.with_relevant_ids, found.groups, found.largest_group) == (1, 1, 1, 2)
+    assert (found.with_passages, found.with_relevant_ids, found.groups, found.largest_group) == (1, 1, 1, 2)
     assert [[one.id for one in members] for members in found.duplicates] == [["a", "b"]]
     assert [(one.first.id, one.second.id) for one in found.similar] == [("a", "c")]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from ragstone.golden.sample import Sample
+from ragstone.formatting import clipped
+from ragstone.golden.sample import Review, Sample
+from ragstone.report.templates import render_text_template
 from ragstone.tools.generate.near_duplicates import similar_pairs
 
 REWORDED = 0.5
@@ -24,6 +26,11 @@ class Changed:
     fields: tuple[str, ...]
     paired: bool
 
+    @property
+    def name(self) -> str:
+        """The id, before and after."""
+        return self.before.id if self.before.id == self.after.id else f"{self.before.id} → {self.after.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -40,6 +47,25 @@ class Changes:
     def paired(self) -> int:
         """The number of samples that a run on the new set can compare with a baseline on the old one."""
         return self.same + sum(one.paired for one in (*self.changed, *self.renamed))
+
+    @property
+    def total(self) -> int:
+        """The size of the new set."""
+        return self.same + len(self.changed) + len(self.renamed) + len(self.reworded) + len(self.added)
+
+    def text(self, before: str, after: str) -> str:
+        """The differences between two files, for a terminal."""
+        return render_text_template("changes.txt.j2", __package__, found=self, before=before, after=after, shown=_shown)
+
+    def json(self) -> dict[str, object]:
+        """The differences for JSON."""
+        found: dict[str, object] = {"same": self.same, "paired": self.paired}
+        for name in ("changed", "renamed", "reworded"):
+            found[name] = [
+                {"before": one.before.id, "after": one.after.id, "fields": list(one.fields), "paired": one.paired}
+                for one in getattr(self, name)
+            ]
+        return found | {name: [sample.id for sample in getattr(self, name)] for name in ("added", "removed")}
 
 
 def changes(before: Sequence[Sample], after: Sequence[Sample]) -> Changes:
@@ -89,3 +115,16 @@ def _reworded(gone: Sequence[Sample], come: Sequence[Sample]) -> list[Changed]:
             used |= {pair.first, pair.second}
             found.append(_changed(gone[pair.first], come[pair.second - len(gone)]))
     return found
+
+
+def _shown(sample: Sample, field: str) -> str:
+    value = getattr(sample, field)
+    if value is None or value == () or value == {}:
+        return "nothing"
+    if isinstance(value, Review):
+        return ", ".join(part for part in (value.status, value.reviewer, value.date) if part)
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{key} ({grade:g})" for key, grade in value.items())
+    elif isinstance(value, tuple):
+        value = " | ".join(map(str, value))
+    return clipped(" ".join(str(value).split()), 100)

@@ -65,7 +65,7 @@ def stats(
     from ragstone.app.compare import read_side
     from ragstone.judge.names import split_name
     from ragstone.tools.generate.golden.corpus import read_corpus
-    from ragstone.tools.generate.golden.golden import report_json, report_lines, report_on
+    from ragstone.tools.generate.golden.health import report_on
 
     settings, policy = _policy(thresholds, config)
     found = report_on(
@@ -76,10 +76,9 @@ def stats(
         offline=split_name(settings.judge.name)[0] == "offline",
     )
     if form == "json":
-        click.echo(dumps(report_json(found), indent=2))
+        click.echo(dumps(found.json(), indent=2))
     else:
-        for line in report_lines(found):
-            say(line)
+        say(found.text())
     return 3 if strict and found.problems else 0
 
 
@@ -104,7 +103,7 @@ def split(
     Example:
       ragstone golden split golden.jsonl --into dev=0.2 --into test=0.8 -o golden
     """
-    from ragstone.tools.generate.golden.golden import split_files
+    from ragstone.tools.generate.golden.subsets import split_files
 
     shares = dict(_part(part) for part in parts)
     if len(shares) < max(2, len(parts)):
@@ -166,7 +165,7 @@ def sample(
     Example:
       ragstone golden sample golden.jsonl --n 50 -o smoke.jsonl
     """
-    from ragstone.tools.generate.golden.golden import sample_file
+    from ragstone.tools.generate.golden.subsets import sample_file
 
     _, policy = _policy(thresholds, config)
     golden = _golden(files, config)
@@ -189,16 +188,14 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
 
     from ragstone.golden.load import load_golden_set
     from ragstone.tools.generate.golden.changes import changes
-    from ragstone.tools.generate.golden.golden import change_json, change_lines
 
     mapped = columns_of(columns, config)
     old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
     found = changes(old.samples, new.samples)
     if form == "json":
-        click.echo(dumps(change_json(found), indent=2))
+        click.echo(dumps(found.json(), indent=2))
     else:
-        for line in change_lines(found, before, after):
-            say(line)
+        say(found.text(before, after))
     return 0
 
 
@@ -241,8 +238,7 @@ def import_(
       ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
     """
     from ragstone.tools.generate.convert.convert import write_samples
-    from ragstone.tools.generate.golden.exports import Tool
-    from ragstone.tools.generate.golden.golden import import_files
+    from ragstone.tools.generate.golden.exports import Tool, import_files
 
     golden, export = import_files(
         files,

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
+from ragstone.errors import GoldenSetError
 from ragstone.formatting import counted
 from ragstone.golden.formats import delimited, json_document, json_lines, parquet
+from ragstone.golden.load import find_files, golden_set_of_rows
 from ragstone.golden.rows import Row, SourceFile, line_of
+from ragstone.golden.sample import GoldenSet, Review
 from ragstone.system.worker import at_path
 
 
@@ -323,3 +327,35 @@ _SHAPES: Mapping[Tool, _Shape] = {
         total="total",
     ),
 }
+
+
+def import_files(
+    paths: Sequence[str],
+    tool: Tool,
+    *,
+    root: Path,
+    columns: Mapping[str, str],
+    dataset: str | None = None,
+    version: str | None = None,
+    partial: bool = False,
+    drafts: bool = False,
+) -> tuple[GoldenSet, Export]:
+    """The golden set in an export of `tool`, each sample with its provenance, and the export.
+
+    `dataset` and `version` override those in the files. Raises GoldenSetError if it can't be read.
+    """
+    export = read_export(find_files(paths, root), tool, partial=partial)
+    if not export.rows:
+        raise GoldenSetError("the export contains no items.", where=str(paths[0]))
+    export = replace(export, dataset=dataset or export.dataset, version=version or export.version)
+    golden = golden_set_of_rows(export.rows, tool.value, columns=columns)
+    named = "id" in golden.mappings[0].columns
+    samples = tuple(
+        replace(
+            sample,
+            provenance=export.provenance(sample.id if named else None),
+            review=Review("draft") if drafts else sample.review,
+        )
+        for sample in golden
+    )
+    return GoldenSet(samples, golden.mappings), export

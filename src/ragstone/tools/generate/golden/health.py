@@ -1,16 +1,29 @@
-"""The health of a golden set: what it consists of, and what in it needs a look."""
+"""The health of a golden set: what it consists of, what it can detect, and what in it needs a look."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from statistics import median, quantiles
 
-from ragstone.golden.sample import Sample
+from ragstone.gate.policy import Policy
+from ragstone.gate.resolution import expected_rules, resolution, sights
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.judgements import Verdict
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.report.templates import render_text_template
+from ragstone.run.scores import RunScores
+from ragstone.system.response import Context
+from ragstone.tools.generate.golden.corpus import Corpus, CorpusCheck, check_references
 from ragstone.tools.generate.golden.subsets import kind_of
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
+
+FEWEST = 100
+"""With fewer samples, a golden set detects only large drops."""
 
 _MIN_FOR_OUTLIERS = 20
 _FENCE = 3.0
@@ -49,7 +62,7 @@ class Health:
     samples: int
     kinds: Mapping[str, int]
     tags: Mapping[str, Mapping[str, int]]
-    with_contexts: int
+    with_passages: int
     with_relevant_ids: int
     groups: int
     largest_group: int
@@ -79,7 +92,7 @@ def examine(samples: Sequence[Sample]) -> Health:
         samples=len(samples),
         kinds=Counter(kind_of(sample) for sample in samples),
         tags={tag: dict(counts) for tag, counts in sorted(tags.items(), key=lambda one: (-one[1].total(), one[0]))},
-        with_contexts=sum(bool(sample.reference_contexts) for sample in samples),
+        with_passages=sum(bool(sample.reference_contexts) for sample in samples),
         with_relevant_ids=sum(bool(sample.relevant_ids) for sample in samples),
         groups=len(groups),
         largest_group=max(groups.values(), default=0),
@@ -113,3 +126,160 @@ def _outliers(samples: Sequence[Sample]) -> list[Outlier]:
         ]
         found += sorted(far, key=lambda one: -abs(logs[one.id] - math.log(max(1.0, middle))))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two samples with the same question, or nearly, whose answers can't both be right; `why` is a clause."""
+
+    first: Sample
+    second: Sample
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenReport:
+    """All that `ragstone golden stats` says. `drafts` count in `health`, but not in `seen`, what the others detect."""
+
+    health: Health
+    drafts: int
+    contradictions: tuple[Contradiction, ...]
+    corpus: CorpusCheck | None
+    seen: str | None
+
+    @property
+    def problems(self) -> int:
+        """How many findings are almost certainly mistakes: duplicates, contradictions and missing references."""
+        missing = len(self.corpus.missing_ids) + len(self.corpus.missing_passages) if self.corpus is not None else 0
+        return len(self.health.duplicates) + len(self.contradictions) + missing
+
+    @property
+    def enough(self) -> bool:
+        """Whether it has enough samples to detect more than large drops."""
+        return self.health.samples - self.drafts >= FEWEST
+
+    def text(self) -> str:
+        """The report for a terminal, with the first findings of each kind."""
+        values = {"found": self, "fewest": FEWEST, "findings": list(self._findings()), "lost": list(self._lost())}
+        return render_text_template("stats.txt.j2", __package__, **values)
+
+    def _findings(self) -> Iterator[tuple[str, list[str]]]:
+        same = [", ".join(sample.id for sample in members) for members in self.health.duplicates]
+        yield "Same question in several samples", same
+        contradicted = {frozenset((one.first.id, one.second.id)) for one in self.contradictions}
+        why = [f"{_pair(one.first, one.second)}: {one.why}" for one in self.contradictions]
+        yield "Contradictions between samples with the same question, or nearly", why
+        similar = [
+            f"{_pair(one.first, one.second)}, similarity {one.similarity:.2f}"
+            for one in self.health.similar
+            if frozenset((one.first.id, one.second.id)) not in contradicted
+        ]
+        yield "Near-duplicates", similar
+        unusual = [
+            f"{one.id}: {one.field} of {one.length:,} characters (median {one.median:,.0f})"
+            for one in self.health.outliers
+        ]
+        yield "Texts of unusual length", unusual
+
+    def _lost(self) -> Iterator[tuple[str, list[str]]]:
+        found = self.corpus
+        if found is not None and found.ids and found.scheme_known:
+            yield "  Relevant ids that no document has", [f"{one.sample_id}: {one.what}" for one in found.missing_ids]
+        if found is not None and found.passages:
+            passages = [f"{one.sample_id}: {one.what}" for one in found.missing_passages]
+            yield "  Passages that no document contains", passages
+
+    def json(self) -> dict[str, object]:
+        """The report for JSON, with every finding."""
+        health, corpus = self.health, self.corpus
+        counts = ("kinds", "tags", "with_passages", "with_relevant_ids", "groups", "largest_group")
+        found: dict[str, object] = {
+            "samples": health.samples,
+            "drafts": self.drafts,
+            "unanswerable": health.unanswerable,
+            **{name: getattr(health, name) for name in counts},
+            "enough": self.enough,
+            "resolution": self.seen,
+            "duplicates": [[sample.id for sample in members] for members in health.duplicates],
+            "near_duplicates": [
+                _both(one.first, one.second) | {"similarity": one.similarity} for one in health.similar
+            ],
+            "contradictions": [_both(one.first, one.second) | {"why": one.why} for one in self.contradictions],
+            "outliers": [asdict(one) for one in health.outliers],
+            "corpus": None,
+        }
+        if corpus is not None:
+            found["corpus"] = {
+                **{name: getattr(corpus, name) for name in ("documents", "unread", "ids", "known_ids")},
+                "missing_ids": [{"id": one.sample_id, "relevant_id": one.what} for one in corpus.missing_ids],
+                "passages": corpus.passages,
+                "missing_passages": [{"id": one.sample_id, "start": one.what} for one in corpus.missing_passages],
+            }
+        return found
+
+
+def _pair(first: Sample, second: Sample) -> str:
+    return f"{first.id} and {second.id} ({first.origin} and {second.origin})"
+
+
+def _both(first: Sample, second: Sample) -> dict[str, object]:
+    both = (first, second)
+    return {
+        "ids": [one.id for one in both],
+        "places": [str(one.origin) for one in both],
+        "questions": [one.question for one in both],
+        "references": [one.reference for one in both],
+    }
+
+
+def report_on(
+    golden: GoldenSet,
+    policy: Policy,
+    *,
+    corpus: Corpus | None = None,
+    run: RunScores | None = None,
+    offline: bool = False,
+) -> GoldenReport:
+    """Examine `golden`. `run` gives the variances for what it detects; without it, typical ones are assumed, and
+    `offline` says that the offline judge will score it.
+    """
+    health = examine(golden.samples)
+    counting = [sample for sample in golden if not sample.draft]
+    rules = expected_rules(policy, run, offline=offline)
+    seen, _ = resolution(sights(rules, policy.alpha, run, samples=len(counting)))
+    same = [SimilarSamples(members[0], other, 1.0) for members in health.duplicates for other in members[1:]]
+    return GoldenReport(
+        health=health,
+        drafts=len(golden) - len(counting),
+        contradictions=tuple(asyncio.run(_contradictions([*same, *health.similar]))),
+        corpus=check_references(golden.samples, corpus) if corpus is not None else None,
+        seen=seen,
+    )
+
+
+async def _contradictions(pairs: Sequence[SimilarSamples]) -> list[Contradiction]:
+    judge = OfflineJudge()
+    found = []
+    for pair in pairs:
+        why = await _contradiction(judge, pair.first, pair.second)
+        if why is not None:
+            found.append(Contradiction(pair.first, pair.second, why))
+    return found
+
+
+async def _contradiction(judge: OfflineJudge, first: Sample, second: Sample) -> str | None:
+    """Why the answers of two samples contradict each other; None if the offline judge can't tell that they do."""
+    if first.answerable != second.answerable:
+        return "only one of them is answerable"
+    if not first.reference or not second.reference:
+        return None
+    for sample, other in ((first, second), (second, first)):
+        call = Call(sample.id, 0, Ledger())
+        try:
+            said = await judge.statements(sample.question, sample.reference or "", call=call)
+            table = await judge.support([Context(other.reference or "")], said.statements, call=call)
+        except JudgementFailed:
+            continue
+        if any(one.verdict is Verdict.CONTRADICTED for one in table.supports):
+            return "the offline judge finds a contradiction in their references"
+    return None

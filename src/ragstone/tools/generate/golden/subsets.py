@@ -5,8 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
-from ragstone.golden.sample import Sample
+from ragstone.errors import ConfigError
+from ragstone.gate.policy import Policy
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.run.files import writing_to
+from ragstone.tools.generate.convert.convert import write_samples
 
 
 def kind_of(sample: Sample) -> str:
@@ -105,3 +111,48 @@ def draw(
 
 def _rank(seed: int, name: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).digest()
+
+
+def split_files(
+    golden: GoldenSet, shares: Mapping[str, float], folder: Path, *, seed: int, afresh: bool = False
+) -> dict[str, tuple[Path, list[Sample], int]]:
+    """Write the parts of `golden` to ``folder/NAME.jsonl``; the file, samples and number of new ones of each.
+
+    Samples stay in the parts where the files have them, unless `afresh`. Raises ConfigError for shares that don't add
+    up to 1, and if a file can't be written.
+    """
+    if not shares or any(not 0.0 < share <= 1.0 for share in shares.values()) or abs(sum(shares.values()) - 1.0) > 1e-6:
+        raise ConfigError(
+            "the shares of the parts must be above 0 and add up to 1.", hint="For example: dev=0.2 test=0.8"
+        )
+    files = {name: folder / f"{name}.jsonl" for name in shares}
+    kept: dict[str, str] = {}
+    for name, file in files.items():
+        if file.exists() and not afresh:
+            kept.update((sample.id, name) for sample in load_golden_set(file.name, root=file.parent))
+    parts = split(golden.samples, shares, seed=seed, kept=kept)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, samples in parts.items():
+        if not samples:
+            raise ConfigError(
+                f"part '{name}' would be empty.", hint="Use fewer parts, or larger shares: groups stay together."
+            )
+    for name, samples in parts.items():
+        write_samples(samples, files[name], force=True)
+    return {
+        name: (files[name], samples, sum(sample.id not in kept for sample in samples))
+        for name, samples in parts.items()
+    }
+
+
+def sample_file(
+    golden: GoldenSet, size: int, target: Path, policy: Policy, *, seed: int, force: bool = False
+) -> tuple[list[Sample], tuple[str, ...]]:
+    """Write a stratified sample of `golden` with the policy's must-pass samples; the samples, and tags without room."""
+    must = frozenset(policy.must_pass.samples) & {sample.id for sample in golden}
+    if size < max(1, len(must)):
+        raise ConfigError(f"--n must be at least {max(1, len(must))}, the number of must-pass samples, got {size}.")
+    chosen, missing = draw(golden.samples, size, seed=seed, always=must)
+    write_samples(chosen, target, force=force)
+    return chosen, missing
