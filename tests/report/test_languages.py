@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.report.reliability import language_warnings
+from ragstone.report.view import language_warnings
 from tests.report.conftest import Text, view_of
 
 

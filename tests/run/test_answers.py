@@ -27,7 +27,7 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from ragstone.tools.judging.noise.noise import noise_lines, recorded_noise
+from ragstone.tools.judging.noise.noise import recorded_noise
 from tests.project.asked import evaluate_golden_set, evaluate_run, rescore
 from tests.run.builders import Answering, judge, judgement, samples
 
@@ -316,7 +316,7 @@ def test_the_noise_of_asking_again_is_read_from_the_answers(tmp_path: Path) -> N
     (row,) = found.metrics
     assert found.asked_again
     assert row.found.sd > 0
-    text = "\n".join(noise_lines(found))
+    text = found.text()
     assert "from several answers to each question" in text
     assert "system and judge" in text
     assert "ask more often (--answers)" in text

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict
+from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 from ragstone.report.document import (
     ComparisonPart,
     CostPart,
@@ -20,7 +23,6 @@ from ragstone.report.document import (
     UsagePart,
 )
 from ragstone.report.parts import JudgeFacts, Links, ReportView, SampleRow
-from ragstone.report.reliability import language_warnings, offline_grades
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
@@ -187,4 +189,35 @@ def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) 
         notes=found.notes if found is not None else (),
         commit=manifest.system.commit if manifest is not None else None,
         url=links.baseline,
+    )
+
+
+_QUESTIONS_READ = 200
+_NAMES = {
+    "zh": "Chinese",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "th": "Thai",
+    "ru": "a language in Cyrillic script",
+    "ar": "a language in Arabic script",
+    "he": "Hebrew",
+    "hi": "a language in Devanagari script",
+    "el": "Greek",
+}
+
+
+def offline_grades(metrics: Iterable[str]) -> dict[str, str]:
+    """The measured grade of the offline judge for each of `metrics` that has one: ``B (fair)``."""
+    found = {name: grade(name) for name in metrics}
+    return {name: f"{one.letter} ({one.word})" for name, one in found.items() if one is not None}
+
+
+def language_warnings(questions: Iterable[str]) -> tuple[str, ...]:
+    """What to know of the offline judge in the languages of the first `questions`; empty where it was measured well."""
+    found = weak_languages(itertools.islice(questions, _QUESTIONS_READ))
+    return tuple(
+        f"Questions are in {_NAMES.get(code, code)}, where the offline judge "
+        + ("was never measured" if accuracy is None else f"judges {percent(round(accuracy, 2))} of known changes right")
+        + f" (at least {percent(MIN_ACCURACY)} is needed): don't rely on its scores"
+        for code, accuracy in found.items()
     )

@@ -20,8 +20,7 @@ from ragstone.run.writer import write_manifest
 from ragstone.stats.intervals import mean_interval
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from ragstone.tools.export.facts import LeftOut, read_finished
-from ragstone.tools.export.rows import sample_rows
-from ragstone.tools.export.table import table
+from ragstone.tools.export.rows import sample_rows, table
 from ragstone.tools.export.tracker import digest
 from ragstone.tools.export.tracker import write_manifest as send_manifest
 from tests.tools.export.runs import MIXED, SECRET, Asked, finished, write_run

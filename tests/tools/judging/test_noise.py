@@ -29,7 +29,7 @@ from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.directory import RunDirectory
 from ragstone.tools.judging.noise.command import command
-from ragstone.tools.judging.noise.noise import Noise, measure_noise, noise_lines, recorded_noise
+from ragstone.tools.judging.noise.noise import Noise, measure_noise, recorded_noise
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(8)]
@@ -59,7 +59,7 @@ def test_a_judge_that_repeats_itself_has_no_noise(run: RunDirectory) -> None:
     found = measure(run, ScriptedJudge({i: judgement(3) for i in IDS}))
     (row,) = found.metrics
     assert (row.metric, row.found.sd, row.floor, row.too_fine) == ("faithfulness", 0.0, 0.0, False)
-    assert "no score changed when 8 answers were judged again" in "\n".join(noise_lines(found))
+    assert "no score changed when 8 answers were judged again" in found.text()
 
 
 def test_the_noise_is_the_spread_between_two_judgements_of_one_answer(run: RunDirectory) -> None:
@@ -74,8 +74,8 @@ def test_the_noise_is_the_spread_between_two_judgements_of_one_answer(run: RunDi
 
 def test_an_allowed_drop_below_the_noise_is_warned_about(run: RunDirectory) -> None:
     script = ScriptedJudge({i: [judgement(4), judgement(k % 5)] for k, i in enumerate(IDS)})
-    assert any("warning: max_drop = 0.02" in line for line in noise_lines(measure(run, script)))
-    assert not any("warning" in line for line in noise_lines(measure(run, script, max_drop=0.9)))
+    assert "warning: max_drop = 0.02" in measure(run, script).text()
+    assert "warning" not in measure(run, script, max_drop=0.9).text()
 
 
 def test_answers_that_could_not_be_judged_twice_are_left_out(run: RunDirectory) -> None:
@@ -113,7 +113,7 @@ def test_repeats_on_record_cost_nothing(tmp_path: Path, write_run: WriteRun) -> 
     assert (found.judged, row.found.n, row.found.changed) == (0, 8, 1.0)
     assert row.found.sd == pytest.approx(0.5 / math.sqrt(2))
     assert row.parts.share(row.parts.readings) == 1.0
-    assert next(noise_lines(found)).endswith("from recorded repeats:")
+    assert found.text().partition("\n")[0].endswith("from recorded repeats:")
 
 
 def test_a_run_that_was_judged_once_has_no_repeats_on_record(run: RunDirectory) -> None:

@@ -18,7 +18,7 @@ from ragstone.project.report import report_terms
 from ragstone.report.escape import one_line
 from ragstone.run.directory import MANIFEST
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.table import LEFT_OUT, columns, left_out, table, write_json
+from ragstone.tools.export.rows import LEFT_OUT, columns, left_out, table, write_json
 
 State = Literal["new", "updated", "same", "waiting"]
 

@@ -18,7 +18,7 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.quiet import captured_log
-from ragstone.tools.export.table import Cell, columns, table
+from ragstone.tools.export.rows import Cell, columns, table
 from ragstone.tools.export.tracker import Exported, digest, refusing, said, shown_address, write_files
 
 PROJECT = "ragstone"

@@ -1,14 +1,115 @@
-"""What a job of a monitor found."""
+"""What a job of a monitor found: the figures of windows, those that are worse than before, and what was read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
-from ragstone.tools.monitor.alerts import Watched, Window
+from ragstone.metrics.registry import find_metric
+from ragstone.stats.surveillance import Look, Observed, surveil
+from ragstone.tools.monitor.alerts_file import Action, AlertsTable
+from ragstone.tools.monitor.figures import KINDS, Figure, Kind, kind_of
 from ragstone.tools.monitor.interaction import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A decided window. `judge` names what scored its sample, and with which versions of the metrics."""
+
+    name: str
+    figures: Mapping[str, Figure]
+    judge: str | None = None
+    scored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One figure over all windows. `look` is that of the newest window; None while the anchor is incomplete.
+
+    `had` of `needed` windows of the anchor are there. `since` is the window in which the change began, `level` the mean
+    from there on. `began` and `ended`: the alert did so in the newest window, if that has the figure; an alert lasts
+    through windows that lack it. `restarted`: why the anchor is a later one.
+    """
+
+    name: str
+    kind: Kind
+    action: Action
+    shift: float
+    now: float | None
+    before: float | None
+    anchor: float | None
+    had: int
+    needed: int
+    look: Look | None = None
+    since: str | None = None
+    level: float | None = None
+    began: bool = False
+    ended: bool = False
+    restarted: str | None = None
+
+    @property
+    def alert(self) -> bool:
+        return self.look is not None and (self.look.alarm or self.look.jump)
+
+
+def watch_figures(windows: Sequence[Window], table: AlertsTable, *, per_year: float) -> tuple[Watched, ...]:
+    """Every figure of the newest of `windows` (oldest first), in the order of `KINDS`, then the metrics."""
+    if not windows:
+        return ()
+    start = table.windows.anchor_from
+    used = [one for one in windows if start is None or date.fromisoformat(one.name) >= start]
+    found = {name for one in used for name in one.figures}
+    names = [name for name in KINDS if name in found] + sorted(found - KINDS.keys())
+    return tuple(_watched(name, used, table, per_year) for name in names)
+
+
+def _watched(name: str, windows: Sequence[Window], table: AlertsTable, per_year: float) -> Watched:
+    kind, rule = kind_of(name), table.alerts.get(name)
+    restarted = None
+    having = [one for one in windows if name in one.figures]
+    if name not in KINDS and having:
+        same = [one for one in having if one.judge == having[-1].judge]
+        # Only the windows since the last change: an earlier judge of the same name may come back.
+        if len(same) < len(having):
+            last = max(i for i, one in enumerate(having) if one.judge != having[-1].judge)
+            having = having[last + 1 :]
+            restarted = f"the judge or the metric changed on {having[0].name}"
+    action = rule.action if rule is not None and rule.action is not None else kind.action
+    rising = rule.worse == "higher" if rule is not None and rule.worse is not None else kind.rising
+    newest = windows[-1].name if windows else ""
+    now = having[-1].figures[name].value if having and having[-1].name == newest else None
+    before = having[-2].figures[name].value if len(having) > 1 else None
+    needed = table.windows.anchor
+    shift = rule.shift if rule is not None and rule.shift is not None else None
+    first = [one.figures[name].value for one in having[:needed]]
+    anchor = sum(first) / len(first) if len(first) == needed else None
+    if shift is None:
+        shift = kind.shift * abs(anchor or 0.0) if kind.relative else kind.shift
+    found = Watched(name, kind, action, shift, now, before, anchor, len(first), needed, restarted=restarted)
+    if action == "off" or len(having) <= needed or shift <= 0.0:
+        return found
+    series = [Observed(f.value, f.n, f.variance) for f in (one.figures[name] for one in having)]
+    result = surveil(series, shift=shift, rising=rising, anchor=needed, looks_per_alarm=per_year)
+    assert result is not None  # noqa: S101 - there are more windows than the anchor has
+    look = result.looks[-1]
+    was, alert = [False, *(one.alarm or one.jump for one in result.looks)][-2:]
+    fresh = now is not None
+    return replace(
+        found,
+        look=look,
+        since=having[look.since].name if look.alarm else having[look.position].name if look.jump else None,
+        level=look.level,
+        began=fresh and alert and not was,
+        ended=fresh and was and not alert,
+    )
+
+
+def is_known(name: str, custom: Mapping[str, object]) -> bool:
+    """Whether an alert can be about `name`."""
+    return name in KINDS or name in custom or find_metric(name) is not None
 
 
 @dataclass(slots=True)

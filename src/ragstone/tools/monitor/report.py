@@ -13,8 +13,7 @@ from typing import Any
 
 from ragstone.formatting import NONE, counted, percent
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
-from ragstone.tools.monitor.alerts import Watched, Window
-from ragstone.tools.monitor.outcome import Drafts, LogRead, Monitored
+from ragstone.tools.monitor.outcome import Drafts, LogRead, Monitored, Watched, Window
 from ragstone.tools.monitor.personal import replacements
 
 _WIDEST_NAME = 60

@@ -16,17 +16,15 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.rounds.context import RunContext
-from ragstone.tools.monitor.alerts import Watched, Window, is_known, watch_figures
-from ragstone.tools.monitor.alerts_file import AlertsTable
+from ragstone.tools.monitor.alerts_file import AlertsTable, Windows
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
 from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
-from ragstone.tools.monitor.outcome import LogRead, Monitored
+from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window, is_known, watch_figures
 from ragstone.tools.monitor.scoring import payload_of, summarise
 from ragstone.tools.monitor.state import Row, State
 from ragstone.tools.monitor.traces import interactions_of, is_trace
-from ragstone.tools.monitor.windows import Windows
 
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000

@@ -32,9 +32,9 @@ from ragstone.tools.generate.drafts.plan import (
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
+from ragstone.tools.judging.metaeval.evaluate import evaluate_with
 from ragstone.tools.judging.metaeval.items import EvalTask, Pairwise
 from ragstone.tools.judging.metaeval.load import load_items
-from ragstone.tools.judging.metaeval.meta_eval import evaluate_with
 from tests.commands.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents

@@ -18,9 +18,9 @@ from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
 from ragstone.tools.judging.metaeval.command import command
+from ragstone.tools.judging.metaeval.evaluate import evaluate_with, to_json
 from ragstone.tools.judging.metaeval.items import EvalTask, Pairwise, Pointwise
 from ragstone.tools.judging.metaeval.load import load_items
-from ragstone.tools.judging.metaeval.meta_eval import evaluate_with, to_json
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 POINTWISE = [

@@ -57,7 +57,6 @@ def command(
     """
     from ragstone.app.compare import read_compare_policy, read_side
     from ragstone.run.files import replace_text
-    from ragstone.tools.judging.calibrate.calibrate import calibration_lines
     from ragstone.tools.judging.calibrate.labels import read_labels
     from ragstone.tools.judging.calibrate.measure import calibrate
 
@@ -69,8 +68,9 @@ def command(
         click.echo(found.model_dump_json(indent=2))
     else:
         from ragstone.report.escape import terminal
+        from ragstone.report.templates import render_text_template
 
-        policy = read_compare_policy(thresholds, calibration=False)
-        for line in calibration_lines(found, scores, policy.labels.min_agreement, out):
-            click.echo(terminal(line))
+        required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
+        values = {"calibration": found, "label": scores.label, "required": required, "file": out}
+        click.echo(terminal(render_text_template("calibration.txt.j2", "ragstone.tools.judging.calibrate", **values)))
     return 0

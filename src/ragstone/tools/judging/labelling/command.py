@@ -130,7 +130,6 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
     from ragstone.tools.judging.labelling.labelling import (
         LABELS,
         merge_labels,
-        merged_lines,
         write_adjudication,
         write_labels,
     )
@@ -143,8 +142,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
             merged, RunDirectory.open(run), folder, redact=redactor(settings_from({"config": config}))
         )
     write_labels(merged, target)
-    for line in merged_lines(merged):
-        say(line)
+    say(merged.text())
     if page is not None:
         click.echo(f"To adjudicate them: {linked(page)}")
     say(f"wrote {counted(len(merged.rows), 'label')} to {target}")

@@ -7,8 +7,8 @@ import json
 import math
 import random
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.formatting import counted, percent, score
+from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
+from ragstone.report.templates import render_text_template
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.record import SampleRecord
@@ -378,6 +379,14 @@ class MergedLabels:
     adjudicated: int
     missing: tuple[AnnotatorStatus, ...]
 
+    def labels(self, metric: str) -> int:
+        """The number of labels for `metric`."""
+        return sum(row["metric"] == metric for row in self.rows)
+
+    def text(self) -> str:
+        """What was merged, for a terminal."""
+        return render_text_template("merged.txt.j2", __package__, merged=self, word=_word)
+
 
 def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> MergedLabels:
     """Merge the files that the pages of the batch in `folder` saved.
@@ -497,36 +506,3 @@ def _word(value: float, scale: Scale) -> str:
     if scale == "pass-fail":
         return "pass" if value == 1.0 else "fail"
     return f"{1 + 4 * value:.0f}" if scale == "1-5" else score(value)
-
-
-def merged_lines(merged: MergedLabels) -> Iterator[str]:
-    """What was merged, as lines of text."""
-    counts = Counter(str(row["metric"]) for row in merged.rows)
-    for found in merged.agreement:
-        labels, twice = counted(counts[found.metric], "label"), counted(found.twice, "answer")
-        yield f"{found.metric}: {labels}; {twice} labelled twice or more"
-        for first, second, kappa in found.cohen:
-            yield f"  {first} and {second}: {_shown(kappa)}"
-        for one in (found.fleiss, found.alpha):
-            if one is not None:
-                yield f"  all: {_shown(one)}"
-    for late in merged.missing:
-        yield f"{late.annotator} has labelled {late.labelled} of {late.assigned}" + (
-            "" if late.saved else ", no file yet"
-        )
-    if merged.adjudicated:
-        yield f"{counted(merged.adjudicated, 'label')} adjudicated."
-    if merged.open:
-        yield f"{len(merged.open)} to adjudicate, left out until then:"
-        for name, metric, values in merged.open[:20]:
-            said = ", ".join(f"{who} {_word(value, merged.batch.scale)}" for who, value in sorted(values.items()))
-            yield f"  {name}, {metric}: {said}"
-        if len(merged.open) > 20:
-            yield f"  and {len(merged.open) - 20:,} more"
-
-
-def _shown(found: Agreement) -> str:
-    if found.estimate is None or found.low is None or found.high is None:
-        return found.method
-    span = f"[{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.method} {found.estimate:.2f} {span}, equal on {percent(found.equal)} (n = {found.n})"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.commands.options import CONFIG, FORMAT, JUDGE, PATH, setting, settings_from, with_options
-from ragstone.formatting import counted, dollars
-
-if TYPE_CHECKING:
-    from ragstone.tools.judging.metaeval.evaluate import MetaEvaluation
+from ragstone.commands.output import write_text
 
 
 @click.command(name="meta-eval")
@@ -42,35 +38,16 @@ def command(
     import os
 
     from ragstone.commands.context import run_to_end
-    from ragstone.errors import ConfigError
-    from ragstone.tools.judging.metaeval.meta_eval import evaluate_judge, to_json
+    from ragstone.report.escape import terminal
+    from ragstone.report.templates import render_text_template
+    from ragstone.tools.judging.metaeval.evaluate import evaluate_judge, to_json
 
     settings = settings_from(flags)
     found = run_to_end(evaluate_judge(settings, dataset, environ=os.environ, method=method, split=split, limit=limit))
     document = to_json(found)
     if output is not None:
-        try:
-            output.write_text(document, encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"can't be written: {error.strerror}", where=str(output)) from None
-    click.echo(document if form == "json" else as_text(found), nl=False)
-
-
-def as_text(found: MetaEvaluation) -> str:
-    """The table as text: one block per task, one line per measure."""
-    from ragstone.report.escape import terminal
-
-    lines = [f"{terminal(found.judge.label())} on {terminal(found.dataset)}, method {found.method}"]
-    for result in found.results:
-        lines.append("")
-        lost = f", {result.not_applicable} not applicable, {result.failed} failed"
-        lines.append(f"{result.task.value} ({result.kind}): {result.scored} of {result.items} scored{lost}")
-        for name, estimate in result.measures.items():
-            interval = "" if estimate.low is None else f"  [{estimate.low:.3f}, {estimate.high:.3f}]"
-            lines.append(f"  {name.replace('_', ' '):<18} {estimate.value:6.3f}{interval}")
-        lines.extend(f"  not scored: {terminal(reason)}" for reason in result.reasons)
-    ledger = found.ledger
-    if ledger.calls or ledger.cached_calls:
-        cost = "unknown cost" if ledger.cost_usd is None else dollars(ledger.cost_usd)
-        lines.extend(["", f"{counted(ledger.calls, 'call')}, {ledger.cached_calls} from the cache, {cost}"])
-    return "\n".join(lines) + "\n"
+        write_text(output, document)
+    if form == "json":
+        click.echo(document, nl=False)
+    else:
+        click.echo(terminal(render_text_template("results.txt.j2", "ragstone.tools.judging.metaeval", found=found)))

@@ -39,7 +39,7 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     from ragstone.project.policy import read_policy
     from ragstone.rounds.sources import JudgeSource
     from ragstone.run.directory import RunDirectory
-    from ragstone.tools.judging.noise.noise import measure_noise, noise_lines, recorded_noise
+    from ragstone.tools.judging.noise.noise import measure_noise, recorded_noise
 
     settings = settings_from(flags)
     policy = read_policy(settings)
@@ -60,6 +60,5 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
         rows = [{**asdict(row), "too_fine": row.too_fine} for row in found.metrics]
         click.echo(dumps({**asdict(found), "metrics": rows}, indent=2))
     else:
-        for line in noise_lines(found):
-            say(line)
+        say(found.text())
     return 0

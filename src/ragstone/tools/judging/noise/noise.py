@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
 
 from ragstone.errors import ConfigError
-from ragstone.formatting import counted, dollars, percent, score
 from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
@@ -22,6 +21,7 @@ from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.metrics.score import Scored
+from ragstone.report.templates import render_text_template
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.sources import JudgeSource
@@ -74,6 +74,12 @@ class Noise:
     not_measured: Mapping[str, str]
     ledger: Ledger
     asked_again: bool = False
+
+    def text(self) -> str:
+        """The report for a terminal."""
+        rising = {row.metric for row in self.metrics if lower_is_better(row.metric)}
+        values = {"noise": self, "rising": rising, "variance_words": variance_words}
+        return render_text_template("noise.txt.j2", __package__, **values)
 
 
 async def measure_noise(
@@ -219,48 +225,3 @@ def _pairs(readings: Readings) -> dict[str, tuple[float, ...]]:
     """Two scores of each sample: of the same answer, if it was judged twice, else of two answers."""
     twice = {sample_id: answers[0][:2] for sample_id, answers in readings.items() if len(answers[0]) >= 2}
     return twice or {i: (answers[0][0], answers[1][0]) for i, answers in readings.items() if len(answers) > 1}
-
-
-def noise_lines(noise: Noise) -> Iterator[str]:
-    """The report as lines of text."""
-    more = "judge each answer more than once (--repeats)"
-    how = (
-        f"{counted(noise.judged, 'answer')} judged twice, {_cost(noise.ledger)}"
-        if noise.judged
-        else "from recorded repeats"
-    )
-    again = "answers were judged again"
-    if noise.asked_again:
-        how, again = "from several answers to each question", "questions were asked again"
-        more = "ask more often (--answers)"
-    yield f"{noise.judge}, {how}:"
-    for row in noise.metrics:
-        found = row.found
-        if found.changed == 0.0:
-            yield f"  {row.metric}: no score changed when {found.n} {again}{_shares(row.parts)}"
-        else:
-            yield (
-                f"  {row.metric}: {percent(found.changed)} of {found.n} scores changed, sd {score(found.sd, 3)}"
-                f"{_shares(row.parts)}; with {row.n_run:,} samples, noise alone moves the mean by more than "
-                f"{score(row.floor, 3)} in 5 of 100 comparisons"
-            )
-    for row in noise.metrics:
-        if row.too_fine:
-            key = "max_rise" if lower_is_better(row.metric) else "max_drop"
-            yield (
-                f"  warning: {key} = {row.max_drop:g} of {row.metric} is below this noise; allow more, {more}, or "
-                "add samples"
-            )
-    for name, why in noise.not_measured.items():
-        yield f"  {name}: not measured, {why}"
-
-
-def _shares(parts: VarianceComponents) -> str:
-    words = variance_words(parts)
-    return f" (variance: {words})" if words else ""
-
-
-def _cost(ledger: Ledger) -> str:
-    if not ledger.calls:
-        return "no paid call"
-    return f"{counted(ledger.calls, 'call')}, {dollars(ledger.cost_usd)}"
