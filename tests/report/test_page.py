@@ -58,6 +58,15 @@ def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatc
     assert made == [row[0] for row in found if row[-1]]  # the others would take time
 
 
+def test_only_the_first_samples_have_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_TEXTS", 3)
+    made: list[str] = []
+    texts: list[Callable[[], Json | None]] = [about(f"q{at}", made) for at in range(6)]
+    texts[1] = lambda: None  # has none
+    found = unpacked(pack(zip(rows(6), texts, strict=True), str), "r")
+    assert [row[0] for row in found if row[-1]] == made == ["q0", "q2", "q3"]
+
+
 def test_samples_are_taken_one_by_one() -> None:
     taken = []
 

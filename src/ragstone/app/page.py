@@ -12,7 +12,7 @@ from ragstone.app.decide import ComparedRun
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
-from ragstone.report.page import MAX_PACKED, pack, read_line, with_row_links
+from ragstone.report.page import MAX_PACKED, MAX_ROWS, pack, read_line, with_row_links
 from ragstone.report.parts import Links, SampleRow
 from ragstone.report.texts import Json, Redact, sample_texts
 from ragstone.report.view import rows_of
@@ -28,26 +28,35 @@ def page_of(
 ) -> Iterator[str]:
     """The lines of the page of a verdict (`report.page`), with every sample.
 
-    Records are read one at a time, and none is kept. The scores of `baseline` need not be comparable: its answers are.
+    Records are read one at a time, and only for their texts. The scores of `baseline` need not be comparable: its
+    answers are.
     """
     if baseline is not None:
         baseline = baseline.with_ids_of(current.scores)
 
-    def samples() -> Iterator[tuple[SampleRow, Callable[[], Json] | None]]:
+    def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
         then = baseline.scores if baseline is not None else None
         with ExitStack() as stack:
             record_of = stack.enter_context(current.lookup())
-            before_of = stack.enter_context(baseline.lookup()) if baseline is not None else None
-            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts):
-                now, before = record_of(row.id), before_of(row.id) if before_of is not None else None
-                if now is None:
-                    yield row, None
-                    continue
-                if before is not None and before.response.contexts != now.response.contexts:
+            before_of = stack.enter_context(baseline.lookup()) if baseline is not None else lambda _: None
+
+            def texts(sample_id: str) -> Json | None:
+                now = record_of(sample_id)
+                return None if now is None else sample_texts(now, before_of(sample_id), redact)
+
+            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts, limit=MAX_ROWS):
+                now, before = _contexts(current, row.id), _contexts(baseline, row.id)
+                if now is not None and before is not None and now != before:
                     row = replace(row, changed=(*row.changed, "contexts"))
-                yield row, partial(sample_texts, now, before, redact)
+                yield row, partial(texts, row.id)
 
     return pack(samples(), redact)
+
+
+def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
+    """The hash of the contexts of a sample, which may be a draft."""
+    sides = () if run is None else (run.scores, run.drafts)
+    return next((one.system.contexts[sample_id] for one in sides if one and sample_id in one.system.contexts), None)
 
 
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,11 +36,7 @@ class Places:
 
     def within(self, file: str) -> str | None:
         """The path relative to the workspace with forward slashes, None if it is outside."""
-        try:
-            path = (self.root / file).resolve()
-            return path.relative_to(self.workspace.resolve()).as_posix()
-        except (OSError, ValueError):
-            return None
+        return _within(self.root / file, self.workspace)
 
     def link(self, origin: Origin, blob: str) -> str | None:
         """The address of `origin` under `blob` (``https://github.com/owner/name/blob/SHA``)."""
@@ -50,6 +47,14 @@ class Places:
             return f"{blob}/{quote(path)}"
         plain = "?plain=1" if path.lower().endswith(_LINE_NUMBERED) else ""
         return f"{blob}/{quote(path)}{plain}#L{origin.line}"
+
+
+@lru_cache(maxsize=64)  # a report links each sample, and most are from the same file
+def _within(file: Path, workspace: Path) -> str | None:
+    try:
+        return file.resolve().relative_to(workspace.resolve()).as_posix()
+    except (OSError, ValueError):
+        return None
 
 
 def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator[Annotation]:

@@ -22,6 +22,8 @@ from ragstone.system.response import Response
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
+_FIRST_WORDS = 8
+
 _MAX_SHARED = 20
 """Of more contexts, few sets are equal, and thousands of large ones must not be kept."""
 
@@ -45,7 +47,9 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     A context without text can't be used.
     """
     first: dict[str, int] = {}
-    flat = [" ".join(text.split()) for text in texts]
+    flat = [" ".join(text.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]) for text in texts]
+    if len(set(flat)) < len(flat):  # so far, some are equal
+        flat = [" ".join(text.split()) for text in texts]
     place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
     names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
     used = {names[name] for name in supporting if name in names}

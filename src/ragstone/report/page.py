@@ -26,6 +26,8 @@ from ragstone.report.texts import Json, Redact
 
 MAX_PACKED = 32 * 1024 * 1024
 """Characters of packed texts in a page. The samples that come last, which are the best, have none beyond that."""
+MAX_TEXTS = 2000
+"""Samples with texts; the worst have them."""
 MAX_ROWS = 100_000
 
 _ROWS_AT_ONCE = 2000
@@ -42,21 +44,23 @@ class PackedLine:
     body: str
 
 
-def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json] | None]], redact: Redact) -> Iterator[str]:
-    """Lines for a page with `samples`, in their order, each with what makes its texts: called only if there is room.
+def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], redact: Redact) -> Iterator[str]:
+    """Lines for a page with `samples`, in their order, each with what makes its texts, if it has some: called only if
+    there is room.
 
     The texts are redacted already, the rows are not. A row names the place of its texts: the number of their line, and
     the place in it. One after another, samples are dropped from memory.
     """
     rows: list[list[Any]] = []
     texts: list[bytes] = []
-    size = packed = chunk = 0
+    size = packed = chunk = made = 0
     for row, make_texts in islice(samples, MAX_ROWS):
         place: list[int] = []
-        if make_texts is not None and packed < MAX_PACKED:
+        found = make_texts() if make_texts is not None and made < MAX_TEXTS and packed < MAX_PACKED else None
+        if found is not None:
             place = [chunk, len(texts)]
-            texts.append(_json(make_texts()))
-            size += len(texts[-1])
+            texts.append(_json(found))
+            size, made = size + len(texts[-1]), made + 1
         rows.append([*row_values(row, redact), place])
         if size >= _CHUNK:
             line = f"t {_packed(b'[' + b','.join(texts) + b']')}"

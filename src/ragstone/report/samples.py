@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -52,9 +53,9 @@ class RunSamples:
             verdict.diagnosis.titles() if verdict.diagnosis is not None else {},
         )
 
-    def rows(self, limit: int | None = None) -> Iterator[SampleRow]:
+    def rows(self, limit: int) -> Iterator[SampleRow]:
         """The rows of the table of samples, at most `limit`: what failed or got worst first, then the lowest scores."""
-        for sample_id in sorted(self.current.samples, key=self._badness)[:limit]:
+        for sample_id in heapq.nsmallest(limit, self.current.samples, key=self._badness):
             facts = self.current.samples[sample_id]
             cells = tuple(self._cell(sample_id, metric) for metric in self.columns)
             yield SampleRow(

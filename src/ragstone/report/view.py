@@ -121,7 +121,7 @@ def rows_of(
     links: Links,
     drafts: RunScores | None = None,
     *,
-    limit: int | None = None,
+    limit: int,
 ) -> Iterator[SampleRow]:
     """The rows of the table of samples, worst first and drafts last; of each at most `limit`."""
     samples = RunSamples.of(verdict, current, baseline, links)

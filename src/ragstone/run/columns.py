@@ -133,6 +133,19 @@ class Floats(_Numbers):
         return self._column(rows, float)
 
 
+class Hashes(_Numbers):
+    """A column of what `hash` returns."""
+
+    def __init__(self) -> None:
+        super().__init__("q", -1)
+
+    def append(self, value: int | None) -> None:
+        self._append(-1 if value is None else value)
+
+    def column(self, rows: Rows) -> Mapping[str, int]:
+        return self._column(rows, int)
+
+
 class Repeated(_Numbers, Generic[_Shared]):
     """A column of values that are often the same: each is kept once."""
 

@@ -19,7 +19,13 @@ from ragstone.run.gather import Gathering
 from ragstone.run.manifest import SCHEMA_VERSION, Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
-from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, facts_from_line, record_from_line
+from ragstone.run.serialise import (
+    MAX_LINE_BYTES,
+    RecordFacts,
+    facts_from_line,
+    record_and_facts_from_line,
+    record_from_line,
+)
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -157,12 +163,14 @@ class RunDirectory:
         stamps: list[tuple[int, int]] = []
         for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
             where = f"{self._file}:{number}"
-            facts = facts_from_line(line, where)
-            gathering.add(facts, where)
+            if check is None:
+                gathering.add(facts_from_line(line, where), where)
+            else:
+                record, facts = record_and_facts_from_line(line, where)
+                gathering.add(facts, where)
+                check(record, facts)
             offsets.append(offset)
             offset += len(line)
-            if check is not None:
-                check(record_from_line(line, where), facts)
         self._check_whole(len(offsets))
         scores = gathering.scores(self.path)
         self._places = _Places(stamps[0], gathering.ids.rows(), offsets)

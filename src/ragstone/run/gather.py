@@ -13,7 +13,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.columns import Digests, Floats, Ids, Repeated, Rows, Texts
+from ragstone.run.columns import Digests, Floats, Hashes, Ids, Repeated, Rows, Texts
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.run.serialise import RecordFacts
@@ -149,6 +149,7 @@ class Gathering:
         self._answers = Digests(manifest.answers)
         self._used: Repeated[UsedContexts] = Repeated()
         self._usage: Repeated[TokenUsage] = Repeated()
+        self._contexts = Hashes()
 
     def add(self, facts: RecordFacts, where: str) -> None:
         """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
@@ -168,6 +169,7 @@ class Gathering:
         self._latencies.append(answers[0].latency_s)
         self._used.append(answers[0].used)
         self._usage.append(answers[0].usage)
+        self._contexts.append(answers[0].contexts)
         broken = [one.failure for one in answers if one.failure is not None]
         several = f"{len(broken)} of {len(answers)} answers: " if len(answers) > 1 else ""
         self._failures.append(several + broken[0] if broken else None)
@@ -191,6 +193,7 @@ class Gathering:
                 self._answers.column(rows),
                 self._used.column(rows),
                 self._usage.column(rows),
+                self._contexts.column(rows),
             ),
             manifest=self._manifest,
         )

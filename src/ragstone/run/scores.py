@@ -69,7 +69,8 @@ class SystemFacts:
     `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they were reported: one for each
     sample, so that they are independent. `failures` are one-line failures, and `failed_answers` how many answers
     failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
-    `used_contexts` are those that support the first answer, if there are contexts and support verdicts.
+    `used_contexts` are those that support the first answer, if there are contexts and support verdicts. `contexts` are
+    hashes of its contexts, equal in this process if the contexts are.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class SystemFacts:
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
     usage: Mapping[str, TokenUsage] = field(default_factory=dict)
+    contexts: Mapping[str, int] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Origin, Review, Sample
-from ragstone.judge.judgements import Judgements, Verdict
+from ragstone.judge.judgements import JudgementFailure, Judgements, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
@@ -94,6 +94,8 @@ class _FailureFactsLine(BaseModel):
 
 class _ContextFactsLine(BaseModel):
     text: str
+    id: str | None = None
+    score: float | None = None
 
 
 class _SupportFactsLine(BaseModel):
@@ -151,6 +153,7 @@ class _FactsLine(BaseModel):
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
     """An answer without its texts. `answer` is its fingerprint, or None if the system gave none (see `failure`).
+    `contexts` is a hash, which is the same only in this process.
 
     `used` are the contexts that support it, by its first judging round; None without contexts or support verdicts.
     """
@@ -162,6 +165,7 @@ class AnswerFacts:
     repeat_scores: Mapping[str, tuple[float, ...]]
     used: UsedContexts | None = None
     usage: TokenUsage | None = None
+    contexts: int = 0
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -217,7 +221,21 @@ def record_to_line(record: SampleRecord) -> str:
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     """The record in `line`. Raises RunDirectoryError with `where` when it is not one."""
+    return _record_of(_validated(_RECORD, line, where))
+
+
+def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
+    """The gate's view of the record in `line`; faster and smaller than the whole record."""
+    return _facts_of(_validated(_FACTS, line, where))
+
+
+def record_and_facts_from_line(line: str | bytes, where: str) -> tuple[SampleRecord, RecordFacts]:
+    """Both, of one reading of `line`. Raises RunDirectoryError."""
     parsed = _validated(_RECORD, line, where)
+    return _record_of(parsed), _facts_of(parsed)
+
+
+def _record_of(parsed: _RecordLine) -> SampleRecord:
     scores = _scores_from_line(parsed.scores)
     if parsed.response is not None:
         answers: tuple[Answer, ...] = (Answer(parsed.response, parsed.judgements, scores, parsed.repeat_scores),)
@@ -229,9 +247,7 @@ def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     return SampleRecord(parsed.sample, answers, scores, parsed.ledger)
 
 
-def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
-    """The gate's view of the record in `line`; faster and smaller than the whole record."""
-    parsed = _validated(_FACTS, line, where)
+def _facts_of(parsed: _FactsLine | _RecordLine) -> RecordFacts:
     scores = _scores_from_line(parsed.scores)
     if parsed.response is not None:
         answers: tuple[AnswerFacts, ...] = (
@@ -258,8 +274,8 @@ def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
 
 
 def _answer_facts(
-    response: _ResponseFactsLine,
-    judgements: Sequence[_RoundFactsLine],
+    response: _ResponseFactsLine | Response,
+    judgements: Sequence[_RoundFactsLine | Judgements],
     scores: Mapping[str, Score],
     repeat_scores: Mapping[str, tuple[float, ...]],
 ) -> AnswerFacts:
@@ -272,12 +288,15 @@ def _answer_facts(
         repeat_scores=repeat_scores,
         used=_used(response, judgements),
         usage=None if response.usage is None else TokenUsage(response.usage.input_tokens, response.usage.output_tokens),
+        contexts=hash(tuple((one.text, one.id, one.score) for one in response.contexts)),
     )
 
 
-def _used(response: _ResponseFactsLine, judgements: Sequence[_RoundFactsLine]) -> UsedContexts | None:
+def _used(
+    response: _ResponseFactsLine | Response, judgements: Sequence[_RoundFactsLine | Judgements]
+) -> UsedContexts | None:
     support = judgements[0].support if judgements else None
-    if support is None or not support.supports or not response.contexts:
+    if support is None or isinstance(support, JudgementFailure) or not support.supports or not response.contexts:
         return None
     supporting = [name for one in support.supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
     return used_contexts([context.text for context in response.contexts], supporting)
