@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import islice
 from operator import attrgetter
 from typing import Literal, Self, overload
 
 from ragstone.formatting import counted, some
 from ragstone.golden.spool import spooled
+
+_SORTED_AT_ONCE = 100_000
+"""Lines that are sorted in memory; more are merged from temporary files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +208,8 @@ class GoldenSet:
 def hash_of_contents(hashes: Iterable[tuple[str, str]]) -> str:
     """`GoldenSet.content_hash` of the samples with these ids and content hashes."""
     digest = hashlib.sha256()
-    for line in sorted(f"{name}\0{content_hash}\n" for name, content_hash in hashes):
+    lines = (f"{name}\0{content_hash}\n" for name, content_hash in hashes)
+    parts = iter(lambda: sorted(islice(lines, _SORTED_AT_ONCE)), [])
+    for line in heapq.merge(*map(spooled, parts)):
         digest.update(line.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -36,7 +36,7 @@ class Places:
 
     def within(self, file: str) -> str | None:
         """The path relative to the workspace with forward slashes, None if it is outside."""
-        return _within(self.root / file, self.workspace)
+        return _within(self.root, file, self.workspace)
 
     def link(self, origin: Origin, blob: str) -> str | None:
         """The address of `origin` under `blob` (``https://github.com/owner/name/blob/SHA``)."""
@@ -50,9 +50,9 @@ class Places:
 
 
 @lru_cache(maxsize=64)  # a report links each sample, and most are from the same file
-def _within(file: Path, workspace: Path) -> str | None:
+def _within(root: Path, file: str, workspace: Path) -> str | None:
     try:
-        return file.resolve().relative_to(workspace.resolve()).as_posix()
+        return (root / file).resolve().relative_to(workspace.resolve()).as_posix()
     except (OSError, ValueError):
         return None
 

@@ -17,6 +17,7 @@ from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 MAX_ANSWER = 20_000
 """Characters of an answer in a report; all of it is in samples.jsonl."""
 
+_UNLINKABLE = re.compile(r"[^!-~\w]")
 _SPACES = re.compile(r"[ \t\n]+")
 
 _MARKDOWN_ESCAPES = str.maketrans(
@@ -126,7 +127,7 @@ def markdown_fence(text: str) -> str:
 
 def url(address: str | None) -> str | None:
     """`address` if it is a plain http(s) URL, percent-encoding everything that could end a link; else None."""
-    if not address or any(not "!" <= char <= "~" and not char.isalnum() for char in address):
+    if not address or _UNLINKABLE.search(address):
         return None
     try:
         parts = urlsplit(address)
