@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the driver of the browser 
 
 from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import SAMPLES, RunDirectory
-from ragstone.run.manifest import Counts, GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import Counts, GoldenManifest, Manifest, SystemManifest
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.serialise import record_to_line
 from ragstone.run.writer import write_manifest
@@ -74,7 +75,7 @@ def write_run(folder: Path, n: int, *, new: bool) -> None:
             state="finished",
             created_at=f"2026-11-2{int(new)}T00:00:00+00:00",
             golden=GoldenManifest(files=("g.jsonl",), content_hash="0" * 64, samples=n),
-            judge=JudgeManifest(provider="scripted", model="none", version="1"),
+            judge=JudgeIdentity(provider="scripted", model="none", version="1"),
             system=SystemManifest(entrypoint="python:bench:answer"),
             metrics=dict.fromkeys(METRICS, "1"),
             counts=Counts(scored=n),

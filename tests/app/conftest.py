@@ -9,9 +9,10 @@ import pytest
 
 from ragstone.cli import main
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response
 from tests.run.builders import one_answer
@@ -40,7 +41,7 @@ def write(
         state="running",
         created_at="2026-11-21T00:00:00+00:00",
         golden=GoldenManifest(files=("golden.jsonl",), content_hash=golden.content_hash(), samples=len(samples)),
-        judge=JudgeManifest(provider=judge, model="m", version="1"),
+        judge=JudgeIdentity(provider=judge, model="m", version="1"),
         system=SystemManifest(entrypoint="app:answer"),
         metrics=dict.fromkeys(scores, "1"),
         repeats=max(1, len(repeats)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ def test_only_judgements_that_are_missing_are_asked_for(project: Project) -> Non
 
 def test_new_prompts_are_a_new_judge(project: Project) -> None:
     baseline = project.baseline()
-    judge = baseline.manifest.judge.model_copy(update={"version": "0" * 64})
+    judge = replace(baseline.manifest.judge, version="0" * 64)
     write_manifest(baseline.path, baseline.manifest.model_copy(update={"judge": judge}))
     found = project.gate("new", "main", judge=OLD)
     assert found.verdict.warnings[0].startswith("The prompts of the judge changed (000000000000 to ")
@@ -270,9 +271,7 @@ def test_early_stopping_waits_for_a_baseline_that_is_to_be_judged_again(project:
     many = {f"{sample_id}": facts[sample_id] for sample_id in facts}
     same, other = (
         before.manifest,
-        before.manifest.model_copy(
-            update={"judge": before.manifest.judge.model_copy(update={"model": "gpt-5.4-mini"})}
-        ),
+        before.manifest.model_copy(update={"judge": replace(before.manifest.judge, model="gpt-5.4-mini")}),
     )
     stops = []
     for manifest in (same, other):

@@ -28,7 +28,7 @@ from ragstone.rounds import sources
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import Manifest
-from ragstone.run.merge import ALIKE, COMBINED, find_runs, merge_runs
+from ragstone.run.merge import ALIKE, find_runs, merge_runs
 from ragstone.run.writer import samples_digest, write_manifest
 from tests.judge.conftest import FakeLlm, Loop
 from tests.project.asked import evaluate_run, evaluate_shard, gate, merge
@@ -230,6 +230,28 @@ def test_shards_of_a_run_can_be_merged_without_a_decision_and_without_the_golden
     assert manifest.model_copy(update={"invocation": None}) == expected.manifest.model_copy(update={"invocation": None})
     assert manifest.invocation is not None
     assert "run.shard" not in manifest.invocation.options
+
+
+COMBINED = {
+    "state",
+    "created_at",
+    "observed",
+    "canaries",
+    "confirmed",
+    "counts",
+    "cost",
+    "usage",
+    "wall_s",
+    "verdict",
+    "stop_reason",
+    "baseline",
+    "retrieval",
+    "perturbed",
+    "shard",
+    "same_job",
+    "invocation",
+}
+"""What a merged manifest does not take over from its shards as it is."""
 
 
 def test_every_field_of_a_manifest_is_either_common_to_all_shards_or_combined() -> None:

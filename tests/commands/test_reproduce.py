@@ -16,17 +16,10 @@ import pytest
 from ragstone.commands import gate, run
 from ragstone.commands.options import FLAGS, settings_from
 from ragstone.config import OPTIONS, Option, Settings
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.project.invocation import invocation_of
 from ragstone.report.reproduce import reproduce_lines, wrap_line
-from ragstone.run.manifest import (
-    BaselineFact,
-    BaselineUsed,
-    GoldenManifest,
-    Invocation,
-    JudgeManifest,
-    Manifest,
-    SystemManifest,
-)
+from ragstone.run.manifest import BaselineFact, BaselineUsed, GoldenManifest, Invocation, Manifest, SystemManifest
 from tests.commands.project import SYSTEM, environment, make_project, ragstone
 from tests.commands.terminal import on_terminal
 
@@ -173,7 +166,7 @@ def manifest(invocation: Invocation | None, **update: Any) -> Manifest:
         state="finished",
         created_at="2026-01-01T00:00:00+00:00",
         golden=GoldenManifest(files=(), content_hash="", samples=1),
-        judge=JudgeManifest(provider="offline", model="lexical", version="1"),
+        judge=JudgeIdentity(provider="offline", model="lexical", version="1"),
         system=SystemManifest(entrypoint="x:y", commit="c" * 40),
         metrics={},
         invocation=invocation,

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import TokenUsage
 
@@ -30,7 +31,7 @@ def make_manifest(
             "state": state,
             "created_at": "2026-11-21T00:00:00Z",
             "golden": GoldenManifest(files=("golden.jsonl",), content_hash="0", samples=10),
-            "judge": JudgeManifest(provider=provider, model=model, version=version, embeddings=embeddings),
+            "judge": JudgeIdentity(provider=provider, model=model, version=version, embeddings=embeddings),
             "system": SystemManifest(entrypoint="app:answer"),
             "metrics": {"faithfulness": "1"},
             "repeats": repeats,

@@ -11,8 +11,9 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.early import EarlyStop, random_order
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 MANIFEST = Manifest(
@@ -20,7 +21,7 @@ MANIFEST = Manifest(
     state="running",
     created_at="2026-01-01T00:00:00+00:00",
     golden=GoldenManifest(files=("g.jsonl",), content_hash="0", samples=0),
-    judge=JudgeManifest(provider="scripted", model="script", version="1"),
+    judge=JudgeIdentity(provider="scripted", model="script", version="1"),
     system=SystemManifest(entrypoint="python:x:y"),
     metrics={"faithfulness": "1"},
 )

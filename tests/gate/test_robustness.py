@@ -11,8 +11,9 @@ from ragstone.gate.robustness import obeys, refuses, robustness
 from ragstone.golden.perturb import partner
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, PerturbedPlan, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Manifest, PerturbedPlan, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.stats.proportion import proportion_interval
@@ -30,7 +31,7 @@ def manifest(*kinds: str, entrypoint: str = "python:app:answer", **more: object)
             "state": "finished",
             "created_at": "2026-11-22T00:00:00+00:00",
             "golden": GoldenManifest(files=(), content_hash="x", samples=20),
-            "judge": JudgeManifest(provider="offline", model="m", version="1"),
+            "judge": JudgeIdentity(provider="offline", model="m", version="1"),
             "system": SystemManifest(entrypoint=entrypoint),
             "metrics": {"token_f1": "1"},
             "perturbed": plan,

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.history.entry import judge_key, run_line
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, JudgeManifest, SystemManifest
+from ragstone.run.manifest import AcceptedDrop, BaselineFact, SystemManifest
 from ragstone.stats.intervals import mean_interval
 from tests.gate.conftest import build_run, make_manifest
 
@@ -50,10 +53,10 @@ def test_a_run_without_a_verdict_is_no_line() -> None:
 
 
 def test_the_judge_s_key_tells_judges_apart_and_ignores_what_is_at_its_default() -> None:
-    one = JudgeManifest(provider="openai", model="m", version="1")
-    assert judge_key(one) == judge_key(JudgeManifest(provider="openai", model="m", version="1", endpoint=None))
+    one = JudgeIdentity(provider="openai", model="m", version="1")
+    assert judge_key(one) == judge_key(JudgeIdentity(provider="openai", model="m", version="1", endpoint=None))
     others = [
-        one.model_copy(update=change)
+        replace(one, **change)
         for change in ({"model": "n"}, {"version": "2"}, {"embeddings": "e"}, {"parameters": (("temperature", "0"),)})
     ]
     assert len({judge_key(other) for other in (one, *others)}) == 5

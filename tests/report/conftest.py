@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from ragstone.config import SystemPrice
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -30,20 +31,11 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, Scored
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.manifest import (
-    Cost,
-    Counts,
-    GoldenManifest,
-    Invocation,
-    JudgeManifest,
-    Manifest,
-    SystemManifest,
-    SystemUsage,
-    TokenPrice,
-)
+from ragstone.run.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import Context, Response
@@ -84,9 +76,9 @@ class Text:
 
 def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -> Manifest:
     judge = (
-        JudgeManifest(provider="offline", model="lexical", version="1")
+        JudgeIdentity(provider="offline", model="lexical", version="1")
         if offline
-        else JudgeManifest(provider="openai", model="gpt-x-mini", version="a1b2")
+        else JudgeIdentity(provider="openai", model="gpt-x-mini", version="a1b2")
     )
     return Manifest(
         ragstone_version="0.1.0",
@@ -107,12 +99,12 @@ def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -
             output_tokens_mean=100.0,
             tokens_mean=1340.0,
             tokens_p95=2210,
-            price=TokenPrice(input=0.15, output=0.6),
+            price=SystemPrice(input=0.15, output=0.6),
             cost_usd=0.014514,
             cost_mean_usd=0.000246,
             cost_p95_usd=0.00041,
         ),
-        price=TokenPrice(input=0.15, output=0.6),
+        price=SystemPrice(input=0.15, output=0.6),
         wall_s=83.2,
         invocation=Invocation(
             command="gate",

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
-from ragstone.judge.protocol import Ledger
+from ragstone.judge.protocol import JudgeIdentity, Ledger
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.score import Score
-from ragstone.run.manifest import GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context, Response
 
@@ -83,7 +83,7 @@ def manifest(golden: GoldenSet, *, judge_version: str = "1", metric: str = "fait
         state="running",
         created_at="2026-01-01T00:00:00+00:00",
         golden=GoldenManifest(files=("golden.jsonl",), content_hash=golden.content_hash(), samples=len(golden)),
-        judge=JudgeManifest(provider="scripted", model="script", version=judge_version),
+        judge=JudgeIdentity(provider="scripted", model="script", version=judge_version),
         system=SystemManifest(entrypoint="python:world:answer"),
         metrics={metric: "1"},
     )

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.config import SystemPrice
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
-from ragstone.run.manifest import SystemUsage, TokenPrice
+from ragstone.run.manifest import SystemUsage
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.usage import UsageCount
 from ragstone.run.writer import RunWriter
@@ -15,14 +16,14 @@ from ragstone.system.payload import failed
 from ragstone.system.response import Response, SystemFailureKind, TokenUsage
 from tests.run.builders import manifest, samples
 
-PRICE = TokenPrice(input=1.0, output=10.0)
+PRICE = SystemPrice(input=1.0, output=10.0)
 
 
 def response(*tokens: int) -> Response:
     return Response("q", "An answer.", usage=TokenUsage(*tokens) if tokens else None)
 
 
-def counted(*each: tuple[Response, ...], price: TokenPrice | None = PRICE) -> SystemUsage | None:
+def counted(*each: tuple[Response, ...], price: SystemPrice | None = PRICE) -> SystemUsage | None:
     count = UsageCount(price)
     for responses in each:
         count.add(responses)

@@ -25,7 +25,7 @@ from ragstone.rounds.round import run_round
 from ragstone.rounds.session import Session
 from ragstone.rounds.stored import stored_cost
 from ragstone.run.directory import MANIFEST, REJUDGED, RunDirectory
-from ragstone.run.manifest import Cost, JudgeManifest
+from ragstone.run.manifest import Cost
 from ragstone.run.merge import merge_runs
 from ragstone.run.scores import RunScores, SampleFacts
 from ragstone.run.stored import StoredAnswers
@@ -75,7 +75,7 @@ async def rejudge_merged(
     except ConfigError as error:
         why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
         return _no_parts(baseline, plan, why)
-    if JudgeManifest.of(judge.identity) != run.manifest.judge:
+    if judge.identity != run.manifest.judge:
         return _no_parts(baseline, plan, "the shards did not do it, and the judge here is not theirs")
     return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
 

@@ -13,6 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.score import Failed
 from ragstone.rounds.context import RunContext
@@ -26,7 +27,7 @@ from ragstone.rounds.stored import stored_cost
 from ragstone.run.directory import CACHE, MANIFEST, ORACLE, PERTURBED, RunDirectory
 from ragstone.run.lineage import cache_of, drop_carried, oracle_half
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import BaselineFact, JudgeManifest, SystemManifest
+from ragstone.run.manifest import BaselineFact, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.stored import StoredAnswers, set_aside
 from ragstone.run.writer import RunWriter, write_manifest
@@ -117,7 +118,7 @@ async def _rescore(work: _Work, session: Session, joined: int | None, *, dry_run
     kept: frozenset[str] = frozenset()
     names = work.names
     if work.existing is not None:
-        as_judge = JudgeManifest.of(session.judge.identity)
+        as_judge = session.judge.identity
         kept = _scored(work, plan.metrics.select(names=names), as_judge, session)
         if work.existing.manifest.judge == as_judge:  # a new metric is added to those that the run has
             names = tuple(dict.fromkeys((*names, *work.existing.manifest.metrics)))
@@ -257,7 +258,7 @@ def _metrics_of(runs: Sequence[RunDirectory], golden: GoldenSet, project: Projec
     return tuple(metric.info.name for metric in applying)
 
 
-def _scored(work: _Work, metrics: Sequence[Metric], judge: JudgeManifest, session: Session) -> frozenset[str]:
+def _scored(work: _Work, metrics: Sequence[Metric], judge: JudgeIdentity, session: Session) -> frozenset[str]:
     """The samples that the existing run has scored: the same answer to the same question, by the same judge."""
     existing, redact = work.existing, session.context.redact
     versions = {metric.info.name: metric.info.version for metric in metrics}

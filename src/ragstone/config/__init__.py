@@ -17,6 +17,7 @@ from ragstone.config.settings import (
     Price,
     RunSettings,
     Settings,
+    SystemPrice,
     SystemSettings,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "Price",
     "RunSettings",
     "Settings",
+    "SystemPrice",
     "SystemSettings",
     "default_text",
     "load_settings",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
-from ragstone.run.manifest import JudgeManifest
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.run.scores import RunScores
 
 MAX_CALIBRATION_BYTES = 64 * 1024 * 1024
@@ -97,7 +97,7 @@ class Calibration(_Part):
     """The content of calibration.json. `judge` is None for plain score files."""
 
     schema_version: Literal[1] = 1
-    judge: JudgeManifest | None
+    judge: JudgeIdentity | None
     metrics: dict[str, MetricCalibration] = Field(min_length=1)
 
 

@@ -6,12 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 import numpy as np
 
 from ragstone.gate.policy import Policy
 from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
-from ragstone.run.manifest import JudgeManifest, Manifest
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -68,10 +70,11 @@ def run_line(
     )
 
 
-def judge_key(judge: JudgeManifest) -> str:
+def judge_key(judge: JudgeIdentity) -> str:
     """16 hexadecimal digits that identify `judge`; scores of judges with different keys may not be compared."""
     # Defaults are left out, so that a new field in a later version doesn't change the key.
-    body = json.dumps(judge.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    given = {name: value for name, value in asdict(judge).items() if value not in (None, ())}
+    body = json.dumps(given, sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 

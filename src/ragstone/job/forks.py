@@ -41,7 +41,6 @@ from ragstone.rounds.session import RunPlan, Session
 from ragstone.rounds.sources import JudgeSource
 from ragstone.run.archive_members import MEMBER_LIMITS, open_members
 from ragstone.run.directory import CACHE, RunDirectory
-from ragstone.run.manifest import JudgeManifest
 from ragstone.run.replay import vouch
 
 PREFACE = (
@@ -155,7 +154,7 @@ async def _judged_offline(
     )
     session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
     try:
-        if current.run is None or current.run.manifest.judge != JudgeManifest.of(session.judge.identity):
+        if current.run is None or current.run.manifest.judge != session.judge.identity:
             return Rejudged(baseline)
         return await rejudge(baseline, current, policy, session, folder=folder)
     finally:

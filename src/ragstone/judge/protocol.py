@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
+from pydantic import with_config
+
 from ragstone.errors import ConfigError
 from ragstone.judge.judgements import (
     ContextGrades,
@@ -33,6 +35,7 @@ class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a 
         self.not_applicable = not_applicable
 
 
+@with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class JudgeIdentity:
     """The judge's identity. Two runs are comparable when their judge identities are equal.

@@ -56,10 +56,7 @@ async def _ask(
 
 
 def _observed(sightings: Sightings, earlier: Observed | None) -> Observed | None:
-    known = earlier or Observed()
     found = Observed(
-        models=tuple(sorted({*sightings.models, *known.models})),
-        fingerprints=tuple(sorted({*sightings.fingerprints, *known.fingerprints})),
-        ways=tuple(sorted({*sightings.ways, *known.ways})),
-    )
+        models=tuple(sightings.models), fingerprints=tuple(sightings.fingerprints), ways=tuple(sightings.ways)
+    ).plus(earlier or Observed())
     return found if found != Observed() else None

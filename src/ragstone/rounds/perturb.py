@@ -20,14 +20,14 @@ from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.abilities import RewordsQuestions
-from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.metrics.registry import is_relative
 from ragstone.rounds.needs import Need, part
 from ragstone.rounds.round import run_round, until
 from ragstone.rounds.session import ExtraRound, Session
 from ragstone.run.directory import MANIFEST, PERTURBED, SAMPLES, RunDirectory, read_manifest
 from ragstone.run.files import writing_to
-from ragstone.run.manifest import Cost, Counts, JudgeManifest, Manifest, PerturbedPlan
+from ragstone.run.manifest import Cost, Counts, Manifest, PerturbedPlan
 from ragstone.run.partners import AsksPartners
 from ragstone.run.writer import RunWriter, write_manifest
 
@@ -180,7 +180,7 @@ def written_questions(found: GoldenSet) -> dict[str, list[str]]:
     return texts
 
 
-def kept_partners(folder: Path, wanted: GoldenSet, judge: JudgeManifest, metrics: Collection[str]) -> frozenset[str]:
+def kept_partners(folder: Path, wanted: GoldenSet, judge: JudgeIdentity, metrics: Collection[str]) -> frozenset[str]:
     """The content of partners that the unfinished run in `folder` has, by the same judge and with all `metrics`."""
     if not (folder / MANIFEST).is_file():
         return frozenset()

@@ -29,7 +29,7 @@ from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
-from ragstone.run.manifest import Cost, GoldenManifest, Invocation, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
@@ -118,12 +118,12 @@ class Round:
                 samples=len(golden),
                 limited=golden.limited,
             ),
-            judge=JudgeManifest.of(self.judge.identity),
+            judge=self.judge.identity,
             system=self.recorded or self.project.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
             repeats=self.repeats,
             answers=self.answers,
-            price=self.project.system.price,
+            price=self.project.system.settings.price,
             policy_hash=self.policy_hash,
             invocation=self.invocation,
             shard=None if self.shard is None else self.shard.describe(golden),

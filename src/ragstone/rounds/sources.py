@@ -14,7 +14,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.rounds.context import RunContext
-from ragstone.run.manifest import SystemManifest, TokenPrice
+from ragstone.run.manifest import SystemManifest
 from ragstone.system.build import build_system
 from ragstone.system.response import System, takes_history
 
@@ -69,12 +69,6 @@ class SystemSource:
             conversations=sum(bool(sample.history) for sample in golden),
             takes_history=takes_history(system),
         )
-
-    @property
-    def price(self) -> TokenPrice | None:
-        """What the system's tokens cost, if it is configured."""
-        price = self.settings.price
-        return None if price is None else TokenPrice(input=price.input, output=price.output)
 
 
 @dataclass(frozen=True, slots=True)

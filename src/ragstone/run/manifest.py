@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config import MAX_SHARDS, Perturbing
-from ragstone.judge.names import is_offline, judge_label
+from ragstone.config import MAX_SHARDS, Perturbing, SystemPrice
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -19,37 +19,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class JudgeManifest(_Part):
-    """The judge's identity, as in judge/protocol.py."""
+class _Summed(_Part):
+    """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
 
-    provider: str
-    model: str
-    version: str
-    endpoint: str | None = None
-    parameters: tuple[tuple[str, str], ...] = ()
-    embeddings: str | None = None
-
-    @classmethod
-    def of(cls, identity: JudgeIdentity) -> JudgeManifest:
-        return cls(
-            provider=identity.provider,
-            model=identity.model,
-            version=identity.version,
-            endpoint=identity.endpoint,
-            parameters=identity.parameters,
-            embeddings=identity.embeddings,
-        )
-
-    def label(self) -> str:
-        return judge_label(self.provider, self.model, self.version)
-
-    @property
-    def offline(self) -> bool:
-        """Whether it judges without a language model."""
-        return is_offline(self.provider)
+    def plus(self, other: Self) -> Self:
+        """Both together."""
+        return type(self)(**{name: _sum(value, getattr(other, name)) for name, value in self})
 
 
-class Observed(_Part):
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(sorted({*one, *other}))
+    return None if one is None or other is None else one + other
+
+
+class Observed(_Summed):
     """The reported models and request modes in a judge's replies of a run, each once, sorted.
 
     `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
@@ -60,16 +44,8 @@ class Observed(_Part):
     fingerprints: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
 
-    def plus(self, other: Observed) -> Observed:
-        """Both together."""
-        return Observed(
-            models=tuple(sorted({*self.models, *other.models})),
-            fingerprints=tuple(sorted({*self.fingerprints, *other.fingerprints})),
-            ways=tuple(sorted({*self.ways, *other.ways})),
-        )
 
-
-class Canaries(_Part):
+class Canaries(_Summed):
     """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
 
     `models` are the models reported by the provider.
@@ -81,17 +57,6 @@ class Canaries(_Part):
     supported_then: int = Field(default=0, ge=0)
     supported_now: int = Field(default=0, ge=0)
     models: tuple[str, ...] = ()
-
-    def plus(self, other: Canaries) -> Canaries:
-        """Both together."""
-        return Canaries(
-            asked=self.asked + other.asked,
-            differing=self.differing + other.differing,
-            unanswered=self.unanswered + other.unanswered,
-            supported_then=self.supported_then + other.supported_then,
-            supported_now=self.supported_now + other.supported_now,
-            models=tuple(sorted({*self.models, *other.models})),
-        )
 
 
 class SystemManifest(_Part):
@@ -166,7 +131,7 @@ class PerturbedPlan(_Part):
     unmade: dict[str, int] = Field(default_factory=dict)
 
 
-class Counts(_Part):
+class Counts(_Summed):
     """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
 
     scored: int = Field(default=0, ge=0)
@@ -177,16 +142,8 @@ class Counts(_Part):
     def total(self) -> int:
         return self.scored + self.partly_failed + self.system_failed
 
-    def plus(self, other: Counts) -> Counts:
-        """Both together."""
-        return Counts(
-            scored=self.scored + other.scored,
-            partly_failed=self.partly_failed + other.partly_failed,
-            system_failed=self.system_failed + other.system_failed,
-        )
 
-
-class Cost(_Part):
+class Cost(_Summed):
     """The cost of judging. `usd` is None if the price of a call is unknown."""
 
     calls: int = Field(default=0, ge=0)
@@ -196,36 +153,11 @@ class Cost(_Part):
     output_tokens: int = Field(default=0, ge=0)
     usd: float | None = Field(default=0.0, ge=0)
 
-    def plus(self, other: Cost) -> Cost:
-        """Both together."""
-        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Cost(
-            calls=self.calls + other.calls,
-            cached_calls=self.cached_calls + other.cached_calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            usd=usd,
-        )
-
     @classmethod
     def of(cls, ledger: Ledger) -> Cost:
         """The cost in `ledger`."""
-        return cls(
-            calls=ledger.calls,
-            cached_calls=ledger.cached_calls,
-            input_tokens=ledger.input_tokens,
-            cached_input_tokens=ledger.cached_input_tokens,
-            output_tokens=ledger.output_tokens,
-            usd=ledger.cost_usd,
-        )
-
-
-class TokenPrice(_Part):
-    """What the tokens of the system under test cost: US dollars per million."""
-
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
+        found = asdict(ledger)
+        return cls(usd=found.pop("cost_usd"), **found)
 
 
 class SystemUsage(_Part):
@@ -242,7 +174,7 @@ class SystemUsage(_Part):
     output_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
     tokens_mean: float = Field(ge=0, allow_inf_nan=False)
     tokens_p95: int = Field(ge=0)
-    price: TokenPrice | None = None
+    price: SystemPrice | None = None
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cost_mean_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -327,7 +259,7 @@ class Manifest(_Part):
     state: Literal["running", "finished", "stopped"]
     created_at: str
     golden: GoldenManifest
-    judge: JudgeManifest
+    judge: JudgeIdentity
     system: SystemManifest
     metrics: dict[str, str] = Field(description="metric name to version")
     repeats: int = Field(default=1, ge=1)
@@ -338,7 +270,7 @@ class Manifest(_Part):
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
-    price: TokenPrice | None = Field(default=None, description="of the system's tokens")
+    price: SystemPrice | None = Field(default=None, description="of the system's tokens")
     usage: SystemUsage | None = Field(default=None, description="null: the system reported no tokens")
     wall_s: float = Field(default=0.0, ge=0)
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None

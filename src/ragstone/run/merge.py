@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -329,49 +330,22 @@ def _sentences(lost: Sequence[_Lost], golden: GoldenSet | None, of: int) -> Iter
 _Line = tuple[int, tuple[RecordFacts, bytes] | SampleRecord]
 """The place of a sample in the golden set, and its line or its record."""
 
-COMBINED = {
-    "state",
-    "created_at",
-    "observed",
-    "canaries",
-    "confirmed",
-    "counts",
-    "cost",
-    "usage",
-    "wall_s",
-    "verdict",
-    "stop_reason",
-    "baseline",
-    "retrieval",
-    "perturbed",
-    "shard",
-    "same_job",
-    "invocation",
-}
-"""What a merged manifest does not take over from its shards as it is."""
-
 
 def _merged_manifest(whole: Sequence[_Part]) -> Manifest:
-    counts, cost = Counts(), Cost()
-    observed: Observed | None = None
-    canaries: Canaries | None = None
-    for part in whole:
-        counts, cost = counts.plus(part.counts), cost.plus(part.manifest.cost)
-        if (seen := part.manifest.observed) is not None:
-            observed = seen if observed is None else observed.plus(seen)
-        if (asked := part.manifest.canaries) is not None:
-            canaries = asked if canaries is None else canaries.plus(asked)
+    manifests = [part.manifest for part in whole]
+    observed = [one.observed for one in manifests if one.observed is not None]
+    canaries = [one.canaries for one in manifests if one.canaries is not None]
     first = min(whole, key=_time).manifest
     return first.model_copy(
         update={
             "state": "running",
             "shard": None,
-            "counts": counts,
-            "cost": cost,
+            "counts": reduce(Counts.plus, (part.counts for part in whole)),
+            "cost": reduce(Cost.plus, (one.cost for one in manifests), Cost()),
             "usage": None,
             "wall_s": 0.0,
-            "observed": observed,
-            "canaries": canaries,
+            "observed": reduce(Observed.plus, observed) if observed else None,
+            "canaries": reduce(Canaries.plus, canaries) if canaries else None,
             "verdict": None,
             "stop_reason": None,
             "baseline": None,

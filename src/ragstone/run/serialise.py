@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -17,7 +17,7 @@ from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
-from ragstone.system.response import Response, SystemFailureKind, TokenUsage
+from ragstone.system.response import Response, SystemFailure, TokenUsage
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines of samples.jsonl are rejected."""
@@ -28,10 +28,16 @@ class _ScoredLine(BaseModel):
     value: float = Field(ge=0, le=1)
     note: str | None = None
 
+    def score(self) -> Score:
+        return Scored(self.value, self.note)
+
 
 class _NotApplicableLine(BaseModel):
     state: Literal["not_applicable"]
     reason: str
+
+    def score(self) -> Score:
+        return NotApplicable(self.reason)
 
 
 class _FailedLine(BaseModel):
@@ -39,14 +45,22 @@ class _FailedLine(BaseModel):
     by: FailedBy
     reason: str
 
+    def score(self) -> Score:
+        return Failed(self.by, self.reason)
+
 
 _ScoreLine = Annotated[_ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")]
 
 
-def _check_form(response: object | None, answers: Sequence[object]) -> None:
-    """A sample that was asked once has its response in the line itself; else each of its answers has one."""
-    if len(answers) == 1 or (response is None) is not (len(answers) > 1):
-        raise ValueError("a record has either a response, or several answers")
+class _OneOrSeveral(BaseModel):
+    """A line of a sample that was asked once has its response in itself; else each of its answers has one."""
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        response, answers = self.response, self.answers  # type: ignore[attr-defined]
+        if len(answers) == 1 or (response is None) is not (len(answers) > 1):
+            raise ValueError("a record has either a response, or several answers")
+        return self
 
 
 class _AnswerLine(BaseModel):
@@ -58,7 +72,7 @@ class _AnswerLine(BaseModel):
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
 
-class _RecordLine(BaseModel):
+class _RecordLine(_OneOrSeveral):
     model_config = ConfigDict(extra="forbid")
 
     sample: Sample
@@ -70,11 +84,6 @@ class _RecordLine(BaseModel):
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     ledger: Ledger = Field(default_factory=Ledger)
 
-    @model_validator(mode="after")
-    def _one_or_several(self) -> Self:
-        _check_form(self.response, self.answers)
-        return self
-
 
 class _SampleFactsLine(BaseModel):
     id: str
@@ -85,11 +94,6 @@ class _SampleFactsLine(BaseModel):
     answerable: bool = True
     reference: str | None = None
     review: Review | None = None
-
-
-class _FailureFactsLine(BaseModel):
-    kind: SystemFailureKind
-    message: str
 
 
 class _ContextFactsLine(BaseModel):
@@ -123,7 +127,7 @@ class _ResponseFactsLine(BaseModel):
     contexts: tuple[_ContextFactsLine, ...] = ()
     latency_s: float | None = Field(default=None, ge=0)
     usage: _UsageFactsLine | None = None
-    failure: _FailureFactsLine | None = None
+    failure: SystemFailure | None = None
 
 
 class _AnswerFactsLine(BaseModel):
@@ -133,7 +137,7 @@ class _AnswerFactsLine(BaseModel):
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
 
-class _FactsLine(BaseModel):
+class _FactsLine(_OneOrSeveral):
     """The parts of a record that the gate needs; the rest of the line is ignored."""
 
     sample: _SampleFactsLine
@@ -143,11 +147,6 @@ class _FactsLine(BaseModel):
     answers: tuple[_AnswerFactsLine, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_or_several(self) -> Self:
-        _check_form(self.response, self.answers)
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ def record_to_line(record: SampleRecord) -> str:
         "scores": _scores_to_line(record.scores),
         "ledger": record.ledger,
     }
-    each = [
+    each: list[dict[str, Any]] = [
         {
             "response": answer.response,
             "judgements": answer.judgements,
@@ -211,12 +210,8 @@ def record_to_line(record: SampleRecord) -> str:
         }
         for answer in record.answers
     ]
-    if len(each) == 1:
-        line = _RecordLine.model_construct(**{**each[0], **shared})  # type: ignore[arg-type]
-    else:
-        answers = tuple(_AnswerLine.model_construct(**answer) for answer in each)  # type: ignore[arg-type]
-        line = _RecordLine.model_construct(**shared, answers=answers)  # type: ignore[arg-type]
-    return line.model_dump_json(exclude_defaults=True)
+    own = each[0] if len(each) == 1 else {"answers": tuple(_AnswerLine.model_construct(**answer) for answer in each)}
+    return _RecordLine.model_construct(**{**own, **shared}).model_dump_json(exclude_defaults=True)
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
@@ -236,58 +231,41 @@ def record_and_facts_from_line(line: str | bytes, where: str) -> tuple[SampleRec
 
 
 def _record_of(parsed: _RecordLine) -> SampleRecord:
-    scores = _scores_from_line(parsed.scores)
-    if parsed.response is not None:
-        answers: tuple[Answer, ...] = (Answer(parsed.response, parsed.judgements, scores, parsed.repeat_scores),)
-    else:
-        answers = tuple(
-            Answer(each.response, each.judgements, _scores_from_line(each.scores), each.repeat_scores)
-            for each in parsed.answers
-        )
-    return SampleRecord(parsed.sample, answers, scores, parsed.ledger)
+    answers = tuple(
+        Answer(cast(Response, each.response), each.judgements, _scores_from_line(each.scores), each.repeat_scores)
+        for each in parsed.answers or (parsed,)
+    )
+    return SampleRecord(parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger)
 
 
 def _facts_of(parsed: _FactsLine | _RecordLine) -> RecordFacts:
-    scores = _scores_from_line(parsed.scores)
-    if parsed.response is not None:
-        answers: tuple[AnswerFacts, ...] = (
-            _answer_facts(parsed.response, parsed.judgements, scores, parsed.repeat_scores),
-        )
-    else:
-        answers = tuple(
-            _answer_facts(each.response, each.judgements, _scores_from_line(each.scores), each.repeat_scores)
-            for each in parsed.answers
-        )
+    sample = parsed.sample
     return RecordFacts(
-        sample_id=parsed.sample.id,
-        question=parsed.sample.question,
-        tags=parsed.sample.tags,
-        group=parsed.sample.group,
-        origin=parsed.sample.origin,
+        sample_id=sample.id,
+        question=sample.question,
+        tags=sample.tags,
+        group=sample.group,
+        origin=sample.origin,
         content_hash=parsed.content_hash,
-        scores=scores,
-        answerable=parsed.sample.answerable,
-        reference=fingerprint(parsed.sample.reference) if parsed.sample.reference else None,
-        answers=answers,
-        draft=parsed.sample.review is not None and parsed.sample.review.status == "draft",
+        scores=_scores_from_line(parsed.scores),
+        answerable=sample.answerable,
+        reference=fingerprint(sample.reference) if sample.reference else None,
+        answers=tuple(map(_answer_facts, parsed.answers or (parsed,))),
+        draft=sample.review is not None and sample.review.status == "draft",
     )
 
 
-def _answer_facts(
-    response: _ResponseFactsLine | Response,
-    judgements: Sequence[_RoundFactsLine | Judgements],
-    scores: Mapping[str, Score],
-    repeat_scores: Mapping[str, tuple[float, ...]],
-) -> AnswerFacts:
-    failure = response.failure
+def _answer_facts(line: _AnswerFactsLine | _FactsLine | _AnswerLine | _RecordLine) -> AnswerFacts:
+    response = cast(_ResponseFactsLine | Response, line.response)
+    failure, usage = response.failure, response.usage
     return AnswerFacts(
         answer=None if failure else fingerprint(response.answer),
         latency_s=response.latency_s,
         failure=f"{failure.kind}: {failure.message}" if failure else None,
-        scores=scores,
-        repeat_scores=repeat_scores,
-        used=_used(response, judgements),
-        usage=None if response.usage is None else TokenUsage(response.usage.input_tokens, response.usage.output_tokens),
+        scores=_scores_from_line(line.scores),
+        repeat_scores=line.repeat_scores,
+        used=_used(response, line.judgements),
+        usage=None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens),
         contexts=hash(tuple((one.text, one.id, one.score) for one in response.contexts)),
     )
 
@@ -322,12 +300,6 @@ def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _Not
     return {name: _score_to_line(score) for name, score in scores.items()}
 
 
-def _scores_from_line(
-    lines: Mapping[str, _ScoredLine | _NotApplicableLine | _FailedLine],
-) -> dict[str, Score]:
-    return {name: _score_from_line(line) for name, line in lines.items()}
-
-
 def _score_to_line(score: Score) -> _ScoredLine | _NotApplicableLine | _FailedLine:
     match score:
         case Scored(value, note):
@@ -338,14 +310,8 @@ def _score_to_line(score: Score) -> _ScoredLine | _NotApplicableLine | _FailedLi
             return _FailedLine(state="failed", by=by, reason=reason)
 
 
-def _score_from_line(line: _ScoredLine | _NotApplicableLine | _FailedLine) -> Score:
-    match line:
-        case _ScoredLine():
-            return Scored(line.value, line.note)
-        case _NotApplicableLine():
-            return NotApplicable(line.reason)
-        case _FailedLine():
-            return Failed(line.by, line.reason)
+def _scores_from_line(lines: Mapping[str, _ScoredLine | _NotApplicableLine | _FailedLine]) -> dict[str, Score]:
+    return {name: line.score() for name, line in lines.items()}
 
 
 def is_complete_line(line: bytes) -> bool:

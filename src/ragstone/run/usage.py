@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ragstone.run.manifest import SystemUsage, TokenPrice
+from ragstone.config import SystemPrice
+from ragstone.run.manifest import SystemUsage
 from ragstone.system.response import Response, TokenUsage
 
 _MILLION = 1_000_000
@@ -16,7 +17,7 @@ def tokens(usage: TokenUsage) -> int:
     return usage.input_tokens + usage.output_tokens
 
 
-def cost_usd(usage: TokenUsage, price: TokenPrice) -> float:
+def cost_usd(usage: TokenUsage, price: SystemPrice) -> float:
     """US dollars for `usage`."""
     return (usage.input_tokens * price.input + usage.output_tokens * price.output) / _MILLION
 
@@ -28,7 +29,7 @@ class UsageCount:
     that they are independent.
     """
 
-    def __init__(self, price: TokenPrice | None) -> None:
+    def __init__(self, price: SystemPrice | None) -> None:
         self._price = price
         self._answers = 0
         self._all: list[TokenUsage] = []

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from ragstone.config import SystemPrice
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
-from ragstone.run.manifest import Manifest, TokenPrice
+from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
 from tests.gate.checks.test_run_checks import decide, of_kind
 from tests.gate.conftest import MakeRun, make_manifest
@@ -14,7 +15,7 @@ FAITHFULNESS = {"faithfulness": {"min": 0.5}}
 
 
 def priced() -> Manifest:
-    return make_manifest().model_copy(update={"price": TokenPrice(input=1.0, output=10.0)})
+    return make_manifest().model_copy(update={"price": SystemPrice(input=1.0, output=10.0)})
 
 
 def verdict(one: RunScores, **system: object) -> GateVerdict:

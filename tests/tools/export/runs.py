@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ragstone.config import Settings
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run.directory import RunDirectory
-from ragstone.run.manifest import Cost, GoldenManifest, JudgeManifest, Manifest, SystemManifest
+from ragstone.run.manifest import Cost, GoldenManifest, Manifest, SystemManifest
 from ragstone.run.redact import Redactor
 from ragstone.run.writer import RunWriter, write_manifest
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind, TokenUsage
@@ -18,7 +19,7 @@ from ragstone.tools.export.facts import FinishedRun, read_finished
 from tests.run.builders import one_answer
 
 SECRET = "sk-very-secret-0123456789"
-JUDGE = JudgeManifest(
+JUDGE = JudgeIdentity(
     provider="openai",
     model="gpt-x",
     version="abc123",

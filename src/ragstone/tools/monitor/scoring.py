@@ -89,7 +89,7 @@ async def summarise(
             if one.values:
                 figures[name] = weighted(list(one.values.values()), [chances[key] for key in one.values])
                 worst[name] = worst_scores(name, one.values)
-        measured = [manifest.judge.model_dump(mode="json"), manifest.metrics, manifest.repeats]
+        measured = [asdict(manifest.judge), manifest.metrics, manifest.repeats]
         digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:12]
         summary |= {"judge": f"{manifest.judge.label()} {digest}", "scored": len(drawn), "worst": worst}
     return summary | {"figures": {name: asdict(figure) for name, figure in figures.items()}}, place
