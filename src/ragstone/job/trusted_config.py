@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.decide import FailOn
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
@@ -47,10 +46,17 @@ _FREE_PARAMETERS = frozenset(
 """Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
-_FAIL_ON = "gate.fail_on"
-_LIMIT = "golden.limit"
-_GATES = "gate.gates"
-_OF_VERDICT = (_FAIL_ON, _LIMIT, _GATES)
+_OF_VERDICT: Mapping[str, tuple[object, str]] = {
+    "gate.fail_on": (None, "as the policy says"),
+    "golden.limit": (None, "not set"),
+    "gate.gates": (1, "1"),
+}
+"""Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
+
+A pull request's config file can't say that a failing gate passes, leave out samples (slices and must-pass samples would
+not be checked), or let more gates share the error rate (each of them would fail less).
+"""
+
 _ENV = "system.env"
 _WHY = {
     "judge.base_url": "the judge's key would be sent there",
@@ -111,13 +117,10 @@ def restrict_to_base(
         base = _Base.of(settings, reviewed=reviewed, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
         if not needed:
-            why = f"the base branch can't be read: {unreadable}"
-            allowed = _with_gates(
-                _with_limit(_with_fail_on(Restricted(Trusted(settings)), None, why), None, why), 1, why
-            )
-            return replace(
-                allowed, notes=(*allowed.notes, *((f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()))
-            )
+            theirs = {key: value for key, (value, _) in _OF_VERDICT.items()}
+            allowed = _as_in_base(settings, theirs, f"the base branch can't be read: {unreadable}")
+            unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
+            return replace(allowed, notes=(*allowed.notes, *unread))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
@@ -137,10 +140,12 @@ def restrict_to_base(
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
-    allowed = _within_budget(settings, base) if budget_open else Restricted(Trusted(settings))
-    why = "as in the base branch"
-    allowed = _with_limit(_with_fail_on(allowed, base.settings.gate.fail_on, why), base.settings.golden.limit, why)
-    return _with_gates(allowed, base.settings.gate.gates, why)
+    notes: tuple[str, ...] = ()
+    if budget_open:
+        settings, notes = _within_budget(settings, base)
+    theirs = {key: _value(base.settings, key) for key in _OF_VERDICT}
+    allowed = _as_in_base(settings, theirs, "as in the base branch")
+    return replace(allowed, notes=(*notes, *allowed.notes))
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
@@ -309,63 +314,41 @@ def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
         base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
     ):
         raise _refused("judge.ca_bundle", settings, base)
-    return settings.model_copy(update={"judge": settings.judge.model_copy(update={"ca_bundle": str(found)})})
+    return _with_value(settings, "judge.ca_bundle", str(found))
 
 
 # -- the budget --------------------------------------------------------------------------------------------------------
 
 
-def _within_budget(settings: Settings, base: _Base) -> Restricted:
+def _within_budget(settings: Settings, base: _Base) -> tuple[Settings, tuple[str, ...]]:
     """A pull request can lower the base's limit, but not raise it."""
     mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
     if theirs is None or (mine is not None and mine <= theirs):
-        return Restricted(Trusted(settings))
+        return settings, ()
     says = "does not set it" if mine is None else f"has {mine:g}"
     note = (
         f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
-    judge = settings.judge.model_copy(update={"max_cost_usd": theirs})
-    return Restricted(Trusted(settings.model_copy(update={"judge": judge})), (note,))
+    return _with_value(settings, _BUDGET, theirs), (note,)
 
 
-# -- what fails the job ------------------------------------------------------------------------------------------------
+def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> Restricted:
+    """`settings` with the values `theirs` in place of those in the checkout's config file, which do not count."""
+    notes = []
+    for key, (unset, in_words) in _OF_VERDICT.items():
+        mine, value = _value(settings, key), theirs[key]
+        if key in settings.from_file and mine != value:
+            quote = "'" if isinstance(mine, str) else ""
+            counts = in_words if value == unset else f"{quote}{value}{quote}"
+            notes.append(
+                f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{mine}{quote}, "
+                "does not count."
+            )
+            settings = _with_value(settings, key, value)
+    return Restricted(Trusted(settings), tuple(notes))
 
 
-def _with_fail_on(allowed: Restricted, theirs: FailOn | None, why: str) -> Restricted:
-    """A pull request's config file can't say that a failing gate passes, or an inconclusive one."""
-    settings = allowed.settings.value
-    mine = settings.gate.fail_on
-    if _FAIL_ON not in settings.from_file or mine == theirs:
-        return allowed
-    counts = f"'{theirs}'" if theirs is not None else "as the policy says"
-    note = (
-        f"'{_FAIL_ON}' is {counts} ({why}): the value in {_place(settings)} of this checkout, '{mine}', does not count."
-    )
-    gate = settings.gate.model_copy(update={"fail_on": theirs})
-    return replace(allowed, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*allowed.notes, note))
-
-
-def _with_limit(allowed: Restricted, theirs: int | None, why: str) -> Restricted:
-    """A pull request's config file can't leave out samples: slices and must-pass samples would not be checked."""
-    settings = allowed.settings.value
-    mine = settings.golden.limit
-    if _LIMIT not in settings.from_file or mine == theirs:
-        return allowed
-    counts = "not set" if theirs is None else f"{theirs}"
-    note = f"'{_LIMIT}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
-    golden = settings.golden.model_copy(update={"limit": theirs})
-    return replace(
-        allowed, settings=Trusted(settings.model_copy(update={"golden": golden})), notes=(*allowed.notes, note)
-    )
-
-
-def _with_gates(allowed: Restricted, theirs: int, why: str) -> Restricted:
-    """A pull request's config file can't say that more gates share the error rate: each of them would fail less."""
-    settings = allowed.settings.value
-    mine = settings.gate.gates
-    if _GATES not in settings.from_file or mine == theirs:
-        return allowed
-    note = f"'{_GATES}' is {theirs} ({why}): the value in {_place(settings)} of this checkout, {mine}, does not count."
-    gate = settings.gate.model_copy(update={"gates": theirs})
-    return replace(allowed, settings=Trusted(settings.model_copy(update={"gate": gate})), notes=(*allowed.notes, note))
+def _with_value(settings: Settings, key: str, value: object) -> Settings:
+    table, _, name = key.partition(".")
+    return settings.model_copy(update={table: getattr(settings, table).model_copy(update={name: value})})
