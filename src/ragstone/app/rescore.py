@@ -30,7 +30,7 @@ from ragstone.run.lock import run_lock
 from ragstone.run.manifest import BaselineFact, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.stored import StoredAnswers, set_aside
-from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.run.writer import RunWriter, update_manifest
 from ragstone.system.kind import answer_fields
 from ragstone.system.response import Response
 
@@ -222,8 +222,7 @@ async def _with_partners(run: RunDirectory, source: RunDirectory, this: Round, s
     keep = kept_partners(this.out, this.samples, run.manifest.judge, names) if session.plan.resume else frozenset()
     found = await run_round(replace(this, begin=partial(begin_partners, this.out, plan, keep, redact)), session.context)
     if source.manifest.state != "finished":
-        stopped = {"state": "stopped", "stop_reason": source.manifest.stop_reason}
-        write_manifest(this.out, found.manifest.model_copy(update=stopped))
+        update_manifest(found, state="stopped", stop_reason=source.manifest.stop_reason)
     return add_cost(run, found.manifest.cost)
 
 
@@ -300,6 +299,4 @@ def _with_standing(run: RunDirectory, sources: Sequence[RunDirectory]) -> RunDir
     if barred is None:
         return run
     fact = BaselineFact(eligible=False, reason=f"its answers are from a run that can't be one: {barred.reason}")
-    manifest = run.manifest.model_copy(update={"baseline": fact})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return update_manifest(run, baseline=fact)

@@ -18,7 +18,7 @@ from ragstone.rounds.round import Round, add_cost, run_round
 from ragstone.run.directory import BASE_COMMIT, MANIFEST, RunDirectory, read_manifest
 from ragstone.run.manifest import SAME_JOB, BaselineFact
 from ragstone.run.side_by_side import Pace
-from ragstone.run.writer import write_manifest
+from ragstone.run.writer import update_manifest
 from ragstone.system.response import System
 
 SHORT = 12
@@ -95,7 +95,7 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
         raise at_base(SystemUnderTestError("it gave no answer at all."), base)
     found = await watch_judge(found, head.judge, None, 0, inherits=False)
     fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
-    write_manifest(found.path, found.manifest.model_copy(update={"same_job": True, "baseline": fact}))
+    update_manifest(found, same_job=True, baseline=fact)
     return add_cost(run, found.manifest.cost)
 
 
@@ -139,5 +139,4 @@ def _stop(out: Path, reason: str) -> None:
     """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
     for folder in (out, out / BASE_COMMIT):
         if (folder / MANIFEST).is_file():
-            stopped = {"state": "stopped", "stop_reason": reason}
-            write_manifest(folder, read_manifest(folder).model_copy(update=stopped))
+            update_manifest(RunDirectory.open(folder), state="stopped", stop_reason=reason)

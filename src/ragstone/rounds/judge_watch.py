@@ -9,7 +9,7 @@ from ragstone.judge.protocol import Judge, Ledger, Sightings
 from ragstone.run.canaries import ask_again, choose_canaries
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Canaries, Cost, Observed
-from ragstone.run.writer import write_manifest
+from ragstone.run.writer import update_manifest
 
 
 async def watch_judge(
@@ -36,9 +36,7 @@ async def watch_judge(
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
         found, ledger = await _ask(judge, sightings, baseline, canaries, mine)
         update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
-    manifest = run.manifest.model_copy(update=update)
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return update_manifest(run, **update)
 
 
 async def _ask(

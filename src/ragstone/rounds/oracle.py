@@ -18,10 +18,10 @@ from ragstone.metrics.metric import Metric
 from ragstone.rounds.needs import Need, part
 from ragstone.rounds.round import add_cost, run_round
 from ragstone.rounds.session import ExtraRound, Session
-from ragstone.run.directory import MANIFEST, ORACLE, RunDirectory, read_manifest
+from ragstone.run.directory import MANIFEST, ORACLE, RunDirectory
 from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, OracleFact
-from ragstone.run.writer import write_manifest
+from ragstone.run.writer import update_manifest
 from ragstone.system.given import ignores
 
 
@@ -128,6 +128,4 @@ def _claimed(run: RunDirectory) -> RunDirectory | None:
     folder = run.path / ORACLE
     if not (folder / MANIFEST).is_file():
         return None
-    manifest = read_manifest(folder).model_copy(update={"oracle_of": run.manifest.created_at})
-    write_manifest(folder, manifest)
-    return RunDirectory(folder, manifest)
+    return update_manifest(RunDirectory.open(folder), oracle_of=run.manifest.created_at)

@@ -29,7 +29,7 @@ from ragstone.run.directory import MANIFEST, PERTURBED, SAMPLES, RunDirectory, r
 from ragstone.run.files import writing_to
 from ragstone.run.manifest import Cost, Counts, Manifest, PerturbedPlan
 from ragstone.run.partners import AsksPartners
-from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.run.writer import RunWriter, update_manifest, write_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Perturb(ExtraRound):
         """
         out, started, context, judge = run.path / self.folder, monotonic(), session.context, session.judge
         # Whoever ends the job from here on leaves a run that can be resumed, and that is no baseline yet.
-        write_manifest(run.path, run.manifest.model_copy(update={"state": "running"}))
+        update_manifest(run, state="running")
         manifest, plan = run.manifest, PerturbedPlan(kinds=self.kinds, samples=0)
         cost = Cost()
         try:
@@ -155,20 +155,16 @@ class Perturb(ExtraRound):
                     begin=partial(begin_partners, out, plan, keep, context.redact),
                 )
                 partners = await run_round(asked, context)
-                manifest = manifest.model_copy(update={"cost": manifest.cost.plus(cost).plus(partners.manifest.cost)})
+                cost = cost.plus(partners.manifest.cost)
         except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
             reason = context.redact(error.message)
             context.say(f"not all perturbed questions were asked: {reason}")
-            manifest = manifest.model_copy(
-                update={"cost": manifest.cost.plus(cost).plus(_stopped_partners(out, run, plan, reason))}
-            )
+            cost = cost.plus(_stopped_partners(out, run, plan, reason))
         except BaseException as error:
-            stopped = {"state": "stopped", "stop_reason": f"interrupted ({type(error).__name__})"}
-            write_manifest(run.path, manifest.model_copy(update=stopped))
+            update_manifest(run, state="stopped", stop_reason=f"interrupted ({type(error).__name__})")
             raise
-        manifest = manifest.model_copy(update={"wall_s": manifest.wall_s + monotonic() - started})
-        write_manifest(run.path, manifest)
-        return run.with_manifest(manifest)
+        wall_s = manifest.wall_s + monotonic() - started
+        return update_manifest(run, cost=manifest.cost.plus(cost), wall_s=wall_s)
 
 
 def written_questions(found: GoldenSet) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Pool, Workers, how_many
-from ragstone.run.writer import RunWriter, write_manifest
+from ragstone.run.writer import RunWriter, update_manifest
 from ragstone.system.response import GENERATION, System
 
 
@@ -173,9 +173,7 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
 
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
     """`run`, whose manifest counts `cost` too: that of a round that belongs to it."""
-    manifest = run.manifest.model_copy(update={"cost": run.manifest.cost.plus(cost)})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return update_manifest(run, cost=run.manifest.cost.plus(cost))
 
 
 def _begin(this: Round, context: RunContext) -> Begin:

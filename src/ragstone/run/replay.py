@@ -21,7 +21,7 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.scoring import sample_scores, scored_answer
 from ragstone.run.serialise import RecordFacts, record_to_line
-from ragstone.run.writer import write_manifest
+from ragstone.run.writer import update_manifest
 
 _TOLERANCE = 1e-9
 
@@ -74,9 +74,7 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     golden = run.manifest.golden
     if len(hashes) != golden.samples or golden.content_hash == (found := hash_of_contents(hashes.items())):
         return run
-    manifest = run.manifest.model_copy(update={"golden": golden.model_copy(update={"content_hash": found})})
-    write_manifest(run.path, manifest)
-    return run.with_manifest(manifest)
+    return update_manifest(run, golden=golden.model_copy(update={"content_hash": found}))
 
 
 def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirectoryError:

@@ -234,6 +234,13 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
+def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
+    """`run` with these fields of its manifest changed, which is written."""
+    manifest = run.manifest.model_copy(update=changes)
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
 def refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError if `path`, or its target, contains something other than a run."""
     hint = "Use another directory with --out, or `out` under [run]."
