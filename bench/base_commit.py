@@ -29,8 +29,8 @@ from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import select_metrics
+from ragstone.rounds.base_commit import Pace
 from ragstone.run.engine import run_samples
-from ragstone.run.side_by_side import Pace
 from ragstone.stats.family import Hypothesis, adjusted_p_values
 from ragstone.system.response import Context, Response
 

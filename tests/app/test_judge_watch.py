@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.config import load_settings
 from ragstone.rounds.context import RunContext
-from ragstone.run.canaries import CANARIES, choose_canaries
+from ragstone.rounds.judge_watch import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory
 from tests.app.reported import gated
 from tests.judge.conftest import FakeLlm, Loop, fill_in

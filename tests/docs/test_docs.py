@@ -26,7 +26,7 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
-from ragstone.job.gates_file import read_gates_file
+from ragstone.job.gates import read_gates_file
 from ragstone.judge.providers import Provider
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 

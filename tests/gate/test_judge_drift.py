@@ -11,7 +11,7 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.judge_drift import ALPHA, STEADY, moved
 from ragstone.gate.policy import Policy, default_policy
 from ragstone.gate.verdict import Side, Status
-from ragstone.run.canaries import CANARIES
+from ragstone.rounds.judge_watch import CANARIES
 from ragstone.run.manifest import Canaries, Manifest, Observed
 from tests.gate.conftest import build_run, make_manifest
 

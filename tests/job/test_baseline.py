@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.client import GitHubApi
+from ragstone.ci.github.trusted_runs import GitHubArtifacts
 from ragstone.errors import RunDirectoryError
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.job.gates_file import touches
+from ragstone.job.gates import touches
 from ragstone.report.gates import GateRow, merged_rows, read_rows, render_gates
 
 SHA = "a" * 40

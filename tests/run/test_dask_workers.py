@@ -38,7 +38,7 @@ from ragstone.run import dask_task, worker_process
 
 def install():
     judged, prepared = worker_process.judge_sample, dask_task._prepare
-    if judged.__module__ != "ragstone.run.judging":  # Dask runs this file twice
+    if judged.__module__ != "ragstone.run.scoring":  # Dask runs this file twice
         return
     def write(what):
         with open(pathlib.Path({folder!r}) / what, "a") as file:

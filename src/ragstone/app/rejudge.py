@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragstone.app.decide import ComparedRun
+from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError, RunDirectoryError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
@@ -17,13 +18,12 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.round import run_round
+from ragstone.rounds.round import Round, run_round
 from ragstone.rounds.session import Session
-from ragstone.rounds.stored import stored_cost
 from ragstone.run.directory import MANIFEST, REJUDGED, RunDirectory
 from ragstone.run.manifest import Cost
 from ragstone.run.merge import merge_runs
@@ -319,3 +319,22 @@ def _merged(then: RunScores, again: RunScores, now: RunScores) -> RunScores:
             }
         )
     return replace(then, metrics=metrics, manifest=manifest)
+
+
+def stored_cost(this: Round, judge: JudgeSettings, stored: StoredAnswers) -> CostEstimate:
+    """At most what judging the answers of a round that plays back `stored` costs, from the length of their texts."""
+    lengths: dict[str, tuple[int, int]] = {}
+    answered = []
+    for sample in this.samples:
+        response = stored.response(sample.id)
+        if response.failure is None:
+            answered.append(sample)
+            lengths[sample.id] = len(response.answer), sum(len(context.text) for context in response.contexts)
+    return estimate_cost(
+        judge,
+        GoldenSet(tuple(answered)),
+        this.metrics,
+        repeats=this.repeats,
+        answers=this.answers,
+        lengths=lengths,
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ragstone.app.rejudge import stored_cost
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
@@ -23,7 +24,6 @@ from ragstone.rounds.perturb import begin_partners, kept_partners
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import Round, add_cost, run_round
 from ragstone.rounds.session import RunPlan, Session, deadline_of, restore_judgements
-from ragstone.rounds.stored import stored_cost
 from ragstone.run.directory import CACHE, MANIFEST, ORACLE, PERTURBED, RunDirectory
 from ragstone.run.lineage import cache_of, drop_carried, oracle_half
 from ragstone.run.lock import run_lock

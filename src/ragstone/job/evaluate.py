@@ -39,8 +39,8 @@ from ragstone.report.progress import LineProgress
 from ragstone.report.templates import Templates, own_templates
 from ragstone.rounds.base_commit import BaseSystem
 from ragstone.rounds.context import RunContext
+from ragstone.rounds.judge_watch import CANARIES
 from ragstone.run.archive_members import MEMBER_LIMITS, write_members
-from ragstone.run.canaries import CANARIES
 from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED, lineage
 from ragstone.run.replay import confirm

@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from ragstone.ci.github.artifact_store import GitHubArtifacts
 from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.reviewed import ReviewedBase, why_unreviewed
+from ragstone.ci.github.trusted_runs import GitHubArtifacts
 from ragstone.config import Settings
 from ragstone.container.container import Container
 from ragstone.errors import ConfigError

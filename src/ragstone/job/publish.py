@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from ragstone.ci.comments import post_comment
 from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.command_files import output_path, write_outputs, write_summary
 from ragstone.ci.github.commands import Annotation, Level, print_annotations
-from ragstone.ci.github.comment import KIND, GitHubComments
 from ragstone.ci.github.issue import IssueStep, follow_up
-from ragstone.ci.github.outputs import output_path, write_outputs
-from ragstone.ci.github.posts import MAX_BODY, marker
+from ragstone.ci.github.posts import COMMENT, MAX_BODY, GitHubComments, marker
 from ragstone.ci.github.reviewed import ReviewedBase
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
-from ragstone.ci.github.summary import write_summary
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
 from ragstone.job.annotations import annotations_on, error_annotation
@@ -228,7 +226,7 @@ class Publisher:
         only_update = (mode is CommentMode.FAILURES and report.passed) or (
             mode is CommentMode.CHANGES and report.unchanged_pass
         )
-        mark = marker(KIND, self._job.inputs.comment_id)
+        mark = marker(COMMENT, self._job.inputs.comment_id)
         body = report.markdown(MAX_BODY - _ROOM - len(mark))
         posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
         self.comment_url = posted.url if posted is not None else ""

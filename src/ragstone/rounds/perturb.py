@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -28,8 +28,9 @@ from ragstone.rounds.session import ExtraRound, Session
 from ragstone.run.directory import MANIFEST, PERTURBED, SAMPLES, RunDirectory, read_manifest
 from ragstone.run.files import writing_to
 from ragstone.run.manifest import Cost, Counts, Manifest, PerturbedPlan
-from ragstone.run.partners import AsksPartners
 from ragstone.run.writer import RunWriter, update_manifest, write_manifest
+from ragstone.system.given import Wrapped
+from ragstone.system.response import Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,14 @@ class Perturb(ExtraRound):
             raise
         wall_s = manifest.wall_s + monotonic() - started
         return update_manifest(run, cost=manifest.cost.plus(cost), wall_s=wall_s)
+
+
+class AsksPartners(Wrapped):
+    """`system`, asked a partner's changed question in place of the one that its answer is judged by."""
+
+    async def ask(self, sample: Sample) -> Response:
+        changed = sample.perturbation
+        return await self._system.ask(sample if changed is None else replace(sample, question=changed.asked))
 
 
 def written_questions(found: GoldenSet) -> dict[str, list[str]]:

@@ -28,12 +28,11 @@ from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, REJUDGED, RunDir
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import cache_of, drop_carried
 from ragstone.run.manifest import Cost, Invocation
-from ragstone.run.partners import StaysOpen
 from ragstone.run.placing import JUDGED
 from ragstone.run.shards import Shard
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.entrypoint import recognised
-from ragstone.system.given import refuse_without_contexts
+from ragstone.system.given import Wrapped, refuse_without_contexts
 from ragstone.system.response import System
 
 
@@ -127,6 +126,25 @@ class RunPlan:
         entrypoint = recognised(settings.entrypoint)
         if entrypoint is not None and not entrypoint.can_be_asked_again:
             yield needs.recorded(entrypoint.text)
+
+
+class StaysOpen(Wrapped):
+    """`system`, started once and kept open for several evaluations. `stop` closes it."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        self._started = False
+
+    async def start(self) -> None:
+        if not self._started:
+            self._started = True
+            await self._system.start()
+
+    async def close(self) -> None:
+        """Nothing: the next evaluation needs the system."""
+
+    async def stop(self) -> None:
+        await self._system.close()
 
 
 @dataclass(slots=True)

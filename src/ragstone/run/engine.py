@@ -17,9 +17,8 @@ from ragstone.judge.collect import Measure, collect_judgements
 from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.run.judging import judge_sample
 from ragstone.run.record import RecordLine, SampleRecord
-from ragstone.run.scoring import needed_measures, sample_state
+from ragstone.run.scoring import judge_sample, needed_measures, sample_state
 from ragstone.run.worker_process import Job
 from ragstone.run.workers import Lane, Pool, raise_trouble
 from ragstone.system.response import Response, System

@@ -29,9 +29,8 @@ from ragstone.judge.factory import Recipe
 from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.run.judging import judge_sample
 from ragstone.run.record import RecordLine
-from ragstone.run.scoring import sample_state
+from ragstone.run.scoring import judge_sample, sample_state
 from ragstone.run.serialise import record_to_line
 from ragstone.system.response import Context, Response, TokenUsage
 

@@ -7,8 +7,7 @@ import pytest
 from ragstone.ci.comments import Posted
 from ragstone.ci.comments import post_comment as post_to
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.ci.github.comment import GitHubComments
-from ragstone.ci.github.posts import marker
+from ragstone.ci.github.posts import GitHubComments, marker
 from tests.ci.github.fake import ALL_RIGHTS, Actor, FakeGitHub
 
 BOT = "github-actions[bot]"

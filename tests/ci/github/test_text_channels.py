@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.ci.github.command_files import MAX_BYTES, MAX_VALUE_BYTES, format_output, write_outputs, write_summary
 from ragstone.ci.github.commands import (
     Annotation,
     Level,
@@ -22,8 +23,6 @@ from ragstone.ci.github.commands import (
     print_annotations,
     render_annotation,
 )
-from ragstone.ci.github.outputs import MAX_VALUE_BYTES, format_output, write_outputs
-from ragstone.ci.github.summary import MAX_BYTES, write_summary
 from ragstone.job.outputs import OUTPUTS
 
 

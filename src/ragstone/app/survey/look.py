@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ragstone.app.survey import listening, openapi, python_code
+from ragstone.app.survey import openapi, python_code
 from ragstone.app.survey.proposal import Proposal
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.files import read_regular
@@ -71,13 +71,13 @@ class Survey:
     python: str | None = None
 
 
-def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = listening.PORTS) -> Survey:
+def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
     """Look around in `directory`. With `probe`, the services on `ports` are asked for their API description."""
     files = list(_files(directory))
-    open_ports = listening.listening(ports)
+    open_ports = openapi.listening(ports)
     found = [*_in_code(directory, files), *_in_descriptions(directory, files)]
     if probe:
-        found += [proposal for port in open_ports for proposal in listening.proposals_on(port)]
+        found += [proposal for port in open_ports for proposal in openapi.proposals_on(port)]
     return Survey(
         proposals=tuple(sorted((one for one in found if _usable(one)), key=_order)),
         golden=_golden(directory, files),

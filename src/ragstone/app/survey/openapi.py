@@ -1,9 +1,14 @@
-"""Entrypoints in an OpenAPI description: operations that take a question in a JSON body."""
+"""Entrypoints in an OpenAPI description, in a file or of a service that listens on this machine.
+
+They are the operations that take a question in a JSON body. Ports are only connected to, unless asked for more.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -82,3 +87,53 @@ def _resolved(schema: object, document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+PORTS = (8000, 8080, 8001, 5000, 3000)
+"""Ports that web frameworks use unless told otherwise."""
+
+_HOST = "127.0.0.1"
+_CONNECT_S = 0.2
+_READ_S = 2.0
+_MAX_BYTES = 2_000_000
+
+
+def listening(ports: Sequence[int] = PORTS) -> tuple[int, ...]:
+    """Those of `ports` on which something accepts a connection. Nothing is sent."""
+    return tuple(port for port in ports if _accepts(port))
+
+
+def proposals_on(port: int) -> Iterator[Proposal]:
+    """What the service on `port` offers, by its own `/openapi.json`: one GET, no redirects, no proxies, no question."""
+    server = f"http://{_HOST}:{port}"
+    document = _described(f"{server}/openapi.json")
+    if document is not None:
+        yield from proposals_in(document, f"{server}/openapi.json", server=server)
+
+
+def _accepts(port: int) -> bool:
+    try:
+        with socket.create_connection((_HOST, port), timeout=_CONNECT_S):
+            return True
+    except OSError:
+        return False
+
+
+def _described(url: str) -> Any:
+    import httpx2
+
+    body = b""
+    try:
+        with (
+            httpx2.Client(timeout=_READ_S, trust_env=False, follow_redirects=False) as client,
+            client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as reply,
+        ):
+            if reply.status_code != 200:
+                return None
+            for piece in reply.iter_raw():
+                body += piece
+                if len(body) > _MAX_BYTES:
+                    return None
+        return json.loads(body)
+    except (httpx2.HTTPError, ValueError, RecursionError):
+        return None

@@ -1,14 +1,23 @@
-"""The trusted runs of a workflow: those that nobody outside the repository can start.
+"""The trusted runs of a workflow, which nobody outside the repository can start, and their artifacts as a store.
 
-A fork shares its parent's list of runs, and can use any branch name. So a run is identified by workflow, event, branch
-and head repository, and its commit must be on the branch.
+A fork shares its parent's list of runs and artifacts, and can use any branch name. So a run is identified by workflow,
+event, branch and head repository, its commit must be on the branch, and an artifact is identified by its run, never by
+its name alone.
+
+A run that can't be a baseline carries the one it used, so the newest artifact is usually enough. If the newest runs
+left none, the artifacts are listed by name, and the run of each is verified like any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from urllib.parse import quote
 
+from ragstone.ci.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError, Repository
+from ragstone.ci.store import BaselineStore, Stored
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 """Events that only people with write access can trigger, and that run the branch's own code."""
@@ -110,3 +119,97 @@ def _workflow_id(api: GitHubApi, run_id: int, workflow: str | None) -> int | str
         if workflow is None or api_error.lacks_permission:
             raise
         return workflow
+
+
+MAX_NEAR = 10
+"""Number of runs whose artifacts are requested individually, before artifacts are listed by name."""
+
+MAX_LISTED_PAGES = 20
+MAX_FAR = 50
+"""Maximum number of runs to verify that were found by their artifacts."""
+
+
+class GitHubArtifacts(BaselineStore):
+    """The artifacts called `artifact_name` of the workflow of run `run_id`, on `branch` (None: the default branch)."""
+
+    name = "GitHub's list of earlier runs"
+    hint = "Give the job `permissions: actions: read` (and `contents: read`)."
+
+    def __init__(
+        self, api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None, artifact_name: str
+    ) -> None:
+        self._api = api
+        self._own_run = run_id
+        self._workflow = workflow
+        self._artifact = artifact_name
+        self._seen: set[int] = set()
+        self._found: TrustedRuns | None = None
+        self._has_runs = False
+        self._branch = branch
+
+    def newest(self, ancestors: Sequence[str] = ()) -> Iterator[Stored]:  # noqa: ARG002 - GitHub knows the branch
+        listed = self._runs().newest()
+        self._has_runs = bool(listed)
+        for run in listed[:MAX_NEAR]:
+            artifact = newest_artifact(self._api, run.id, self._artifact)
+            if artifact is not None and run.id not in self._seen:
+                yield self._stored(run, artifact)
+        yield from self._by_artifacts({run.id: run for run in listed})
+
+    def of_run(self, run_id: int) -> Stored | None:
+        if run_id in self._seen:
+            return None
+        run = self._runs().get(run_id)
+        artifact = newest_artifact(self._api, run.id, self._artifact) if run is not None else None
+        return self._stored(run, artifact) if run is not None and artifact is not None else None
+
+    def why_empty(self) -> str:
+        if not self._has_runs:
+            return f"First run: no finished run of this workflow on '{self._branch}' yet."
+        return f"No run of this workflow on '{self._branch}' has an artifact called '{self._artifact}'."
+
+    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
+        return f"{run}, as an artifact of this workflow run"
+
+    def _runs(self) -> TrustedRuns:
+        if self._found is None:
+            self._found = TrustedRuns(self._api, self._own_run, self._workflow, self._branch)
+            branch = self._branch = self._found.branch
+            self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
+        return self._found
+
+    def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> Iterator[Stored]:
+        """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
+        newest: dict[int, Artifact] = {}
+        runs = self._runs()
+        for artifact in artifacts_called(self._api, self._artifact, max_pages=MAX_LISTED_PAGES):
+            source = artifact.workflow_run
+            # Only to save requests: GitHub's data about the run itself decides.
+            if source is None or source.id is None or not runs.names_branch(source.head_branch):
+                continue
+            if source.repository_id == source.head_repository_id == runs.repository_id and source.id not in self._seen:
+                newest.setdefault(source.id, artifact)
+        for run_id, artifact in list(newest.items())[:MAX_FAR]:
+            run = known.get(run_id) or runs.get(run_id)
+            if run is not None and run_id not in self._seen:
+                yield self._stored(run, artifact)
+
+    def _stored(self, run: WorkflowRun, artifact: Artifact) -> Stored:
+        runs = self._runs()
+        self._seen.add(run.id)
+        refused = None
+        if artifact.expired:
+            refused = "the artifact has expired"
+        elif not runs.branch_holds(run.head_sha):
+            refused = f"its commit is not on '{self._branch}'"
+        return Stored(
+            f"run {run.id}",
+            partial(read_artifact, self._api, artifact),
+            runs.branch_holds,
+            commit=run.head_sha,
+            refused=refused,
+            run_id=run.id,
+            url=run.html_url,
+            branch=runs.branch,
+            created_at=run.created_at,
+        )

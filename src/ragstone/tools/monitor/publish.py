@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ragstone.ci.github.client import GitHubApi, GitHubApiError, RetryPolicy
+from ragstone.ci.github.command_files import output_path, write_summary
 from ragstone.ci.github.event import load_event
 from ragstone.ci.github.issue import IssueStep, follow_up
-from ragstone.ci.github.outputs import output_path
 from ragstone.ci.github.posts import MAX_BODY
-from ragstone.ci.github.summary import write_summary
 from ragstone.job.inputs import read_variables
 from ragstone.job.publish import close_quietly
 from ragstone.run.redact import Redactor

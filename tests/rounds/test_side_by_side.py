@@ -9,8 +9,8 @@ import pytest
 
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import select_metrics
+from ragstone.rounds.base_commit import Pace
 from ragstone.run.engine import run_samples
-from ragstone.run.side_by_side import Pace
 from ragstone.system.response import Response, System
 from tests.run.builders import Answering, judge, samples
 
