@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.container.strays import end_strays, kill_all_of, living
+from ragstone.container.confinement import end_strays, kill_all_of, living
 from ragstone.errors import SystemUnderTestError
 
 pytestmark = pytest.mark.skipif(

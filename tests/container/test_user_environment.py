@@ -9,8 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from ragstone.container.confinement import Confinement, confine
-from ragstone.container.strays import living
+from ragstone.container.confinement import Confinement, confine, living
 from ragstone.container.user_environment import Limits, Steps, installing
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
 from ragstone.system.environment import RunAs

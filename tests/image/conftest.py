@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.container.strays import kill_all_of
+from ragstone.container.confinement import kill_all_of
 from ragstone.job.inputs import INPUTS
 from tests.ci.github.conftest import contract, github  # noqa: F401 - fixtures
 from tests.ci.github.fake import TOKEN, FakeGitHub

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from ragstone.ci.github.command_files import COMMAND_FILES
-from ragstone.container.strays import living
+from ragstone.container.confinement import living
 from ragstone.run.directory import RunDirectory
 from tests.ci.github.fake import running
 from tests.ci.github.openapi import Contract

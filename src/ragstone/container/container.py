@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from ragstone.config import SystemSettings
-from ragstone.container.confinement import Confinement, give_to, hand_over
-from ragstone.container.strays import end_strays
-from ragstone.container.user_environment import Limits, SystemSetup, UserEnvironment, prepare
+from ragstone.container.confinement import Confinement, end_strays, give_to, hand_over
+from ragstone.container.runner_folders import RunnerFolders
+from ragstone.container.user_environment import Limits, SystemSetup, prepare
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.session import RunPlan
@@ -31,19 +30,6 @@ def with_side(system: SystemSettings) -> SystemSettings:
     return system.model_copy(update={"env": (*system.env, SIDE)})
 
 
-class ProtectedFolders(Protocol):
-    """Folders of the host that the user's code must not access while it runs."""
-
-    def close(self, confinement: Confinement) -> None:
-        """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
-
-    def renew(self) -> None:
-        """Replace the files in them that the host will read. Raises ConfigError."""
-
-    def give_back(self) -> None:
-        """Return folders and files to their owners."""
-
-
 @dataclass(frozen=True, slots=True)
 class Container:
     """Ragstone in its container, with the user's code confined.
@@ -58,7 +44,7 @@ class Container:
     directory: Path
     environ: Mapping[str, str]
     setup: SystemSetup
-    folders: ProtectedFolders
+    folders: RunnerFolders
     base: Confinement | None = None
 
     @property
@@ -95,22 +81,19 @@ class Container:
     ) -> tuple[RunPlan, RunContext]:
         """Set up the user's system to run as the workspace's owner. This counts towards the total time limit."""
         side, source = None if self.base is None else "head", plan.system
-        plan, found = self._prepared(plan, source.settings.env, self.confinement, self.directory, side, write)
-        # A requested environment overrides the interpreter in the config, which is for other places.
-        python = found.python if found.made else source.settings.python or found.python
-        own = replace(source, settings=source.settings.model_copy(update={"python": python}))
+        plan, settings, environ = self._prepared(plan, source.settings, self.confinement, self.directory, side, write)
 
         def factory(asked: SystemSettings) -> System:
             return build_system(
                 asked if side is None else with_side(asked),
                 root=source.root,
-                environ=found.environ,
+                environ=environ,
                 log=log,
                 run_as=self.confinement.run_as,
                 within=source.within,
             )
 
-        plan = replace(plan, metrics=replace(plan.metrics, system=own))
+        plan = replace(plan, metrics=replace(plan.metrics, system=replace(source, settings=settings)))
         return plan, replace(context, system_factory=factory)
 
     def prepare_base(
@@ -132,15 +115,14 @@ class Container:
         assert base is not None  # noqa: S101 - for the type checker
         give_to(base, checkout)
         directory = checkout / self.directory.resolve().relative_to(self.workspace.resolve())
-        plan, found = self._prepared(plan, system.env, base, directory, "base", write)
-        python = found.python if found.made else system.python or found.python
-        system = with_side(system.model_copy(update={"python": python}))
+        plan, system, environ = self._prepared(plan, system, base, directory, "base", write)
+        system = with_side(system)
 
         def make() -> System:
             return build_system(
                 system,
                 root=root,
-                environ=found.environ,
+                environ=environ,
                 log=log,
                 run_as=base.run_as,
                 within=checkout,
@@ -152,27 +134,30 @@ class Container:
     def _prepared(
         self,
         plan: RunPlan,
-        system_env: Sequence[str],
+        system: SystemSettings,
         confinement: Confinement,
         directory: Path,
         side: str | None,
         write: Callable[[str], None],
-    ) -> tuple[RunPlan, UserEnvironment]:
+    ) -> tuple[RunPlan, SystemSettings, Mapping[str, str]]:
+        """`plan` with the time that is left, `system` with its interpreter, and the variables of its children."""
         limit = plan.time_limit_s
         deadline = monotonic() + limit if limit is not None else None
         found = prepare(
             self.setup,
             confinement=confinement,
             environ={**self.environ, **({} if side is None else {SIDE: side})},
-            system_env=system_env if side is None else (*system_env, SIDE),
+            system_env=system.env if side is None else (*system.env, SIDE),
             directory=directory,
             limits=Limits(plan.system.settings.setup_timeout_s, deadline),
             write=write,
         )
-        if deadline is None:
-            return plan, found
-        # Leave at least a moment for the run to start and to report that it was stopped.
-        return replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic())), found
+        # A requested environment overrides the interpreter in the config, which is for other places.
+        python = found.python if found.made else system.python or found.python
+        if deadline is not None:
+            # Leave at least a moment for the run to start and to report that it was stopped.
+            plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
+        return plan, system.model_copy(update={"python": python}), found.environ
 
     @contextmanager
     def guarding(self) -> Iterator[None]:

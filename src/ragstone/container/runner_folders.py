@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.ci.github.command_files import COMMAND_FILES
@@ -16,14 +15,6 @@ from ragstone.errors import ConfigError
 _CLOSED = 0o770
 _PASSABLE = 0o771
 """For a folder on the way to the workspace, or to the folder of the user's code."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    path: Path
-    uid: int
-    gid: int
-    mode: int
 
 
 class RunnerFolders:
@@ -43,7 +34,7 @@ class RunnerFolders:
         others = (Path(environ[name]).resolve() for name in ("HOME", "RUNNER_TEMP") if environ.get(name))
         folders += [folder for folder in others if not folder.is_relative_to(self._workspace)]
         self._folders = tuple(dict.fromkeys(folders))
-        self._taken: list[_Taken] = []
+        self._taken: dict[Path, os.stat_result] = {}
 
     def close(self, confinement: Confinement) -> None:
         """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
@@ -64,7 +55,7 @@ class RunnerFolders:
             found = os.fstat(descriptor)
             if _is_out_of_reach(found):
                 return
-            self._taken.append(_Taken(folder, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)))
+            self._taken.setdefault(folder, found)
             ways = (self._workspace, confinement.folder.resolve())
             os.fchown(descriptor, 0, -1)
             os.fchmod(descriptor, _PASSABLE if any(way.is_relative_to(folder) for way in ways) else _CLOSED)
@@ -90,17 +81,16 @@ class RunnerFolders:
 
     def give_back(self) -> None:
         """Return folders and files to their owners. Call only when no user code runs any more."""
-        owners = {taken.path: taken for taken in self._taken}
         for path in self._files:
-            taken = owners.get(path.parent)
-            if taken is not None:
+            found = self._taken.get(path.parent)
+            if found is not None:
                 with suppress(OSError):
-                    os.chown(path, taken.uid, taken.gid, follow_symlinks=False)
+                    os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
         while self._taken:
-            taken = self._taken.pop()
-            with suppress(OSError), _opened(taken.path) as descriptor:
-                os.fchown(descriptor, taken.uid, taken.gid)
-                os.fchmod(descriptor, taken.mode)
+            folder, found = self._taken.popitem()
+            with suppress(OSError), _opened(folder) as descriptor:
+                os.fchown(descriptor, found.st_uid, found.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
 
 
 def _resolved(path: str) -> Path:

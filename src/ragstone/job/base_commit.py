@@ -15,7 +15,7 @@ from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnder
 from ragstone.formatting import counted
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
-from ragstone.job.trust import Trusted
+from ragstone.job.trusted_config import Trusted
 from ragstone.project.base_commit import accepted_at, base_settings, commit_fingerprint
 from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import BaseSystem

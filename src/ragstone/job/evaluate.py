@@ -20,17 +20,15 @@ from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
-from ragstone.job.baseline import TrustedBaseline, find_baseline
+from ragstone.job.baseline import TrustedBaseline, find_baseline, history_from, merged_pull_request, tagged_commits
 from ragstone.job.credentials import asks_a_server
 from ragstone.job.gates import GatesOfJob, gates_of_job, require_own_paths
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
-from ragstone.job.past_runs import history_from, merged_pull_request, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
-from ragstone.job.trust import Trusted
-from ragstone.job.trusted_config import restrict_to_base
+from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.project.golden import read_golden_set
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, judge_needs_key, without_key
 from ragstone.project.plan import run_plan

@@ -23,11 +23,10 @@ from ragstone.config import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
-from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
+from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, history_from, tagged_commits
 from ragstone.job.gates import every_gate, narrowed
 from ragstone.job.job import Job
 from ragstone.job.not_affected import not_affected
-from ragstone.job.past_runs import history_from, tagged_commits
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report, warning_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragstone.archive import ArchiveRefused
-from ragstone.job.baseline import TrustedBaseline, find_baseline
+from ragstone.job.baseline import TrustedBaseline, find_baseline, history_from
 from ragstone.job.job import Job
-from ragstone.job.past_runs import history_from
 from ragstone.job.plan import BaselineSource
 from ragstone.report.escape import markdown_inline, markdown_link
 from ragstone.run.archive_members import manifest_of

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
@@ -23,7 +24,6 @@ from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, load_sett
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
-from ragstone.job.trust import Trusted
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import LOCAL
@@ -352,3 +352,17 @@ def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> R
 def _with_value(settings: Settings, key: str, value: object) -> Settings:
     table, _, name = key.partition(".")
     return settings.model_copy(update={table: getattr(settings, table).model_copy(update={name: value})})
+
+
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted(Generic[Value_co]):
+    """A value that was read from a reviewed branch, or that the workflow or the platform gave.
+
+    Build one only where such a value is read. A function that must not act on what a pull request says takes
+    ``Trusted[X]``; what comes from the checkout of a pull request is a plain ``X``.
+    """
+
+    value: Value_co
