@@ -19,8 +19,8 @@ from ragstone.errors import ConfigError
 from ragstone.job.baseline import MAX_READ
 from ragstone.job.stored_gate import CheckoutStore, Found
 from ragstone.job.stores.folder import FolderStore
-from ragstone.job.stores.git import Git
 from ragstone.job.stores.git_notes import REF, GitNotesStore
+from ragstone.project.git import Git
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import read_manifest
 from tests.ci.fakes import WORSE, Repository, git
@@ -159,7 +159,12 @@ def kept_run(repository: Repository) -> tuple[FolderStore, Git, str, Path]:
     job = repository.job("1", commit)
     done = gate(job, f"folder:{repository.root}/store", MAIN)
     assert done.returncode == 0, done.stdout + done.stderr
-    return FolderStore(repository.root / "store"), Git(job, dict(os.environ)), commit, job / "ragstone-run"
+    return (
+        FolderStore(repository.root / "store"),
+        Git(job, dict(os.environ), "gate.baseline_store"),
+        commit,
+        job / "ragstone-run",
+    )
 
 
 def find(store: BaselineStore, checkout: Git, directory: Path) -> Found:
@@ -220,7 +225,7 @@ def test_a_carried_baseline_of_a_commit_that_is_not_before_this_one_is_refused(
     # In a repository whose history has only the broken commit, the carried run is a stranger's.
     alone = Repository.make(tmp_path / "alone")
     (store.folder / f"{first}.zip").unlink()
-    only = Git(alone.root / "work", dict(os.environ))
+    only = Git(alone.root / "work", dict(os.environ), "gate.baseline_store")
     commit = alone.commit("only")
     files = {
         name: zipfile.ZipFile(io.BytesIO(archive)).read(name)
@@ -275,7 +280,7 @@ def test_notes_have_no_history_and_survive_another_writer(
 ) -> None:
     _, _, first, run = kept_run(repository)
     second = repository.commit("second")
-    one, two = (Git(repository.job(name, second), dict(os.environ)) for name in ("a", "b"))
+    one, two = (Git(repository.job(name, second), dict(os.environ), "gate.baseline_store") for name in ("a", "b"))
     ours, theirs = GitNotesStore(one, "origin"), GitNotesStore(two, "origin")
     ours.save(first, run, one.ancestors())
     race = iter([True])
@@ -351,7 +356,7 @@ def test_a_store_that_can_not_be_meant_is_exit_code_2(
 
 def test_outside_of_a_checkout_there_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a checkout"):
-        Git(tmp_path, dict(os.environ)).head()
+        Git(tmp_path, dict(os.environ), "gate.baseline_store").head()
 
 
 def test_another_front_door_says_that_it_does_not_read_the_store(repository: Repository) -> None:

@@ -17,10 +17,10 @@ from ragstone.config import Settings
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.job.baseline import NoBaseline, find_baseline, history_from
 from ragstone.job.stores.folder import FolderStore
-from ragstone.job.stores.git import Git
 from ragstone.job.stores.git_notes import GitNotesStore
 from ragstone.job.stores.s3 import S3Store
 from ragstone.project.gate import gate_request
+from ragstone.project.git import CREDENTIALS, Git
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
@@ -49,7 +49,7 @@ class CheckoutStore:
     @classmethod
     def of(cls, settings: Settings, context: RunContext) -> CheckoutStore:
         """Raises ConfigError, also if another baseline is named beside the store."""
-        git = Git(settings.root.absolute(), context.environ)
+        git = Git(settings.root.absolute(), context.environ, "gate.baseline_store", CREDENTIALS)
         commit = git.head()
         others = [name for name in ("baseline", "baseline_commit") if getattr(settings.gate, name) is not None]
         if others:

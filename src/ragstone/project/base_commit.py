@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ragstone.config import Settings, SystemSettings, load_settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
+from ragstone.project.git import Git, GitFailed
 from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import SHORT, BaseSystem
 from ragstone.rounds.context import RunContext
@@ -23,11 +23,7 @@ from ragstone.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts
 from ragstone.run.directory import FINGERPRINT_DIGITS
 from ragstone.system.build import build_system
 from ragstone.system.entrypoint import parse_entrypoint
-from ragstone.system.environment import child_environment
 from ragstone.system.response import System
-
-_GIT_TIMEOUT_S = 600
-
 
 # -- the settings of the base's system ---------------------------------------------------------------------------------
 
@@ -143,9 +139,9 @@ def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> It
 
     Raises ConfigError, BaselineError for a commit that can't be checked out.
     """
-    git = _Git(settings.root.absolute(), context.environ)
-    top, prefix = git.place()
-    commit = git.commit(settings.gate.baseline_commit or "")
+    git = Git(settings.root.absolute(), context.environ, "gate.baseline_commit")
+    top, prefix = _place(git)
+    commit = _commit(git, settings.gate.baseline_commit or "")
     with tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary, ExitStack() as stack:
         folder = Path(temporary).resolve() / "checkout"
         stack.enter_context(_worktree(git, top, commit, folder))
@@ -155,6 +151,7 @@ def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> It
         for secret in known_secrets(context.environ, settings.model_copy(update={"system": system})):
             context.redact.add(secret)
         log = context.system_log.with_name(f"base-{context.system_log.name}") if context.system_log else None
+        ancestors = git.text_or(commit, "rev-list", "--first-parent", "--max-count=100", commit)
         environ = _moved(context.environ, top, folder)
 
         def make() -> System:
@@ -165,9 +162,9 @@ def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> It
             system,
             make,
             log=log,
-            lineage=tuple(commit_fingerprint(one) for one in git.ancestors(commit)),
+            lineage=tuple(commit_fingerprint(one) for one in ancestors.split()),
             spent=accepted_at(policy, settings, root),
-            notes=git.notes(commit),
+            notes=_notes(git, commit),
         )
 
 
@@ -182,17 +179,17 @@ def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str
 
 
 @contextmanager
-def _worktree(git: _Git, repository: Path, commit: str, folder: Path) -> Iterator[None]:
+def _worktree(git: Git, repository: Path, commit: str, folder: Path) -> Iterator[None]:
     """A worktree of `commit` in `folder`, its submodules checked out as far as `repository` has them."""
     git = replace(git, folder=repository)
     try:
-        git.run("worktree", "add", "--detach", "--force", str(folder), commit)
+        _run(git, "worktree", "add", "--detach", "--force", str(folder), commit)
         with ExitStack() as stack:
-            for path, own in git.submodules(commit):
+            for path, own in _submodules(git, commit):
                 if not (repository / path / ".git").exists():
                     continue  # the current system does without it, too
                 inner = replace(git, folder=repository / path)
-                if not inner.has(own):
+                if inner.text_or("missing", "cat-file", "-e", f"{own}^{{commit}}"):
                     raise BaselineError(
                         f"submodule {path} at commit {own[:SHORT]}, as commit {commit[:SHORT]} needs it, is not in "
                         "this clone.",
@@ -203,94 +200,59 @@ def _worktree(git: _Git, repository: Path, commit: str, folder: Path) -> Iterato
     finally:
         # The folder first: then git has nothing to refuse, and only forgets the worktree.
         shutil.rmtree(folder, ignore_errors=True)
-        git.run("worktree", "remove", "--force", str(folder), check=False)
+        git.text_or("", "worktree", "remove", "--force", str(folder))
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
-    """git in a folder, with nothing in its environment but the allow-list, and no hooks."""
+def _place(git: Git) -> tuple[Path, str]:
+    """The root of the repository, and the path from there to the folder. Raises ConfigError."""
+    try:
+        top, _, prefix = git.text("rev-parse", "--show-toplevel", "--show-prefix").partition("\n")
+    except GitFailed as failed:
+        raise ConfigError(
+            f"{git.folder} is not in a git repository: {failed.line}",
+            where=git.setting,
+            hint="Run the gate in a git checkout, or compare with a run directory: --baseline RUN_DIR.",
+        ) from None
+    return Path(top).resolve(), prefix.strip()
 
-    folder: Path
-    environ: Mapping[str, str]
 
-    def place(self) -> tuple[Path, str]:
-        """The root of the repository, and the path from there to `folder`. Raises ConfigError."""
-        found = self._try("rev-parse", "--show-toplevel", "--show-prefix")
-        if found.returncode != 0:
-            raise ConfigError(
-                f"{self.folder} is not in a git repository: {_last_line(found.stderr)}",
-                where="gate.baseline_commit",
-                hint="Run the gate in a git checkout, or compare with a run directory: --baseline RUN_DIR.",
-            )
-        top, _, prefix = found.stdout.partition("\n")
-        return Path(top).resolve(), prefix.strip()
+def _commit(git: Git, ref: str) -> str:
+    """The commit that `ref` names. Raises BaselineError."""
+    try:
+        return git.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    except GitFailed:
+        shallow = git.is_shallow()
+    name = ref.removeprefix("origin/") or "main"
+    raise BaselineError(
+        f"git knows no commit '{ref}'" + (", and this is a shallow clone." if shallow else "."),
+        where=git.setting,
+        hint=f"Run `git fetch --depth=1 origin {shlex.quote(name)}` and use FETCH_HEAD, or add `fetch-depth: 0` "
+        "under `with:` of actions/checkout."
+        if shallow
+        else "Use a branch, a tag or a commit of this clone, such as origin/main; `git fetch` gets new ones.",
+    )
 
-    def commit(self, ref: str) -> str:
-        """The commit that `ref` names. Raises BaselineError."""
-        found = self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        if found.returncode == 0:
-            return found.stdout.strip()
-        shallow = self._try("rev-parse", "--is-shallow-repository").stdout.strip() == "true"
-        name = ref.removeprefix("origin/") or "main"
+
+def _submodules(git: Git, commit: str) -> Sequence[tuple[str, str]]:
+    """Path and commit of each submodule."""
+    listed = _run(git, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
+    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
+    return [(path, facts.split()[2]) for facts, _, path in entries]
+
+
+def _notes(git: Git, commit: str) -> tuple[str, ...]:
+    """What a reader should know of the current checkout."""
+    if git.text_or("", "status", "--porcelain", "--untracked-files=no"):
+        return ("This run includes changes that are not committed.",)
+    same = git.text_or("", "rev-parse", "HEAD") == commit
+    return ("The base commit is the current one, so any difference is noise.",) if same else ()
+
+
+def _run(git: Git, *arguments: str) -> str:
+    """What git prints. Raises BaselineError."""
+    try:
+        return git.text(*arguments)
+    except GitFailed as failed:
         raise BaselineError(
-            f"git knows no commit '{ref}'" + (", and this is a shallow clone." if shallow else "."),
-            where="gate.baseline_commit",
-            hint=f"Run `git fetch --depth=1 origin {shlex.quote(name)}` and use FETCH_HEAD, or add `fetch-depth: 0` "
-            "under `with:` of actions/checkout."
-            if shallow
-            else "Use a branch, a tag or a commit of this clone, such as origin/main; `git fetch` gets new ones.",
-        )
-
-    def has(self, commit: str) -> bool:
-        return self._try("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
-
-    def ancestors(self, commit: str) -> tuple[str, ...]:
-        """`commit` and the commits before it, as far as they are here, at most 100."""
-        found = self._try("rev-list", "--first-parent", "--max-count=100", commit)
-        return tuple(found.stdout.split()) if found.returncode == 0 else (commit,)
-
-    def submodules(self, commit: str) -> Sequence[tuple[str, str]]:
-        """Path and commit of each submodule."""
-        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
-        entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
-        return [(path, facts.split()[2]) for facts, _, path in entries]
-
-    def notes(self, commit: str) -> tuple[str, ...]:
-        """What a reader should know of the current checkout."""
-        changed = bool(self._try("status", "--porcelain", "--untracked-files=no").stdout.strip())
-        if changed:
-            return ("This run includes changes that are not committed.",)
-        same = self._try("rev-parse", "HEAD").stdout.strip() == commit
-        return ("The base commit is the current one, so any difference is noise.",) if same else ()
-
-    def run(self, *arguments: str, check: bool = True) -> str:
-        """What git prints. Raises BaselineError."""
-        found = self._try(*arguments)
-        if check and found.returncode != 0:
-            raise BaselineError(
-                f"`git {arguments[0]} {arguments[1]}` failed: {_last_line(found.stderr)}", where=str(self.folder)
-            )
-        return found.stdout
-
-    def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        allowed = child_environment((), self.environ)
-        try:
-            return subprocess.run(  # noqa: S603
-                ["git", "-c", f"core.hooksPath={os.devnull}", *arguments],  # noqa: S607 - git is where PATH says
-                cwd=self.folder,
-                env={**allowed, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_GIT_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise ConfigError("git was not found on PATH.", where="gate.baseline_commit") from None
-        except subprocess.TimeoutExpired:
-            raise BaselineError(f"git {arguments[0]} took more than {_GIT_TIMEOUT_S} s.") from None
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[-1][:300]
+            f"`git {arguments[0]} {arguments[1]}` failed: {failed.line}", where=str(git.folder)
+        ) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.ci.store import MIN_SAVED, BaselineStore, Stored, StoreFailed, of_commit
-from ragstone.job.stores.git import Git, GitFailed
+from ragstone.project.git import Git, GitFailed
 from ragstone.run.archive_members import pack_run
 from ragstone.run.directory import CACHE
 

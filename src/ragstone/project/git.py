@@ -1,4 +1,4 @@
-"""git in the checkout: which commits came before, and notes on them."""
+"""git in a checkout: its commits, and notes on them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,39 @@ from pathlib import Path
 from ragstone.errors import ConfigError
 from ragstone.system.environment import child_environment
 
-_TIMEOUT_S = 300
-_CREDENTIALS = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO")
+_TIMEOUT_S = 600
+CREDENTIALS = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO")
+"""Variables that git needs to reach a remote."""
+
 _USER_IN_URL = re.compile(r"//[^/@\s]*@")
 MAX_ANCESTORS = 1_000
 """Number of commits before the current one in which a baseline is looked for."""
 
 
 class GitFailed(Exception):  # noqa: N818 - an outcome to report
-    """git refused; the message is its last line, without credentials."""
+    """git refused; `line` is its last line, without credentials."""
+
+    def __init__(self, arguments: tuple[str, ...], line: str) -> None:
+        super().__init__(f"git {arguments[0]}: {line}")
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git in `folder`, without hooks; its environment is the allow-list and git's own credentials."""
+    """git in `folder`, without hooks; its environment is the allow-list and the variables `passed`.
+
+    `setting` is the setting that needs git.
+    """
 
     folder: Path
     environ: Mapping[str, str]
+    setting: str
+    passed: tuple[str, ...] = ()
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git prints. Raises GitFailed; ConfigError if there is no git."""
         environ = child_environment((), self.environ) | {
-            name: self.environ[name] for name in _CREDENTIALS if name in self.environ
+            name: self.environ[name] for name in self.passed if name in self.environ
         }
         try:
             found = subprocess.run(  # noqa: S603
@@ -46,17 +57,24 @@ class Git:
                 check=False,
             )
         except FileNotFoundError:
-            raise ConfigError("git was not found on PATH.", where="gate.baseline_store") from None
+            raise ConfigError("git was not found on PATH.", where=self.setting) from None
         except subprocess.TimeoutExpired:
-            raise GitFailed(f"git {arguments[0]} took more than {_TIMEOUT_S} s") from None
+            raise GitFailed(arguments, f"it took more than {_TIMEOUT_S} s") from None
         if found.returncode != 0:
             lines = found.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {found.returncode}"]
-            raise GitFailed(f"git {arguments[0]}: {_USER_IN_URL.sub('//***@', lines[-1])[:300]}")
+            raise GitFailed(arguments, _USER_IN_URL.sub("//***@", lines[-1])[:300])
         return found.stdout
 
     def text(self, *arguments: str) -> str:
-        """What git prints, as text without surrounding space."""
+        """What git prints, as text without surrounding space. Raises GitFailed."""
         return self.run(*arguments).decode("utf-8", "replace").strip()
+
+    def text_or(self, default: str, *arguments: str) -> str:
+        """What git prints, as `text`; `default` if it refuses."""
+        try:
+            return self.text(*arguments)
+        except GitFailed:
+            return default
 
     def head(self) -> str:
         """The current commit. Raises ConfigError."""
@@ -65,7 +83,7 @@ class Git:
         except GitFailed as failed:
             raise ConfigError(
                 f"{self.folder.absolute()} is not a checkout with a commit: {failed}.",
-                where="gate.baseline_store",
+                where=self.setting,
                 hint="A baseline store finds runs by their commit, so run the gate in a git checkout.",
             ) from None
 
@@ -75,10 +93,7 @@ class Git:
 
     def branch(self) -> str | None:
         """The branch that is checked out, if any."""
-        try:
-            return self.text("symbolic-ref", "--quiet", "--short", "HEAD")
-        except GitFailed:
-            return None
+        return self.text_or("", "symbolic-ref", "--quiet", "--short", "HEAD") or None
 
     def is_shallow(self) -> bool:
-        return self.text("rev-parse", "--is-shallow-repository") == "true"
+        return self.text_or("", "rev-parse", "--is-shallow-repository") == "true"
