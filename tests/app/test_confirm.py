@@ -1,4 +1,4 @@
-"""Confirm before red: the system is asked again where the first answers leave a doubt."""
+"""Confirm before red: the system is asked again where the first answers raise a suspicion."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed(project: Project) -> Non
 
 
 def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) -> None:
-    system = System(bad_at_first(1, 2, 3, 4, 5))
+    system = System(bad_at_first(1, 2, 3, 4, 5, 6))
     found = project.gate(system)
     assert found.verdict.status is Status.PASS
     assert found.verdict.notes[0] == (
-        "The first answers failed token_f1.drop; with 3 more answers to each of 20 samples, no failure is confirmed."
+        "The first answers failed token_f1.drop; with 2 more answers to each of 20 samples, no failure is confirmed."
     )
     assert found.run is not None
     assert found.run.manifest.standing.eligible
@@ -173,26 +173,27 @@ def test_a_clear_fall_fails_at_once(project: Project) -> None:
     assert times_asked(system) == {1}
 
 
-def test_a_hint_that_would_pass_is_looked_into_and_may_fail(project: Project) -> None:
-    system = System(always_bad(1, 2, 3))
-    without = POLICY.replace("confirm = true", "confirm = false")
-    project.policy(without)
-    assert project.gate(System(always_bad(1, 2, 3)), out="without").verdict.status is Status.PASS
+def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Project) -> None:
+    project.policy(POLICY.replace("confirm = true", "confirm = false"))
+    first = project.gate(System(always_bad(1, 2, 3, 4, 5)), out="without")
+    assert first.verdict.status is Status.INCONCLUSIVE
     project.policy(POLICY)
-    found = project.gate(system)
+    system = System(always_bad(1, 2, 3, 4, 5))
+    assert project.gate(system).verdict.status is Status.FAIL
     assert times_asked(system) == {4}
-    assert found.verdict.status is Status.FAIL
 
 
-def test_asking_stops_when_the_doubt_is_gone(project: Project) -> None:
-    def chance(question: int, number: int) -> str:
-        """Two bad answers at first, a bad one of the baseline's questions never again."""
-        return "No." if question in (1, 2) and number == 0 else good(question, number)
+def test_confirming_needs_no_word_from_the_user(project: Project) -> None:
+    project.policy(POLICY.replace("confirm = true", ""))
+    system = System(always_bad(1, 2, 3, 4, 5))
+    assert project.gate(system).verdict.status is Status.FAIL
+    assert times_asked(system) == {4}
 
-    project.policy(POLICY.replace("max_drop = 0.0", "max_drop = 0.0\nmin = 0.97"))
-    system = System(chance)
+
+def test_asking_stops_when_the_suspicion_is_gone(project: Project) -> None:
+    system = System(bad_at_first(1, 2, 3, 4, 5, 6))
     assert project.gate(system).verdict.status is Status.PASS
-    assert times_asked(system) < {1, 2, 3, 4}
+    assert times_asked(system) == {3}
 
 
 def test_a_second_run_is_compared_with_the_confirmed_one(project: Project) -> None:
@@ -200,7 +201,7 @@ def test_a_second_run_is_compared_with_the_confirmed_one(project: Project) -> No
     found = project.gate(System(good), out="second", baseline="run")
     assert found.verdict.status is Status.PASS
     assert found.verdict.comparability is not None
-    assert "each question was asked 4 times for the baseline and once now." in found.verdict.comparability.notes
+    assert "each question was asked 2 times for the baseline and once now." in found.verdict.comparability.notes
 
 
 def test_a_confirmed_run_has_nothing_to_resume(project: Project) -> None:
@@ -213,19 +214,14 @@ def test_a_confirmed_run_has_nothing_to_resume(project: Project) -> None:
 @pytest.mark.parametrize(
     ("system", "more", "why"),
     [
-        (lambda: System(always_bad(1, 2, 3, 4, 5), ends=1), {}, "asking again failed: the service has ended"),
+        (lambda: System(always_bad(1, 2, 3, 4, 5, 6), ends=1), {}, "asking again failed: the service has ended"),
         (
-            lambda: System(lambda q, n: "slow" if n else always_bad(1, 2, 3, 4, 5)(q, n)),
+            lambda: System(lambda q, n: "slow" if n else always_bad(1, 2, 3, 4, 5, 6)(q, n)),
             {"run.time_limit_s": 5.0},
             "because the time limit is reached",
         ),
         (
-            lambda: System(lambda q, _: always_bad(1, 2, 3, 4, 5)(q, 0)),
-            {},
-            "the system gave the same answers again",
-        ),
-        (
-            lambda: System(lambda q, n: None if n and q < 5 else always_bad(1, 2, 3, 4, 5)(q, n)),
+            lambda: System(lambda q, n: None if n and q < 5 else always_bad(1, 2, 3, 4, 5, 6)(q, n)),
             {},
             "some of the new answers failed",
         ),
@@ -243,13 +239,20 @@ def test_the_first_verdict_stands_and_says_so_if_more_answers_can_not_be_had(
     assert [len(record.answers) for record in run.records()] == [1] * N
 
 
+def test_a_system_without_noise_is_judged_by_its_first_answers(project: Project) -> None:
+    found = project.gate(System(lambda q, _: always_bad(1, 2, 3, 4, 5, 6)(q, 0)))
+    assert found.exit_code == 1
+    assert found.verdict.notes[0] == "Asked again, the system gave the same answers: the verdict needs no more."
+    assert RunDirectory.open(project.root / "run").manifest.answers == 1
+
+
 def test_recorded_answers_stand(project: Project) -> None:
-    rows = ({"id": f"q{n}", "answer": always_bad(1, 2, 3, 4, 5)(n, 0)} for n in range(N))
+    rows = ({"id": f"q{n}", "answer": always_bad(1, 2, 3, 4, 5, 6)(n, 0)} for n in range(N))
     (project.root / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = project.settings(**{"system.entrypoint": "file:out.jsonl"})
     found = gated(settings, RunContext(environ={}))
     assert found.exit_code == 1
-    assert any("recorded answers can't be asked for again" in warning for warning in found.verdict.warnings)
+    assert "recorded answers can't be asked for again" in found.verdict.notes[0]
 
 
 def test_nothing_is_asked_again_if_the_run_fails_for_another_reason(project: Project) -> None:
@@ -290,7 +293,7 @@ def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: A
 
 def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> None:
     alone = judged(System(good), out="alone").run.manifest.cost.usd
-    found = judged(System(always_bad(1, 2, 3, 4, 5)), **{"judge.max_cost_usd": alone * 1.3})
+    found = judged(System(always_bad(1, 2, 3, 4, 5, 6)), **{"judge.max_cost_usd": alone * 1.3})
     assert found.exit_code == 1
     assert found.verdict.warnings[0] == (
         "The verdict was not confirmed with more answers, because the judge's budget is used up; it rests on the first "

@@ -93,27 +93,47 @@ def test_a_mean_below_its_floor_by_no_more_than_chance_passes_with_a_warning(run
     assert nine.status is Status.INCONCLUSIVE
 
 
-def test_a_drop_that_is_not_shown_passes_and_says_what_is_ruled_out(run: MakeRun) -> None:
+def test_a_drop_that_chance_explains_passes_and_says_so(run: MakeRun) -> None:
     baseline = run({"faithfulness": [0.5, 0.6, 0.7, 0.8] * 5})
     current = run({"faithfulness": [0.4, 0.7, 0.4, 0.9] * 5})
     check = only(decide_gate(current, baseline, drop(0.02)), CheckKind.DROP)
     assert check.status is Status.PASS
     assert check.interval is not None
     assert check.interval.low < -0.02
-    assert f"no drop is shown, and one of more than {-check.interval.low:.2f} is ruled out" in check.reason
+    assert "on 20 paired samples, no more than chance explains; a drop of 0.02 is allowed" in check.reason
 
 
-def test_a_drop_that_is_shown_but_perhaps_within_what_is_allowed_is_inconclusive(run: MakeRun) -> None:
+def test_a_drop_fails_if_it_is_shown_to_be_one_and_estimated_larger_than_allowed(run: MakeRun) -> None:
     baseline = run({"faithfulness": [0.5, 0.6, 0.7, 0.8] * 10})
     current = run({"faithfulness": [0.4, 0.6, 0.6, 0.8] * 10})
     verdict = decide_gate(current, baseline, drop(0.04))
     check = only(verdict, CheckKind.DROP)
-    assert verdict.status is check.status is Status.INCONCLUSIVE
-    assert check.reason.startswith("faithfulness dropped by 0.05 from the baseline on 40 paired samples")
-    assert "a drop is shown, but not one of more than the 0.04 allowed" in check.reason
-    assert check.interval is not None
-    assert check.interval.high < 0.0
-    assert only(decide_gate(current, baseline, drop(0.0)), CheckKind.DROP).status is Status.FAIL
+    assert verdict.status is check.status is Status.FAIL
+    assert check.reason.startswith(
+        "faithfulness dropped by 0.05 from the baseline on 40 paired samples; a drop of 0.04"
+    )
+    # The same drop, no larger than what is allowed, is none that counts.
+    assert only(decide_gate(current, baseline, drop(0.06)), CheckKind.DROP).status is Status.PASS
+
+
+def test_a_loss_of_a_few_samples_is_suspected(run: MakeRun) -> None:
+    baseline = run({"faithfulness": [1.0] * 50})
+    assert _lost(run, baseline, 3) is Status.PASS
+    assert _lost(run, baseline, 5) is Status.INCONCLUSIVE
+    assert _lost(run, baseline, 6) is Status.FAIL  # six lost and none won: 1 in 64
+
+
+def test_samples_that_trade_places_are_no_loss(run: MakeRun) -> None:
+    before = run({"faithfulness": [1.0, 0.0] * 25})
+    after = run({"faithfulness": [0.0, 1.0] * 8 + [1.0, 0.0] * 15 + [0.0, 0.0] * 2})
+    check = only(decide_gate(after, before, drop(0.02)), CheckKind.DROP)
+    assert check.estimate == pytest.approx(-0.04)
+    assert check.status is Status.PASS
+
+
+def _lost(run: MakeRun, baseline: RunScores, count: int) -> Status:
+    current = run({"faithfulness": [0.0] * count + [1.0] * (50 - count)})
+    return only(decide_gate(current, baseline, drop(0.02)), CheckKind.DROP).status
 
 
 def test_a_slice_of_three_does_not_make_a_run_inconclusive(run: MakeRun) -> None:
@@ -370,9 +390,9 @@ def test_a_golden_set_that_sees_no_small_drop_is_warned_of(run: MakeRun) -> None
     assert verdict.resolution is None
     assert verdict.warnings[0].startswith("This golden set can't detect a drop of less than 0.")
     assert "ragstone plan says" in verdict.warnings[0]
-    four = decide_gate(run({"faithfulness": [1.0] * 4}), run({"faithfulness": [1.0] * 4}), drop(0.02))
-    assert four.warnings[0].startswith(
-        "This golden set is too small to detect a drop of any size in faithfulness (4 samples)"
+    three = decide_gate(run({"faithfulness": [1.0] * 3}), run({"faithfulness": [1.0] * 3}), drop(0.02))
+    assert three.warnings[0].startswith(
+        "This golden set is too small to detect a drop of any size in faithfulness (3 samples)"
     )
 
 

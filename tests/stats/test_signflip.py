@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ragstone.stats.signflip import MAX_BLOCKS, TAIL, flipped_sums, on_grid, upper_ranks
+from ragstone.stats.signflip import MAX_BLOCKS, TAIL, flipped_sums, on_grid, step_down, upper_ranks
 
 
 def test_few_rows_are_enumerated_in_full() -> None:
@@ -62,3 +62,28 @@ def test_ranks_are_exact_in_the_tail_and_in_the_first_row() -> None:
     tail = exact <= TAIL
     assert ranks[tail] == pytest.approx(exact[tail])
     assert np.all(ranks[1:][~tail[1:]] == 1.0)
+
+
+def test_the_adjustment_steps_down_and_never_falls_below_the_marginal_p_value() -> None:
+    rng = np.random.default_rng(3)
+    null = rng.random((5000, 5))
+    p = np.array([0.2, 0.001, 0.04, 0.012, 0.9])
+    adjusted = step_down(p, null, np.ones(5))
+    order = np.argsort(p)
+    assert np.all(np.diff(adjusted[order]) >= 0)
+    assert np.all(adjusted >= p)
+    assert adjusted[1] == pytest.approx(1 - (1 - 0.001) ** 5, abs=0.002)
+
+
+def test_a_heavier_hypothesis_gets_more_of_alpha() -> None:
+    null = np.random.default_rng(4).random((20_000, 2))
+    p = np.array([0.03, 0.5])
+    light = step_down(p, null, np.array([0.2, 1.0]))[0]
+    heavy = step_down(p, null, np.array([1.0, 0.2]))[0]
+    assert heavy < 0.05 < light
+
+
+def test_weights_of_one_size_are_no_weights() -> None:
+    null = np.random.default_rng(5).random((2000, 3))
+    p = np.array([0.01, 0.2, 0.03])
+    assert step_down(p, null, np.full(3, 7.0)) == pytest.approx(step_down(p, null, np.ones(3)))

@@ -428,5 +428,5 @@ def _resolution(
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     measured = {metric.info.name for metric in metrics}
     rules = tuple(rule for rule in as_judged(rules, policy, offline=judge.offline) if rule.metric in measured)
-    found = sights(rules, policy.alpha, before, samples=samples)
+    found = sights(rules, policy, before, samples=samples)
     return resolution(found)[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.formatting import counted, some
-from ragstone.gate.confirm import AT_ONCE, doubts, fails_anyway, fails_at_once
+from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.rounds.confirm import ask_once_more
@@ -21,8 +21,8 @@ from ragstone.run.manifest import Cost, Observed
 from ragstone.run.writer import write_manifest
 from ragstone.system.response import RETRIEVAL
 
-Decide = Callable[[RunDirectory, float], GateVerdict]
-"""The verdict on a run at a share of the policy's error rate."""
+Decide = Callable[[RunDirectory], GateVerdict]
+"""The verdict on a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,23 @@ class Confirmed:
 
 
 async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session: Session, *, merged: bool) -> Confirmed:
-    """Ask every question again, up to `confirm_repeats` times, if a blocking floor or drop leaves a doubt.
+    """Ask every question again, up to `confirm_repeats` times, if a blocking drop is suspected.
 
     The error rate is split as in gate/confirm.py. If more answers can't be had within the budget and the time limit, or
     some of them fail, the first verdict stands and says so: it is valid on its own, because money and time do not
     depend on the scores. Each round judges only answers that were not judged before; the cache has the others.
     `merged`: the run was merged from shards, which can't be asked again.
     """
-    run, verdict = first.run, first.verdict
-    if not policy.gate.confirm or not doubts(verdict) or fails_anyway(verdict):
+    run, verdict, alpha = first.run, first.verdict, policy.alpha
+    if policy.gate.decision != "evidence" or not policy.gate.confirm:
         return first
-    if fails_at_once(verdict, policy.alpha):
-        decided = decide(run, AT_ONCE)
-        return Confirmed(run, decided) if decided.status is Status.FAIL else first
-    if (obstacle := _obstacle(run, session, merged)) is not None:
-        return _standing(first, obstacle)
+    if not doubts(verdict, alpha) or settled(verdict, alpha):
+        return first
+    if (why := _never(session, merged)) is not None:
+        note = f"The verdict rests on the first answers: {why}."
+        return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
+    if (why := _not_now(run, session)) is not None:
+        return _standing(first, why)
     with writing_to(run.path):
         folder = tempfile.TemporaryDirectory(dir=run.path, prefix=".confirm-")
     # Whoever ends the job from here on leaves a run that is what its first answers say.
@@ -59,18 +61,24 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
         except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
             return _standing(first, _why(error))
         if _all_alike(more):
-            return _standing(first, "the system gave the same answers again")
-        if fails_anyway(decided):
+            note = "Asked again, the system gave the same answers: the verdict needs no more."
+            return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
+        if decided.status is Status.ERROR:
             return _standing(first, "some of the new answers failed")
-        return _adopted(first, more, decided)
+        return _adopted(first, more, decided, alpha)
 
 
-def _obstacle(run: RunDirectory, session: Session, merged: bool) -> str | None:
-    """Why the system can't be asked again, as a clause."""
+def _never(session: Session, merged: bool) -> str | None:
+    """Why this system can't be asked again, as a clause."""
     if merged:
         return "merged shards can't be asked again"
     if any(Need.ASKING in part.lacks for part in session.plan.parts()):
         return "recorded answers can't be asked for again"
+    return None
+
+
+def _not_now(run: RunDirectory, session: Session) -> str | None:
+    """Why there is nothing left to ask the system again with, as a clause."""
     if session.budget_spent(run.manifest.cost):
         return _NO_BUDGET
     left = session.time_left_s
@@ -98,8 +106,9 @@ async def _rounds(
         session.context.say(f"asking each question again to confirm the verdict ({number} of at most {most})")
         run = await ask_once_more(run, session, folder / str(number))
         cost, wall_s = cost.plus(run.manifest.cost), wall_s + run.manifest.wall_s
-        verdict = decide(run, 1.0 - AT_ONCE)
-        if not doubts(verdict) or _all_alike(run):
+        run = run.with_manifest(run.manifest.model_copy(update={"confirmed": True}))
+        verdict = decide(run)
+        if not doubts(verdict, policy.alpha) or settled(verdict, policy.alpha) or _all_alike(run):
             break
     return run.with_manifest(run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})), verdict
 
@@ -112,7 +121,7 @@ def _all_alike(run: RunDirectory) -> bool:
     return not system.failures and all(len(set(answers)) == 1 for answers in system.answers.values())
 
 
-def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict) -> Confirmed:
+def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: float) -> Confirmed:
     """`run` in the place of the first one, and its verdict in words."""
     path, then, now = found.run.path, found.run.manifest, run.manifest
     with writing_to(path):
@@ -137,9 +146,9 @@ def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict) -> Confi
         return Confirmed(
             RunDirectory(path, manifest), replace(verdict, reason=f"{verdict.reason} Confirmed with {asked}.")
         )
-    names = some([check.name for check in doubts(found.verdict)], 3)
+    names = some([check.name for check in doubts(found.verdict, alpha)], 3)
     failed = found.verdict.status is Status.FAIL
-    before = f"The first answers failed {names}" if failed else f"The first answers left a doubt about {names}"
+    before = f"The first answers failed {names}" if failed else f"The first answers raised a suspicion about {names}"
     after = "it is still inconclusive" if verdict.status is Status.INCONCLUSIVE else "no failure is confirmed"
     note = f"{before}; with {asked}, {after}."
     return Confirmed(RunDirectory(path, manifest), replace(verdict, notes=(note, *verdict.notes)))

@@ -16,7 +16,6 @@ from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
-from ragstone.gate.confirm import AT_ONCE
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, cause_of, was_asked
 from ragstone.gate.oracle import oracle_shares
@@ -177,8 +176,6 @@ def decide(
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.with_ids_of(current.scores)
-    if run is not None and run.manifest.confirmed:  # its first answers have had the rest of the error rate
-        terms = replace(terms, policy=terms.policy.at(1.0 - AT_ONCE))
     drift = Drift()
     if past is not None and run is not None:
         drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)

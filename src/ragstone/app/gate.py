@@ -105,7 +105,7 @@ class GateRequest:
             yield needs.BASE_COMMIT
         if self.shards is not None:
             yield needs.MERGE
-        if self.policy.gate.confirm:
+        if self.policy.gate.asks_to_confirm:
             yield replace(needs.CONFIRM, where=self.policy.where("gate", "confirm") or needs.CONFIRM.where)
         yield from self.run.parts()
 
@@ -200,7 +200,7 @@ async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirect
 
 def _refuse_confirming(policy: Policy) -> None:
     """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
-    if policy.gate.confirm and policy.gate.decision != "evidence":
+    if policy.gate.asks_to_confirm and policy.gate.decision != "evidence":
         raise ConfigError(
             f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
             where=policy.where("gate", "confirm"),
@@ -320,10 +320,10 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     """The verdict, confirmed with more answers if the policy says so; then the rounds that explain it."""
     request, terms = inputs.request, evaluated.terms
 
-    def decided(run: RunDirectory, share: float = 1.0) -> GateVerdict:
+    def decided(run: RunDirectory) -> GateVerdict:
         return decide(
             ComparedRun.of(run),
-            terms if share == 1.0 else replace(terms, policy=terms.policy.at(share)),
+            terms,
             past=request.past,
             looked_in_order=evaluated.order,
             notes=evaluated.notes,

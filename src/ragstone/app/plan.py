@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,13 +13,11 @@ from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, share_of_error, spread_of, visible_drop
+from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, spread_of, visible_loss, watched_drops
 from ragstone.gate.rules import Rule
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.run.scores import RunScores
-from ragstone.stats.family import LOSS
-from ragstone.stats.power import samples_for_drop
 
 MAX_SAMPLES = 10_000_000
 
@@ -98,7 +97,7 @@ def plan(
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
     tests = max(1, sum(_blocking(rule) for rule in rules))
-    shares = share_of_error(rules)
+    visible = partial(visible_loss, policy=policy, metrics=len(watched_drops(rules)), power=power)
     if run is not None and baseline is not None:
         baseline, _ = with_ids_of(run, baseline)
     pairing = None if run is None or baseline is None else pair_runs(run, baseline)
@@ -109,7 +108,7 @@ def plan(
         spread = spread_of(rule.metric, run, pairing, sd, changed)
         if spread is not None:
             spread = spread if run is not None else replace(spread, n=samples)
-            planned = partial(_row, rule, drop=drop, power=power, alpha=policy.alpha, tests=shares)
+            planned = partial(_row, rule, drop=drop, visible=visible)
             rows.append(planned(spread) if run is None else _with_answers(planned, rule.metric, run, spread))
     if not rows:
         raise ConfigError(
@@ -125,34 +124,29 @@ def _blocking(rule: Rule) -> int:
     return int(floor) + int(rule.max_drop is not None and rule.drop_action is Action.BLOCK)
 
 
-def _row(rule: Rule, spread: Spread, drop: float, power: float, alpha: float, tests: float) -> PlannedMetric:
+def _row(rule: Rule, spread: Spread, drop: float, visible: Callable[..., float | None]) -> PlannedMetric:
     allowed = rule.max_drop or 0.0
 
-    def needed(shortfall: float, allowed: float = allowed) -> int | None:
-        if shortfall <= 1e-9:
+    def needed(allowed: float) -> int | None:
+        """The smallest number of samples that show a loss of `drop`; more samples never show less."""
+
+        def enough(n: int) -> bool:
+            shown = visible(spread, n, allowed=allowed)
+            return shown is not None and shown <= drop
+
+        if drop <= allowed or not enough(MAX_SAMPLES):
             return None
-        count = samples_for_drop(
-            spread.sd,
-            shortfall,
-            power,
-            alpha,
-            tests=tests,
-            group_size=spread.group_size,
-            correlation=spread.correlation,
-            allowed=allowed,
-            loss=LOSS,
-        )
-        return count if count <= MAX_SAMPLES else None
+        return bisect_left(range(MAX_SAMPLES), True, key=enough)
 
     return PlannedMetric(
         rule.metric,
         spread.sd,
         spread.source,
         allowed,
-        needed(drop - allowed),
-        needed(drop, 0.0),
+        needed(allowed),
+        needed(0.0),
         spread.n,
-        visible_drop(spread, spread.n, allowed, alpha, tests, power),
+        visible(spread, spread.n, allowed=allowed),
         rule.direction.change_key,
         blocks=rule.drop_action is Action.BLOCK,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.run.scores import RunScores
-from ragstone.stats.signflip import Answers
+from ragstone.run.scores import STEPS, RunScores
+from ragstone.stats.losses import Change, Floats, Ints, row_means
 
 ROUNDING = 1e-9
-
-FLOOR_WEIGHT = 0.2
-"""A floor's weight in the error rate relative to a drop's: if nothing changed, a drop is at its bound, while a floor
-usually has slack. Chosen with `bench/gate_error_rates.py`; with floors alone it cancels out."""
 
 LEAN = 0.2
 """A mean below its floor counts as evidence if a system exactly at the floor would score as low in fewer than this
@@ -37,8 +33,7 @@ class BoundCheck:
 
     `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
     their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
-    of that. `unchanged` is the change that counts as no drop at all. `answers` are the scores behind the changes if one
-    run has more answers to each question than the other.
+    of that. `unchanged` is the change that counts as no drop at all. `change` has the scores behind the changes.
     """
 
     rule: Rule
@@ -50,7 +45,7 @@ class BoundCheck:
     current: float
     baseline: float | None = None
     unchanged: float = 0.0
-    answers: Answers | None = None
+    change: Change | None = None
 
     @property
     def samples(self) -> tuple[str, ...]:
@@ -76,47 +71,29 @@ def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
     """Every floor and drop in the rules that has at least one score (or pair)."""
     columns = _Columns(current, pairing)
     for rule in rules:
-        if rule.min is not None and (column := columns.scores(rule)) is not None:
-            mean = float(column.now.mean())
-            yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, column.units, column.now, rule.min, mean)
+        if rule.min is not None and (scored := columns.scores(rule)) is not None:
+            units, scores = scored
+            yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, units, scores, rule.min, float(scores.mean()))
         if rule.max_drop is not None and (column := columns.pairs(rule)) is not None:
+            # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
+            unchanged = 0.0 if rule.accepted is None else 0.0 - rule.max_drop
             yield BoundCheck(
                 rule,
                 CheckKind.DROP,
                 columns.ids,
                 column.units,
-                column.now - column.then,
+                column.values,
                 0.0 - rule.max_drop,  # so that no drop is 0.0, not -0.0
-                float(column.now.mean()),
-                float(column.then.mean()),
-                # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
-                unchanged=0.0 if rule.accepted is None else 0.0 - rule.max_drop,
-                answers=column.answers,
+                float(row_means(column.now).mean()),
+                float(row_means(column.then).mean()),
+                unchanged=unchanged,
+                change=replace(column, expected=unchanged),
             )
 
 
 def answers_per_sample(run: RunScores) -> int:
     """How often the system was asked each question; 1 for a plain score file."""
     return 1 if run.manifest is None else run.manifest.answers
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One metric: `units` (n,) are positions in `_Columns.ids`, `now` (n,) the scores, `then` (n,) the baseline's.
-
-    `answers` are the scores behind them, if the runs have different numbers of answers.
-    """
-
-    units: NDArray[np.int64]
-    now: NDArray[np.float64]
-    then: NDArray[np.float64]
-    answers: Answers | None = None
-
-    def cut(self, members: NDArray[np.bool_]) -> _Column:
-        """The rows with a sample in `members`, a mask over all samples."""
-        kept = members[self.units]
-        answers = None if self.answers is None else self.answers.cut(kept)
-        return _Column(self.units[kept], self.now[kept], self.then[kept], answers)
 
 
 class _Columns:
@@ -131,32 +108,47 @@ class _Columns:
         self._all = np.arange(len(self.ids), dtype=np.int64)
         self._current = current
         self._pairing = pairing
-        self._scores: dict[str, _Column] = {}
-        self._pairs: dict[str, _Column] = {}
+        self._scores: dict[str, tuple[Ints, Floats]] = {}
+        self._pairs: dict[str, Change] = {}
         self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
 
-    def scores(self, rule: Rule) -> _Column | None:
-        """The scores that `rule` is about (`then` repeats `now`); None if there are none."""
+    def scores(self, rule: Rule) -> tuple[Ints, Floats] | None:
+        """The units and scores that `rule` is about; None if there are none."""
         if rule.metric not in self._scores:
             values = self._current.metrics[rule.metric].values if rule.metric in self._current.metrics else _NOTHING
             ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
-            now = _scores(values, ids, rule)
-            self._scores[rule.metric] = _Column(self._units(ids), now, now)
-        return self._cut(self._scores[rule.metric], rule.samples)
+            scores = np.fromiter(map(values.__getitem__, ids), np.float64, len(ids))
+            self._scores[rule.metric] = self._units(ids), _oriented(scores, rule)
+        units, scores = self._scores[rule.metric]
+        if rule.samples is not None:
+            kept = self._members(rule.samples)[units]
+            units, scores = units[kept], scores[kept]
+        return (units, scores) if len(units) else None
 
-    def pairs(self, rule: Rule) -> _Column | None:
+    def pairs(self, rule: Rule) -> Change | None:
         """The paired scores that `rule` is about; None if no pair has both."""
         if self._pairing is None:
             return None
         if rule.metric not in self._pairs:
             ids = self._pairing.pairs(rule.metric)
-            now, then = (
-                _scores(run.metrics[rule.metric].values if ids else _NOTHING, ids, rule)
-                for run in (self._pairing.current, self._pairing.baseline)
-            )
-            answers = _answers_of(rule, ids, self._pairing) if ids else None
-            self._pairs[rule.metric] = _Column(self._units(ids), now, then, answers)
-        return self._cut(self._pairs[rule.metric], rule.samples)
+            if not ids:
+                return None
+            runs = (self._pairing.current, self._pairing.baseline)
+            now, then = (_oriented(_answers(rule.metric, ids, run), rule) for run in runs)
+            if then.shape[1] > 1:  # runs of the history, whose scores are rounded: equal ones must stay equal
+                now, then = (np.rint(scores * STEPS) / STEPS for scores in (now, then))
+            alike = np.zeros(len(ids), dtype=np.bool_)
+            if now.shape[1] > 1:
+                given = self._pairing.current.system.answers
+                alike[:] = [len(set(given.get(i, ()))) == 1 for i in ids]
+            self._pairs[rule.metric] = Change(self._units(ids), now, then, alike)
+        found = self._pairs[rule.metric]
+        if rule.samples is None:
+            return found
+        kept = self._members(rule.samples)[found.units]
+        if not kept.any():
+            return None
+        return Change(found.units[kept], found.now[kept], found.then[kept], found.alike[kept])
 
     def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
         if len(ids) == len(self.ids):
@@ -167,43 +159,24 @@ class _Columns:
     def _position(self) -> dict[str, int]:
         return {sample_id: index for index, sample_id in enumerate(self.ids)}
 
-    def _cut(self, column: _Column, samples: frozenset[str] | None) -> _Column | None:
-        if samples is not None:
-            if samples not in self._masks:
-                mask = np.zeros(len(self.ids), dtype=np.bool_)
-                mask[[self._position[i] for i in samples if i in self._position]] = True
-                self._masks[samples] = mask
-            column = column.cut(self._masks[samples])
-        return column if len(column.units) else None
+    def _members(self, samples: frozenset[str]) -> NDArray[np.bool_]:
+        """A mask over all samples: those in `samples`."""
+        if samples not in self._masks:
+            mask = np.zeros(len(self.ids), dtype=np.bool_)
+            mask[[self._position[i] for i in samples if i in self._position]] = True
+            self._masks[samples] = mask
+        return self._masks[samples]
 
 
-def _answers_of(rule: Rule, ids: tuple[str, ...], pairing: Pairing) -> Answers | None:
-    """The scores behind the differences in a metric, if the runs have different numbers of answers.
-
-    The difference between a mean of several answers and a single one is not symmetric when nothing has changed.
-    """
-    runs = (pairing.current, pairing.baseline)
-    if answers_per_sample(runs[0]) == answers_per_sample(runs[1]):
-        return None
-    alike = [all(_is_one(rule.metric, i, run) for run in runs) for i in ids]
-    now, then = (_oriented(np.array(_each(rule.metric, ids, run)), rule) for run in runs)
-    return Answers(now, then, np.array(alike, dtype=np.bool_))
-
-
-def _each(metric: str, ids: tuple[str, ...], run: RunScores) -> list[list[float]]:
+def _answers(metric: str, ids: tuple[str, ...], run: RunScores) -> Floats:
+    """The scores (n, k) of each answer to each question, filled up with NaN to the largest number of answers."""
     scores = run.metrics[metric]
-    rows = [scores.answers.get(i, (scores.values[i],) * answers_per_sample(run)) for i in ids]
-    return [[np.nan if value is None else value for value in row] for row in rows]
+    if not scores.answers:
+        return np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))[:, None]
+    rows = [scores.answers.get(i) or (scores.values[i],) for i in ids]
+    most = max(map(len, rows))
+    return np.array([(*row, *(None,) * (most - len(row))) for row in rows], dtype=np.float64)
 
 
-def _is_one(metric: str, sample_id: str, run: RunScores) -> bool:
-    """Whether there is one answer, one answer given several times, or one score for all of them."""
-    return sample_id not in run.metrics[metric].answers or len(set(run.system.answers.get(sample_id, ()))) == 1
-
-
-def _scores(values: Mapping[str, float], ids: Sequence[str], rule: Rule) -> NDArray[np.float64]:
-    return _oriented(np.fromiter(map(values.__getitem__, ids), np.float64, len(ids)), rule)
-
-
-def _oriented(scores: NDArray[np.float64], rule: Rule) -> NDArray[np.float64]:
+def _oriented(scores: Floats, rule: Rule) -> Floats:
     return 1.0 - scores if rule.lower_is_better else scores

@@ -1,52 +1,64 @@
-"""When to ask again before a run fails: a rule of two stages whose error rate is the policy's.
+"""How much of the policy's error rate each look at a drop has, and when to ask again before a run fails.
 
-The first answers decide at once if a check fails at a tenth of the error rate, or if no check leaves a doubt. Otherwise
-every question is asked again, and all answers together decide at the other nine tenths. Whatever happens at the first
-stage, a healthy run fails at the second one at most as often as a run that always had that many answers; the two
-rates add up to the policy's. All questions are asked again, not only those that fell: a question that was chosen
-because its answer was bad gets a better one by regression to the mean, changed or not.
+Recorded answers, and those of a system that says the same twice, are looked at once. Elsewhere the first answers only
+raise a suspicion: then every question is asked again, and all answers together decide. A healthy run fails at the
+second look at most as often as a run that always had that many answers, whatever happens at the first. All questions
+are asked again, not only those that fell: a question that was chosen because its answer was bad gets a better one by
+regression to the mean, changed or not. Shares were chosen with `bench/losses.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, GateVerdict, Status
-
-AT_ONCE = 0.1
-"""The share of the error rate that is spent on failing at once; the rest is for all answers together."""
-
-DOUBT = 0.3
-"""A check leaves a doubt if its adjusted p-value is at most this. A larger value finds little more, and asks again in
-more healthy runs (`bench/confirm.py`)."""
+from ragstone.gate.verdict import CHANGES, Action, Check, GateVerdict, Status
 
 
-def doubts(verdict: GateVerdict) -> tuple[Check, ...]:
-    """The blocking floors and drops that more answers could decide: failed, inconclusive, or with a hint of a loss."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at all drops: they fail at p-values up to `fail` times the policy's error rate, and are suspected up to
+    `suspect` times."""
+
+    fail: float
+    suspect: float
+
+
+ONCE = Look(fail=0.4, suspect=1.0)
+LAST = Look(fail=0.7, suspect=2.0)
+
+FLOORS = 0.15
+"""The share of the error rate that the floors have at each look, if there are drops; without a baseline, they have it
+all."""
+
+AT_ONCE = 0.02
+"""A drop at this share of the error rate is not asked about again."""
+
+
+def look_at(confirmed: bool) -> Look:
+    """The shares for a run that was asked again (`confirmed`), or was not."""
+    return LAST if confirmed else ONCE
+
+
+def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
+    """The blocking drops that more answers could decide: those that are suspected, at the policy's error rate."""
     return tuple(
         check
-        for check in _bounds(verdict)
-        if check.status is not Status.PASS or (check.p_value is not None and check.p_value <= DOUBT)
+        for check in _drops(verdict)
+        if check.p_value is not None and AT_ONCE * alpha < check.p_value <= LAST.suspect * alpha and check.is_beyond
     )
 
 
-def fails_at_once(verdict: GateVerdict, alpha: float) -> bool:
-    """Whether a blocking floor or drop fails so clearly that no more answers are needed."""
-    return any(
-        check.status is Status.FAIL and check.p_value is not None and check.p_value <= AT_ONCE * alpha
-        for check in _bounds(verdict)
-    )
-
-
-def fails_anyway(verdict: GateVerdict) -> bool:
-    """Whether the run is an error, or fails for a reason other than its floors and drops."""
+def settled(verdict: GateVerdict, alpha: float) -> bool:
+    """Whether no more answers are needed: a drop is clear, or the run fails or is an error for another reason."""
+    drops = tuple(_drops(verdict))
+    known = set(map(id, drops))
+    clear = any(check.p_value is not None and check.p_value <= AT_ONCE * alpha and check.is_beyond for check in drops)
     bad = {Status.FAIL, Status.ERROR}
-    known = set(map(id, _bounds(verdict)))
-    return verdict.status is Status.ERROR or any(
+    return clear or any(
         check.status in bad and check.action is Action.BLOCK and id(check) not in known for check in verdict.checks
     )
 
 
-def _bounds(verdict: GateVerdict) -> Iterator[Check]:
-    kinds = {*LEVELS, *CHANGES}
-    return (check for check in verdict.checks if check.kind in kinds and check.action is Action.BLOCK)
+def _drops(verdict: GateVerdict) -> Iterator[Check]:
+    return (check for check in verdict.checks if check.kind in CHANGES and check.action is Action.BLOCK)

@@ -82,7 +82,7 @@ def decide_gate(
     regressions, regressed_left = worst_regressions(evidence)
     seen, loud = None, False
     if policy.gate.decision == "evidence":
-        seen, loud = resolution(sights(evidence.rules, policy.alpha, current, checks=evidence.decided))
+        seen, loud = resolution(sights(evidence.rules, policy, current, checks=evidence.decided))
     checks = tuple(_with_side(check, attribution) for check in evidence.decided)
     return GateVerdict(
         *_combined(checks, policy),

@@ -94,10 +94,6 @@ class Policy:
         """
         return (1.0 - self.gate.confidence) / self.gates
 
-    def at(self, share: float) -> Policy:
-        """This policy with a `share` of its error rate."""
-        return self._with_gate(confidence=1.0 - share * (1.0 - self.gate.confidence))
-
     def lower_is_better(self, metric: str) -> bool:
         """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
         known = lower_is_better(metric)
@@ -235,7 +231,7 @@ def policy_hash(policy: Policy) -> str:
         for key in _LATER[type(default)]:
             if table[key] == getattr(default, key):
                 del table[key]
-    if not policy.gate.confirm:
+    if policy.gate.confirm:
         del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()

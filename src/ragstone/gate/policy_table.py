@@ -72,14 +72,20 @@ class GateRules(_Table):
         "edit of the golden set is accepted.",
     )
     confirm: bool = Field(
-        default=False,
+        default=True,
         strict=True,
-        description="Whether to ask the system again before a floor or drop fails, and wherever the first answers "
-        "leave a doubt. The error rate over both stages is that of confidence. Needs decision evidence.",
+        description="Whether to ask the system again where the first answers raise the suspicion of a drop, before it "
+        "fails. The error rate over both looks is that of confidence. Only with decision evidence, and where a system "
+        "can be asked again.",
     )
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = Field(
         default=3, description="How often each question is asked again at most."
     )
+
+    @property
+    def asks_to_confirm(self) -> bool:
+        """Whether the policy itself says so: then a run that can't be confirmed is an error."""
+        return self.confirm and "confirm" in self.model_fields_set
 
 
 class MetricRule(_Table):

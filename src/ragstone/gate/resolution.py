@@ -8,21 +8,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ragstone.formatting import counted, figure, percent
-from ragstone.gate.bounds import FLOOR_WEIGHT, answers_per_sample
+from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.confirm import LAST, ONCE
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
-from ragstone.stats.family import LOSS, POWER
-from ragstone.stats.power import detectable_drop
+from ragstone.stats.family import POWER
+from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
+from ragstone.stats.power import design_effect, detectable_drop, variance_of_drop
 from ragstone.stats.variance import variance_components
 
 SHORT_SIGHTED = 0.15
 """If a golden set can't detect a smaller drop than this, there is a warning."""
+
+LOSS = 0.5
+"""Assumed fall of each score that falls, for the detectable drop: a drop adds variance that two equal runs do not show.
+"""
+
+TWICE = 0.9
+"""The power of the first look with which a loss is found at the second in 4 of 5 runs (`bench/losses.py`)."""
 
 TYPICAL_SD = 0.25
 """Assumed standard deviation of a score without a run: for scores concentrated at 1 with a tail below."""
@@ -58,7 +68,7 @@ class Sight:
 
 def sights(
     rules: Sequence[Rule],
-    alpha: float,
+    policy: Policy,
     run: RunScores | None,
     *,
     checks: Sequence[Check] = (),
@@ -69,10 +79,8 @@ def sights(
     For a checked drop, the variance comes from its pairs (`checks`). Without a baseline, it comes from the scores of
     `run`, or typical variances are assumed; `samples` is then the size of the golden set.
     """
-    drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
-    drops = [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
+    drops = watched_drops(rules)
     checked = {check.metric: check for check in checks if check.kind in CHANGES and check.slice is None}
-    tests = share_of_error(rules)
     found = []
     for rule in drops:
         if rule.metric in checked:
@@ -82,29 +90,61 @@ def sights(
         spread = spread_of(rule.metric, run, None, None, TYPICAL_CHANGED)
         if spread is not None:
             n = samples if samples is not None else spread.n
-            drop = visible_drop(spread, n, rule.max_drop or 0.0, alpha, tests)
+            drop = visible_loss(spread, n, allowed=rule.max_drop or 0.0, policy=policy, metrics=len(drops))
             found.append(Sight(rule.metric, drop, n, rule.lower_is_better))
     return found
 
 
-def visible_drop(
-    spread: Spread, n: int, allowed: float, alpha: float, tests: float, power: float = POWER
+def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
+    """The drops over all samples that share an error rate: those that block; if none does, those that warn."""
+    drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
+    return [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
+
+
+def visible_loss(
+    spread: Spread,
+    n: int,
+    *,
+    allowed: float,
+    policy: Policy,
+    metrics: int,
+    parts: bool = True,
+    power: float = POWER,
 ) -> float | None:
-    """The smallest drop that `n` samples detect with `power`; None: none at all."""
+    """The smallest loss that `n` samples show with `power`, estimated beyond `allowed`; None: none at all.
+
+    It is one of `metrics` that share the policy's error rate, and with the `parts` (tags and slices) too.
+    """
     if n < 1:
         return None
-    shortfall = detectable_drop(
+    alpha, tests = error_of_a_drop(policy, metrics, parts=parts)
+    blocks = n / spread.group_size
+    if 0.5**blocks > alpha / tests:
+        return None  # not even if all of them fall
+    twice = policy.gate.confirm
+    shown = detectable_drop(
         spread.sd,
         n,
-        power,
+        TWICE if twice and power == POWER else power,
         alpha,
         tests=tests,
         group_size=spread.group_size,
         correlation=spread.correlation,
-        allowed=allowed,
         loss=LOSS,
     )
-    return allowed + shortfall if math.isfinite(shortfall) and allowed + shortfall <= 1.0 else None
+    if not math.isfinite(shown):
+        return None
+    effect = design_effect(spread.group_size, spread.correlation)
+    luck = float(ndtri(power)) * math.sqrt((spread.sd**2 + variance_of_drop(shown, LOSS)) * effect / n)
+    found = max(shown, allowed + luck)
+    return found if found <= 1.0 else None
+
+
+def error_of_a_drop(policy: Policy, metrics: int, *, parts: bool) -> tuple[float, float]:
+    """The error rate at which a drop raises a suspicion, or is shown if nothing is asked again; and who shares it."""
+    alpha = policy.alpha * (LAST.suspect if policy.gate.confirm else ONCE.fail)
+    mean = MEAN_WEIGHT if metrics > 1 else 0.0
+    return alpha, (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))
 
 
 def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
@@ -130,17 +170,6 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
             True,
         )
     return f"This golden set detects a {drop} of {figure(worst)} in 4 of 5 runs ({each}).", False
-
-
-def share_of_error(rules: Sequence[Rule]) -> float:
-    """The divisor of the error rate for a drop over all samples: the weights of all blocking checks."""
-    slices = len({rule.slice for rule in rules} - {None})
-    total = 0.0
-    for rule in rules:
-        part = 1.0 if rule.slice is None else 1.0 / slices
-        total += part * FLOOR_WEIGHT * (rule.min is not None and rule.floor_action is Action.BLOCK)
-        total += part * (rule.max_drop is not None and rule.drop_action is Action.BLOCK)
-    return max(1.0, total)
 
 
 def imagined_run(policy: Policy) -> RunScores:

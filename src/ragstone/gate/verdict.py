@@ -87,8 +87,9 @@ class Check:
     `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
     accepted drop that the threshold comes from, if any. `sample` is the id of the one sample that it is about, if any.
     `reason` is one plain sentence; `short_reason` is the same without the name of the metric or sample, for readers who
-    see that already. `p_value` of a floor, ceiling, drop or rise is adjusted over the family: a small one is evidence
-    that the bound is violated.
+    see that already. `p_value` of a floor or ceiling is adjusted over the family: a small one is evidence
+    that the bound is violated. That of a drop or rise says the same of "no loss on these questions"; its interval is
+    for other questions of this kind, and decides only with ``decision = "assured"``.
     """
 
     name: str
@@ -112,13 +113,17 @@ class Check:
     p_value: float | None = None
 
     @property
+    def is_beyond(self) -> bool:
+        """Whether the estimate is worse than the bound of a floor, ceiling, drop or rise allows, shown or not."""
+        if self.estimate is None or self.threshold is None:
+            return False
+        less = self.kind in (CheckKind.CEILING, CheckKind.RISE)
+        return self.estimate > self.threshold if less else self.estimate < self.threshold
+
+    @property
     def is_below_by_chance(self) -> bool:
         """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
-        if self.status is not Status.PASS or self.estimate is None or self.threshold is None:
-            return False
-        if self.kind is CheckKind.CEILING:
-            return self.estimate > self.threshold
-        return self.kind is CheckKind.FLOOR and self.estimate < self.threshold
+        return self.status is Status.PASS and self.kind in LEVELS and self.is_beyond
 
 
 class Side(StrEnum):

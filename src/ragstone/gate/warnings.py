@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 
 from ragstone.formatting import counted, most_common, some
-from ragstone.gate.bounds import FLOOR_WEIGHT
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.confirm import FLOORS, look_at
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.resolution import share_of_error
+from ragstone.gate.resolution import watched_drops
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.scores import MetricScores
+from ragstone.stats.losses import PARTS_SHARE
 
 _OTHER_HALF = {
     "context_precision": "context_precision_no_reference",
@@ -90,18 +91,22 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
 
 def powerless(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rules that can never fail with this few samples."""
-    alpha, tests = evidence.policy.alpha, share_of_error(evidence.rules)
-    slices = len({rule.slice for rule in evidence.rules} - {None})
+    policy, drops = evidence.policy, watched_drops(evidence.rules)
+    confirmed = evidence.current.manifest is not None and evidence.current.manifest.confirmed
+    whole = policy.alpha * look_at(confirmed or policy.gate.confirm).fail
+    floors = [check for check in evidence.decided if check.kind in LEVELS and check.action is Action.BLOCK]
+    slices = max(1, len({rule.slice for rule in evidence.rules} - {None}))
     found = []
     for check in evidence.decided:
-        part = 1.0 if check.slice is None else 1.0 / max(1, slices)
         if check.action is not Action.BLOCK:
             continue
         if check.kind in CHANGES:
-            never = check.slice is not None and 0.5**check.n > alpha * part / tests
+            parts = sum(other.kind in CHANGES and other.slice is not None for other in evidence.decided)
+            never = check.slice is not None and 0.5**check.n * parts > whole * (PARTS_SHARE if drops else 1.0)
         elif check.kind in LEVELS and check.threshold is not None:
             floor = check.threshold if check.kind is CheckKind.FLOOR else 1.0 - check.threshold
-            never = (1.0 - floor) ** check.n > alpha * part * FLOOR_WEIGHT / tests
+            part = 1.0 if check.slice is None else 1.0 / slices
+            never = (1.0 - floor) ** check.n * len(floors) > policy.alpha * part * (FLOORS if drops else 1.0)
         else:
             continue
         if never and check.status is not Status.FAIL:

@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.history.lines import SamplesLine
-from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.run.scores import STEPS, RunScores, SampleFacts
 
 Floats = NDArray[np.float64]
-
-STEPS = 2520
-"""Scores are kept in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
 
 MAX_SCORES = 4_000
 """Maximum number of scores to keep per run. For larger runs a fixed subset of the samples is kept."""

@@ -17,6 +17,9 @@ from ragstone.system.response import TokenUsage
 
 _Value = TypeVar("_Value")
 
+STEPS = 2520
+"""A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
+
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:

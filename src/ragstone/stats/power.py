@@ -1,43 +1,10 @@
-"""Power: the number of samples needed to detect a drop, and the drop that a number of samples can detect."""
+"""Power: the drop that a number of samples can detect."""
 
 from __future__ import annotations
 
 import math
 
 from scipy.special import ndtri
-
-
-def samples_for_drop(
-    sd: float,
-    drop: float,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    *,
-    tests: float = 1,
-    group_size: float = 1.0,
-    correlation: float = 0.0,
-    allowed: float = 0.0,
-    loss: float = 0.0,
-) -> int:
-    """The number of samples at which a true shortfall of `drop` under the bound is decided with probability `power`.
-
-    `sd` is the standard deviation of one value (a score; for a drop, a paired difference). `tests` is the number of
-    hypotheses that share `alpha` (Bonferroni, so the result is conservative). `group_size` and `correlation` increase
-    it for samples in groups (Kish's design effect, 1 + (size - 1) · correlation).
-    One-sided normal approximation, (z_{alpha/tests} + z_power)² sd² / drop², plus z²/2 for the estimated sd
-    (Guenther 1981). `allowed` is the distance from no change to the bound. `loss` is the assumed fall of each value
-    that falls: a drop comes from some values that lose much, which adds variance. Raises ValueError for arguments out
-    of range.
-    """
-    if not drop > 0.0:
-        raise ValueError(f"drop must be above 0, got {drop}")
-    z_alpha, total = _quantiles(power, alpha, tests)
-    effect = design_effect(group_size, correlation)
-    _not_negative(sd)
-    variance = sd**2 + _variance_of_drop(allowed + drop, loss)
-    if variance == 0.0:
-        return 1
-    return math.ceil(effect * (total**2 * variance / drop**2 + z_alpha**2 / 2.0))
 
 
 def detectable_drop(
@@ -49,12 +16,16 @@ def detectable_drop(
     tests: float = 1,
     group_size: float = 1.0,
     correlation: float = 0.0,
-    allowed: float = 0.0,
     loss: float = 0.0,
 ) -> float:
-    """The smallest true shortfall that `n` samples decide with probability `power`; inf if n is too small for any.
+    """The smallest true drop that `n` samples show with probability `power`; inf if n is too small for any.
 
-    The inverse of `samples_for_drop`, with the same arguments and assumptions.
+    `sd` is the standard deviation of one paired difference. `tests` is the number of hypotheses that share `alpha`
+    (Bonferroni, so the result is conservative). `group_size` and `correlation` increase it for samples in groups
+    (Kish's design effect, 1 + (size - 1) · correlation).
+    One-sided normal approximation, (z_{alpha/tests} + z_power)² sd² = n drop², with z²/2 samples less for the
+    estimated sd (Guenther 1981). `loss` is the assumed fall of each value that falls: a drop comes from some values
+    that lose much, which adds variance. Raises ValueError for arguments out of range.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
@@ -66,17 +37,15 @@ def detectable_drop(
     if effective <= 0.0:
         return math.inf
     k = total**2 / effective
-    if 2.0 * allowed < loss:
-        # shortfall² = k (sd² + variance of the drop), solved for the shortfall.
-        middle = k * (loss - 2.0 * allowed)
-        rest = 4.0 * (1.0 + k) * k * (sd**2 + allowed * (loss - allowed))
-        shortfall = (middle + math.sqrt(middle**2 + rest)) / (2.0 * (1.0 + k))
-        if 2.0 * (allowed + shortfall) <= loss:
-            return shortfall
+    # drop² = k (sd² + variance of the drop), solved for the drop.
+    middle = k * loss
+    drop = (middle + math.sqrt(middle**2 + 4.0 * (1.0 + k) * k * sd**2)) / (2.0 * (1.0 + k))
+    if 2.0 * drop <= loss:
+        return drop
     return math.sqrt(k * (sd**2 + loss**2 / 4.0))
 
 
-def _variance_of_drop(drop: float, loss: float) -> float:
+def variance_of_drop(drop: float, loss: float) -> float:
     """The variance if some values lose `loss` and the others nothing, so that the mean falls by `drop`."""
     return drop * (loss - drop) if 2.0 * drop < loss else loss**2 / 4.0
 

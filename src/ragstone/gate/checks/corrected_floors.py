@@ -41,7 +41,6 @@ def corrected_mean(
     high = max(upper(alpha), estimate)
     method = "prediction-powered, Gaffke's bound"
     decision = Decision(
-        name=one.name,
         estimate=estimate,
         interval=Estimate(estimate, low, high, 1.0 - 2.0 * alpha, method, judged.n),
         p_below=math.nan,

@@ -1,4 +1,4 @@
-"""How the error rate of the policy is shared: blocking checks are one family, those that warn another."""
+"""How the error rate of the policy is shared: what blocks and what warns are apart, and in each floors and drops."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from ragstone.gate.bounds import BoundCheck
 from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
+from ragstone.gate.confirm import FLOORS
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, CheckKind
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The floors and drops with one action: those that are decided `together` at `alpha`, and the `corrected` floors.
+    """The checks with one action: the floors that are decided `together` at `alpha`, the `corrected` ones, the `drops`.
 
     Corrected floors and limits of the system have no joint distribution with the scores, so each is decided apart at
     `alpha_apart`, its share of the error rate by Bonferroni's inequality.
@@ -20,6 +21,7 @@ class Family:
 
     together: tuple[BoundCheck, ...]
     corrected: tuple[tuple[BoundCheck, MetricCalibration], ...]
+    drops: tuple[BoundCheck, ...]
     alpha: float
     alpha_apart: float
 
@@ -27,12 +29,15 @@ class Family:
 def family_of(evidence: Evidence, action: Action) -> Family:
     """The checks of `evidence` with `action`, which share an error rate."""
     policy = evidence.policy
-    asked = [(one, _labels_of(one, evidence)) for one in evidence.asked if one.action is action]
-    together = tuple(one for one, labels in asked if labels is None)
-    corrected = tuple((one, labels) for one, labels in asked if labels is not None)
+    here = [one for one in evidence.asked if one.action is action]
+    drops = tuple(one for one in here if one.kind is CheckKind.DROP)
+    floors = [(one, _labels_of(one, evidence)) for one in here if one.kind is CheckKind.FLOOR]
+    together = tuple(one for one, labels in floors if labels is None)
+    corrected = tuple((one, labels) for one, labels in floors if labels is not None)
     apart = len(corrected) + (len(policy.system.limits) if policy.system.action is action else 0)
-    alpha = policy.alpha / (len(together) + apart) if apart else 0.0
-    return Family(together, corrected, policy.alpha - alpha * apart, alpha)
+    whole = policy.alpha * (FLOORS if drops else 1.0)
+    alpha = whole / (len(together) + apart) if apart else 0.0
+    return Family(together, corrected, drops, whole - alpha * apart, alpha)
 
 
 def _labels_of(one: BoundCheck, evidence: Evidence) -> MetricCalibration | None:
@@ -40,7 +45,7 @@ def _labels_of(one: BoundCheck, evidence: Evidence) -> MetricCalibration | None:
     calibration, metric = evidence.policy.calibration, one.rule.metric
     if calibration is None or evidence.policy.labels.estimate != "corrected":
         return None
-    if one.kind is not CheckKind.FLOOR or one.rule.slice is not None:
+    if one.rule.slice is not None:
         return None
     usable = same_judge(calibration, evidence.current) and calibrated_version(calibration, metric, evidence.current)
     return calibration.metrics[metric] if usable else None

@@ -1,21 +1,23 @@
 """Is each mean at least its floor, and has none dropped by more than is allowed? In other words for ceilings and rises.
 
-With ``decision = "evidence"`` a check fails if it is shown to be violated, and passes if there is no evidence against
-it. It is inconclusive if there is some evidence, but not enough: a drop is shown, but not one of more than is allowed;
-or a mean is so far below its floor that chance would explain it in fewer than one of five runs.
+With ``decision = "evidence"`` a check passes if there is no evidence against it. A drop fails if it is shown to be a
+loss on these questions, beyond their own noise (stats/losses.py), and estimated larger than is allowed; a floor fails
+if the mean is shown to be below it. A check is inconclusive if there is some evidence, but not enough: a drop is
+suspected; a mean is so far below its floor that chance would explain it in fewer than one of five runs; or there are
+too few samples to show even a collapse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from ragstone.gate.bounds import FLOOR_WEIGHT, LEAN, ROUNDING, BoundCheck
+from ragstone.gate.bounds import LEAN, ROUNDING, BoundCheck
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.corrected_floors import corrected_mean
-from ragstone.gate.checks.families import family_of
+from ragstone.gate.checks.drops import decide_drops, drops_by_tag
+from ragstone.gate.checks.families import Family, family_of
 from ragstone.gate.checks.reasons import corrected_reason, reason_for
 from ragstone.gate.comparability import differences
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
@@ -24,13 +26,19 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
-from ragstone.stats.family import Decision, Hypothesis, adjusted_p_values, consistent, decide
+from ragstone.stats.family import Decision, Hypothesis, decide
+
+COLLAPSE = 0.5
+"""A mean below this share of its floor, or a drop of more than the rest of 1, is never a pass for lack of samples."""
 
 _KEYS = {way.level: way.level_key for way in (HIGHER, LOWER)} | {way.change: way.change_key for way in (HIGHER, LOWER)}
 
 
 class FloorsAndDrops(Checker):
-    """The floors and drops (ceilings and rises, where less is better) with one action, decided as one family."""
+    """The floors and drops (ceilings and rises, where less is better) with one action.
+
+    Drops are also looked for among the samples of each tag; there, only what does not pass is a check.
+    """
 
     kinds = (CheckKind.FLOOR, CheckKind.CEILING, CheckKind.DROP, CheckKind.RISE)
     policy_key = ()
@@ -45,17 +53,50 @@ class FloorsAndDrops(Checker):
             decision, leans = corrected_mean(one, evidence.current, labelled, alpha=family.alpha_apart)
             status = _status(decision, one.bound, how, against=leans)
             yield _check(one, decision, status, corrected_reason(one, decision, status, len(labelled.pairs)))
-        if not family.together:
+        yield from self._floors(family, evidence)
+        yield from self._drops(family, evidence)
+
+    def _floors(self, family: Family, evidence: Evidence) -> Iterator[Check]:
+        asked, how = family.together, evidence.policy.gate.decision
+        if not asked:
             return
-        hypotheses = _hypotheses(family.together, evidence)
-        decisions: Sequence[Decision] = decide(hypotheses, alpha=family.alpha, seed=evidence.seed)
-        if evidence.order is not None and self._action is Action.BLOCK:
-            decisions = watched_decisions(family.together, decisions, evidence.order, level=evidence.watch_level)
-        against = [False] * len(decisions)
-        if how == "evidence":
-            against = _evidence_against(family.together, hypotheses, decisions, alpha=family.alpha, seed=evidence.seed)
-        for one, decision, found in zip(family.together, decisions, against, strict=True):
-            yield _decided(one, decision, found, how)
+        slices = len({one.rule.slice for one in asked} - {None})
+        decisions = decide(
+            [_hypothesis(one, evidence, slices) for one in asked], alpha=family.alpha, seed=evidence.seed
+        )
+        for one, decision in zip(asked, self._watched(asked, decisions, evidence), strict=True):
+            lean = LEAN / (1 if one.rule.slice is None else sum(one.rule.slice is not None for one in asked))
+            against = decision.estimate < one.bound - ROUNDING and (
+                decision.p_below <= lean or decision.estimate < COLLAPSE * one.bound
+            )
+            status = _status(decision, one.bound, how, against=against)
+            yield _check(one, decision, status, reason_for(one, decision, status, how))
+
+    def _drops(self, family: Family, evidence: Evidence) -> Iterator[Check]:
+        asked, how = family.drops, evidence.policy.gate.decision
+        tags = drops_by_tag(asked, evidence) if how == "evidence" and self._action is Action.BLOCK else ()
+        decisions = decide_drops((*asked, *tags), evidence)
+        own = self._watched(asked, decisions[: len(asked)], evidence)
+        lost = set()
+        for one, decision in zip((*asked, *tags), (*own, *decisions[len(asked) :]), strict=True):
+            # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an
+            # unchanged judge differ by exactly zero, and better ones must not do worse than unchanged ones.
+            unharmed = bool(np.all(one.values >= 0.0))
+            against = decision.suspected or decision.estimate - one.unchanged <= COLLAPSE - 1.0
+            status = Status.PASS if unharmed else _status(decision, one.bound, how, against=against)
+            if one in asked:
+                lost |= {one.rule.metric} if status is Status.FAIL and one.rule.slice is None else set()
+            elif status is Status.PASS or one.rule.metric in lost:
+                continue
+            yield _check(one, decision, status, reason_for(one, decision, status, how))
+
+    def _watched(
+        self, asked: Sequence[BoundCheck], decisions: Sequence[Decision], evidence: Evidence
+    ) -> Sequence[Decision]:
+        """`decisions`; the blocking ones of a run that could stop early, by limits that are valid at every look."""
+        if evidence.order is None or self._action is not Action.BLOCK:
+            return decisions
+        return watched_decisions(asked, decisions, evidence.order, level=evidence.watch_level)
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK:
@@ -84,77 +125,21 @@ class FloorsAndDrops(Checker):
         return rule if check.slice is None else ("slices", check.slice, *rule)
 
 
-def _hypotheses(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Hypothesis]:
-    labels = group_labels(evidence.current, asked[0].ids)
-    slices = len({one.rule.slice for one in asked} - {None})
-    return [
-        Hypothesis(
-            name=one.name,
-            values=one.values,
-            units=one.units,
-            bound=one.bound,
-            bounds=one.bounds,
-            groups=None if labels is None else labels[one.units],
-            weight=_weight(one, slices),
-            answers=one.answers,
-        )
-        for one in asked
-    ]
-
-
-def _evidence_against(
-    asked: Sequence[BoundCheck],
-    hypotheses: Sequence[Hypothesis],
-    decisions: Sequence[Decision],
-    *,
-    alpha: float,
-    seed: int,
-) -> list[bool]:
-    """For each undecided question, whether there is some evidence against it."""
-    open_ = [not (decision.below or decision.above) for decision in decisions]
-    slice_floors = sum(one.kind is CheckKind.FLOOR and one.rule.slice is not None for one in asked)
-    found = [
-        one.kind is CheckKind.FLOOR
-        and decision.estimate < one.bound - ROUNDING
-        and decision.p_below <= LEAN / (1 if one.rule.slice is None else slice_floors)
-        for one, decision in zip(asked, decisions, strict=True)
-    ]
-    drops = [index for index, one in enumerate(asked) if one.kind is CheckKind.DROP]
-    # If no drop is allowed, a shown drop has already failed.
-    fell = [i for i in drops if open_[i] and asked[i].bound < asked[i].unchanged > decisions[i].estimate]
-    if fell:
-        # "No drop at all", for the same drops, as a separate family with the same error rate.
-        no_drops = [replace(hypotheses[index], bound=asked[index].unchanged) for index in drops]
-        _, adjusted = adjusted_p_values(no_drops, seed=seed)
-        shown = {index for index, p in zip(drops, adjusted, strict=True) if p <= alpha}
-        for index in fell:
-            found[index] = index in shown
-    return [one and is_open for one, is_open in zip(found, open_, strict=True)]
-
-
-def _weight(one: BoundCheck, slices: int) -> float:
-    """Shares of the error rate: all slices together weigh as much as the whole set, so adding slices costs little."""
-    weight = FLOOR_WEIGHT if one.kind is CheckKind.FLOOR else 1.0
-    return weight if one.rule.slice is None else weight / slices
-
-
-def _decided(one: BoundCheck, decision: Decision, against: bool, how: str) -> Check:
-    # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an unchanged
-    # judge differ by exactly zero, and better ones must not do worse than unchanged ones.
-    unharmed = one.kind is CheckKind.DROP and bool(np.all(one.values >= 0.0))
-    status = Status.PASS if unharmed else _status(decision, one.bound, how, against=against)
-    if how == "evidence" and one.kind is CheckKind.DROP and not (decision.below or decision.above):
-        # The family decides whether any drop is shown, so the interval must contain "no drop" exactly if none is.
-        found = consistent(decision.interval, one.unchanged, below=status is Status.INCONCLUSIVE)
-        decision = replace(decision, interval=found)
-    return _check(one, decision, status, reason_for(one, decision, status, how))
+def _hypothesis(one: BoundCheck, evidence: Evidence, slices: int) -> Hypothesis:
+    """`one`, a floor. All slices together weigh as much as the whole set, so adding slices costs little."""
+    labels = group_labels(evidence.current, one.ids)
+    return Hypothesis(
+        one.name,
+        one.values,
+        one.units,
+        one.bound,
+        one.bounds,
+        groups=None if labels is None else labels[one.units],
+        weight=1.0 if one.rule.slice is None else 1.0 / slices,
+    )
 
 
 def _check(one: BoundCheck, decision: Decision, status: Status, reason: str) -> Check:
-    detectable = None
-    if one.kind is CheckKind.DROP and decision.detectable is not None:
-        # A score can't drop by more than 1: this few samples can't show any drop.
-        detectable = drop if (drop := decision.detectable - one.bound) <= 1.0 else None
     settled = decision.below or (status is Status.PASS and decision.estimate >= one.bound)
     check = Check(
         name=one.name,
@@ -171,7 +156,7 @@ def _check(one: BoundCheck, decision: Decision, status: Status, reason: str) -> 
         baseline=one.baseline,
         n=decision.n,
         n_more=None if settled else decision.n_more,
-        detectable_drop=detectable,
+        detectable_drop=decision.detectable,
         accepted=one.rule.accepted if one.kind is CheckKind.DROP else None,
         p_value=decision.p_adjusted,
     )

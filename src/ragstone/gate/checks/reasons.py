@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ragstone.formatting import bound, change, counted, digits_for, figure, percent, round_up, threshold
-from ragstone.gate.bounds import BoundCheck
+from ragstone.gate.bounds import ROUNDING, BoundCheck
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.stats.family import Decision
 
@@ -62,29 +62,23 @@ def _drop_reason(one: BoundCheck, decision: Decision, status: Status) -> str:
     way = one.rule.direction
     drop = way.change
     moved = change(way.shown_change(decision.estimate), digits_for(decision.estimate, [one.bound]))
-    span = f"({_span(one, decision)})"
-    too_much = f"a {drop}" if one.bound == 0.0 else f"a {drop} of more than {threshold(-one.bound)}"
-    allowed = f"no {drop} is allowed" if one.bound == 0.0 else f"a {drop} of {threshold(-one.bound)} is allowed"
+    limit = threshold(-one.bound) if one.rule.accepted is None else bound(-one.bound)
+    allowed = f"no {drop} is allowed" if one.bound == 0.0 else f"a {drop} of {limit} is allowed"
     if one.rule.accepted is not None:
-        too_much = f"a {drop} of more than {bound(-one.bound)}"
-        allowed = f"a {drop} of {bound(-one.bound)} is accepted ({one.rule.accepted})"
-    fell = f"{way.moved} by {figure(-decision.estimate, -one.bound)} from the baseline on {n} {span}"
-    if status is Status.FAIL and (decision.below or decision.estimate < one.bound):
+        allowed = f"a {drop} of {limit} is accepted ({one.rule.accepted})"
+    fell = f"{way.moved} by {figure(-decision.estimate, -one.bound)} from the baseline on {n}"
+    if status is Status.FAIL and decision.estimate < one.bound:
         return f"{fell}; {allowed}"
-    start = f"changed by {moved} from the baseline on {n} {span}"
+    if status is Status.INCONCLUSIVE:
+        return f"{fell}: suspected, but not shown" if decision.suspected else f"{fell}, too few to show even a collapse"
+    start = f"changed by {moved} from the baseline on {n}"
     if bool(np.all(one.values >= 0.0)):
         return f"{start}: no sample got worse"
-    if decision.above and status is Status.PASS:
-        return f"{start}: {too_much} is ruled out"
-    if status is Status.PASS and one.rule.accepted is not None:
-        return f"{start}; {allowed}"
-    if status is Status.PASS and decision.interval.low < one.unchanged:
-        return f"{start}: no {drop} is shown, and one of more than {figure(-decision.interval.low)} is ruled out"
-    if status is Status.PASS:
-        return f"{start}; {allowed}"
     if status is Status.FAIL:
-        return f"{start}: {too_much} is not ruled out"
-    return f"{fell}: a {drop} is shown, but not one of more than the {threshold(-one.bound)} allowed"
+        return f"{start}: a {drop} of more than {limit} is not ruled out ({_span(one, decision)})"
+    if decision.estimate < one.bound - ROUNDING:
+        return f"{fell}, no more than chance explains; {allowed}"
+    return f"{start}; {allowed}"
 
 
 def _span(one: BoundCheck, decision: Decision) -> str:

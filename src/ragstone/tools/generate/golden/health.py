@@ -246,7 +246,7 @@ def report_on(
     health = examine(golden.samples)
     counting = [sample for sample in golden if not sample.draft]
     rules = expected_rules(policy, run, offline=offline)
-    seen, _ = resolution(sights(rules, policy.alpha, run, samples=len(counting)))
+    seen, _ = resolution(sights(rules, policy, run, samples=len(counting)))
     same = [SimilarSamples(members[0], other, 1.0) for members in health.duplicates for other in members[1:]]
     return GoldenReport(
         health=health,

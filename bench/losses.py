@@ -1,0 +1,186 @@
+"""How often the gate fails a change, and how often it asks again: healthy changes and losses of several kinds.
+
+    python bench/losses.py                      # the tables of docs/statistics.md
+    python bench/losses.py --runs 100 --n 80
+
+Scores are drawn, and decided by the gate's own function (stats/losses.py) with the shares of gate/confirm.py. In a
+season there are four metrics and ten tags, each on a tenth of the samples. A sample's difficulty, Beta(6, 0.6), is
+shared by the metrics; an answer makes one to seven statements, and its score in a metric is the share that is judged
+good; the judge gets 3 % of the statements wrong; 40 % of the answers are new whenever the system is asked. A loss takes
+0.5 from the chance of as many samples as make the mean. The baseline are the scores of the last six runs, or of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
+from ragstone.stats.losses import Change, p_values
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ALPHA, MAX_DROP = 0.05, 0.02
+METRICS, TAGS, RUNS, MORE = 4, 10, 6, 3
+RENEWED, MISJUDGED, FALL = 0.4, 0.03, 0.5
+
+
+class System:
+    """A system under test and its judge: `ask` gives the scores (n, metrics) of one run, `change` changes it."""
+
+    def __init__(self, n: int, rng: np.random.Generator, renewed: float = RENEWED) -> None:
+        self.n, self.rng, self.renewed = n, rng, renewed
+        self.chance = np.repeat(self._difficulty(n)[:, None], METRICS, axis=1)
+        self.scores = self._answers()
+
+    def ask(self) -> Floats:
+        """A run: a share of the answers is new, the others are as they were."""
+        self._renew(self.rng.random(self.n) < self.renewed)
+        return self.scores.copy()
+
+    def lose(self, mean: float, metrics: Sequence[int], among: Ints | None = None) -> None:
+        """Take as much from some samples (of `among`) as lowers the mean score by `mean`."""
+        pool = np.arange(self.n) if among is None else among
+        hit = self.rng.choice(pool, min(len(pool), round(mean * self.n / FALL)), replace=False)
+        self.chance[np.ix_(hit, list(metrics))] -= FALL
+        self._renew(np.isin(np.arange(self.n), hit))
+
+    def reshuffle(self, share: float) -> None:
+        """Give a share of the samples another difficulty: some get better, some worse, none on average."""
+        hit = self.rng.choice(self.n, round(share * self.n), replace=False)
+        self.chance[hit] = self._difficulty(len(hit))[:, None]
+        self._renew(np.isin(np.arange(self.n), hit))
+
+    def _difficulty(self, n: int) -> Floats:
+        return self.rng.beta(6.0, 0.6, size=n)
+
+    def _answers(self) -> Floats:
+        statements = self.rng.integers(1, 8, size=(self.n, 1))
+        chance = np.clip(self.chance, 0.0, 1.0)
+        judged = chance * (1.0 - MISJUDGED) + (1.0 - chance) * MISJUDGED
+        return np.asarray(self.rng.binomial(statements, judged) / statements, dtype=np.float64)
+
+    def _renew(self, which: NDArray[np.bool_]) -> None:
+        self.scores = np.where(which[:, None], self._answers(), self.scores)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A change: its name, a loss of `mean` in `metrics` (`tagged`: on the first tag alone), a share reshuffled."""
+
+    name: str
+    mean: float = 0.0
+    metrics: tuple[int, ...] = (0,)
+    tagged: bool = False
+    reshuffled: float = 0.0
+
+
+EVERY = tuple(range(METRICS))
+KINDS = (
+    Kind("none"),
+    Kind("neutral: 20 % of the samples reshuffled", reshuffled=0.2),
+    Kind("neutral: 50 % reshuffled", reshuffled=0.5),
+    Kind("one metric −5 points", 0.05),
+    Kind("one metric −10", 0.10),
+    Kind("all four −5", 0.05, EVERY),
+    Kind("a tag on 10 % −50, one metric", 0.05, tagged=True),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the gate said of one change; `once` is its verdict if the system can't be asked again."""
+
+    verdict: str
+    once: str
+    judgings: float
+
+
+def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -> Outcome:
+    """One change, looked at as the gate does."""
+    rng = np.random.default_rng(seed)
+    system = System(n, rng, renewed)
+    tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
+    for _ in range(10):
+        system.ask()
+    then = np.stack([system.ask() for _ in range(runs)], axis=2)
+    system.lose(kind.mean, kind.metrics, tags[0] if kind.tagged else None)
+    system.reshuffle(kind.reshuffled)
+    now = [system.ask()]
+    p = smallest(now, then, tags)
+    once = "fail" if p <= ONCE.fail * ALPHA else "inconclusive" if p <= ONCE.suspect * ALPHA else "pass"
+    if not AT_ONCE * ALPHA < p <= LAST.suspect * ALPHA:
+        return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
+    before, judged = now[0], 1.0
+    for _ in range(MORE):
+        now.append(system.ask())
+        judged += float(np.mean(np.any(now[-1] != before, axis=1)))
+        before = now[-1]
+        if all(np.array_equal(one, now[0]) for one in now):
+            return Outcome(once, once, judged)
+        p = smallest(now, then, tags)
+        if not AT_ONCE * ALPHA < p <= LAST.suspect * ALPHA:
+            break
+    verdict = "fail" if p <= LAST.fail * ALPHA else "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
+    return Outcome(verdict, once, judged)
+
+
+def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float:
+    """The smallest p-value of a drop that is estimated beyond what is allowed."""
+    n = len(then)
+    scores = np.stack(now, axis=2)
+    alike = np.full(n, len(now) > 1) & np.all(scores == scores[:, :, :1], axis=(1, 2))
+    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(METRICS)]
+    parts = [
+        replace(one, units=one.units[tag], now=one.now[tag], then=one.then[tag], alike=alike[tag], part=True, whole=one)
+        for tag in tags
+        for one in whole
+    ]
+    changes = [*whole, *parts]
+    found = p_values(changes)
+    return min((p for one, p in zip(changes, found, strict=True) if one.values.mean() < -MAX_DROP), default=1.0)
+
+
+def row(kind: Kind, n: int, runs: int, renewed: float, draws: int) -> str:
+    """One row of a table."""
+    found = [decide(kind, n, runs, renewed, (seed, n, KINDS.index(kind))) for seed in range(draws)]
+
+    def share(verdict: str, of: str = "verdict") -> str:
+        return f"{np.mean([getattr(one, of) == verdict for one in found]):.3f}".replace("0.", ".", 1)
+
+    cost = np.mean([one.judgings for one in found])
+    cells = [kind.name, share("fail"), share("inconclusive"), share("pass"), f"{cost:.2f}"]
+    return "| " + " | ".join([*cells, share("fail", "once"), share("pass", "once")]) + " |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="changes a row")
+    parser.add_argument("--n", type=int, nargs="+", default=[80, 200])
+    parser.add_argument("--history", type=int, nargs="+", default=[RUNS, 1], help="runs that the baseline is made of")
+    parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
+    parser.add_argument("--processes", type=int, default=None)
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.processes) as pool:
+        for n in options.n:
+            for runs in options.history:
+                print(f"\nn = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row\n")
+                print(
+                    "| change | fail | inconclusive | pass | judgings an answer | fail, asked once | pass, asked once |"
+                )
+                print("| --- | --- | --- | --- | --- | --- | --- |")
+                one = partial(row, n=n, runs=runs, renewed=options.renewed, draws=options.runs)
+                for line in pool.map(one, KINDS):
+                    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
