@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from gate_error_rates import drops_shown
 from numpy.typing import NDArray
 from score_families import BAD, FAMILIES, Family
 
@@ -31,7 +32,6 @@ from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import select_metrics
 from ragstone.rounds.base_commit import Pace
 from ragstone.run.engine import run_samples
-from ragstone.stats.family import Hypothesis, adjusted_p_values
 from ragstone.system.response import Context, Response
 
 Floats = NDArray[np.float64]
@@ -69,12 +69,7 @@ BASELINES = ("last night", "same job, one after the other", "same job, in turns"
 
 def drop_fails(before: Floats, now: Floats) -> bool:
     """Whether a drop check of the gate fails on scores (n, 4)."""
-    units = np.arange(len(now))
-    asked = [
-        Hypothesis(f"drop {j}", change, units, -MAX_DROP, (-1.0, 1.0)) for j, change in enumerate((now - before).T)
-    ]
-    _, adjusted = adjusted_p_values(asked)
-    return bool(np.any(adjusted <= ALPHA))
+    return bool(np.any(drops_shown(before, now, None, MAX_DROP)))
 
 
 def failed_runs(family: Family, case: Case, rng: np.random.Generator, runs: int, n: int) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
     uv run --group bench python bench/gate_error_rates.py            # the published tables
     uv run --group bench python bench/gate_error_rates.py --runs 100 # a quick look
-    uv run --group bench python bench/gate_error_rates.py --kinds verdicts  # rerun one kind of cell, keep the others
+    uv run --group bench python bench/gate_error_rates.py --kinds sight     # rerun one kind of cell, keep the others
 
 Writes gate_error_rates.json, .md and the plots to bench/results/. Every cell has its own seed, so cells run alone give
 the same figures.
@@ -24,7 +24,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +33,21 @@ from numpy.typing import NDArray
 from rival_gates import available
 from score_families import BAD, FAMILIES, MORE_FAMILIES, Family
 
-from ragstone.gate.bounds import FLOOR_WEIGHT, LEAN
+from ragstone.gate.confirm import FLOORS, ONCE
+from ragstone.gate.policy import default_policy
+from ragstone.gate.policy_table import GateRules
+from ragstone.gate.resolution import Spread, visible_loss
 from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least, p_mean_at_most
-from ragstone.stats.family import Hypothesis, adjusted_p_values, decide
+from ragstone.stats.family import Hypothesis, adjusted_p_values, deviation_of
 from ragstone.stats.intervals import mean_interval, reached
+from ragstone.stats.losses import Change, p_values
 from ragstone.stats.sequential import watch
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64] | None
 
 SIZES = (10, 20, 30, 50, 60, 100, 200, 300, 1000)
-VERDICT_SIZES = (20, 60, 200, 1000)
-VERDICT_RUNS = 400
-SLICES = 10
+SIGHT_SIZES = (20, 60, 200)
 WIDTHS = 15
 PUBLISHED = (60, 200)
 """Sizes at which figures of other gates are published, for the first family only."""
@@ -58,29 +59,39 @@ SLACK = 0.05
 """Distance of a floor below the true mean in runs that should pass easily."""
 
 
-def hypotheses(current: Floats, change: Floats, groups: Groups, floors: Floats, max_drop: float) -> list[Hypothesis]:
-    """The checks of a policy with a floor and an allowed drop on each of the four metrics, as the gate weighs them."""
+def drops_shown(baseline: Floats, current: Floats, groups: Groups, max_drop: float) -> NDArray[np.bool_]:
+    """(m,): whether the gate fails the drop of each metric, with one answer to each question on either side."""
+    n, rows = len(current), np.arange(len(current))
+    alike = np.zeros(n, dtype=np.bool_)
+    changes = [Change(rows, x[:, None], y[:, None], alike) for x, y in zip(current.T, baseline.T, strict=True)]
+    shown = p_values(changes, groups=groups) <= ONCE.fail * ALPHA
+    return np.asarray(shown & (np.mean(current - baseline, axis=0) < -max_drop))
+
+
+def floors_missed(current: Floats, groups: Groups, floors: Floats) -> NDArray[np.bool_]:
+    """(m,): whether the gate fails the floor of each metric, beside its drop."""
+    _, adjusted = adjusted_p_values(_floors(current, groups, floors))
+    return np.asarray(adjusted <= FLOORS * ALPHA)
+
+
+def _floors(current: Floats, groups: Groups, floors: Floats) -> list[Hypothesis]:
     units = np.arange(len(current))
     return [
-        *(Hypothesis(f"drop {j}", d, units, -max_drop, (-1.0, 1.0), groups) for j, d in enumerate(change.T)),
-        *(
-            Hypothesis(f"floor {j}", x, units, floor, (0.0, 1.0), groups, FLOOR_WEIGHT)
-            for j, (x, floor) in enumerate(zip(current.T, floors, strict=True))
-        ),
+        Hypothesis(f"floor {j}", x, units, floor, (0.0, 1.0), groups)
+        for j, (x, floor) in enumerate(zip(current.T, floors, strict=True))
     ]
 
 
 def ragstone(baseline: Floats, current: Floats, groups: Groups, means: Floats, *, everything: bool) -> dict[str, bool]:
     """Whether Ragstone fails the run: no drop allowed, or 2 points; floors with slack, or exactly at the true mean."""
-    change = current - baseline
     failed = {}
     for name, max_drop, slack in (
         ("ragstone", 0.0, SLACK),
         ("ragstone, tight floors", 0.0, 0.0),
         ("ragstone, max_drop .02", 0.02, SLACK),
     )[: 3 if everything else 2]:
-        _, adjusted = adjusted_p_values(hypotheses(current, change, groups, means - slack, max_drop))
-        failed[name] = bool(np.any(adjusted <= ALPHA))
+        drops = drops_shown(baseline, current, groups, max_drop)
+        failed[name] = bool(np.any(drops) or np.any(floors_missed(current, groups, means - slack)))
     return failed
 
 
@@ -161,65 +172,6 @@ def watching_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> 
     return {"kind": "watching", "failed": float(np.mean(failed)), "used": float(np.mean(used)) / n, "runs": runs}
 
 
-def verdicts_cell(family: Family, n: int, drop: float, runs: int, seed: int, *, slices: int = 0) -> dict[str, Any]:
-    """Verdicts of the whole gate as shares of runs: floors 10 points below the true means, 2 points of drop allowed.
-
-    `slices` > 0: as many slices of n / slices samples each have the same floors, and a `max_drop` of 0.05.
-    `literal`: runs with a mean of the whole set below its floor.
-    """
-    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 5 + slices)))
-    means, _ = family.true_means(0.0)
-    groups = family.groups(n)
-    parts = [np.arange(n), *(np.arange(k, n, slices) for k in range(slices))]
-    found: dict[str, list[bool]] = defaultdict(list)
-    for baseline, current in _pairs(family, rng, runs, n, drop):
-        status = verdict_of(baseline, current, groups, means - ROOM, parts)
-        for name in ("pass", "inconclusive", "fail"):
-            found[name].append(status == name)
-        found["literal"].append(bool(np.any(current.mean(axis=0) < means - ROOM)))
-    shares = {name: float(np.mean(given)) for name, given in found.items()}
-    return {"kind": "verdicts", "slices": slices, "runs": runs, **shares}
-
-
-def verdict_of(
-    baseline: Floats, current: Floats, groups: Groups, floors: Floats, parts: Sequence[NDArray[np.int64]]
-) -> str:
-    """The gate's verdict, as in `ragstone.gate.bounds`, without intervals and reasons, which take most of its time.
-
-    `parts` are the whole set and its slices.
-    """
-    drops, held = [], []
-    for index, rows in enumerate(parts):
-        allowed, weight = (0.02, 1.0) if index == 0 else (0.05, 1.0 / (len(parts) - 1))
-        lean = LEAN if index == 0 else LEAN / ((len(parts) - 1) * len(floors))
-        within = None if groups is None else groups[rows]
-        for j, floor in enumerate(floors):
-            change = current[rows, j] - baseline[rows, j]
-            drops.append(Hypothesis(f"drop {index} {j}", change, rows, -allowed, (-1.0, 1.0), within, weight))
-            held.append(
-                (
-                    Hypothesis(
-                        f"floor {index} {j}", current[rows, j], rows, floor, (0.0, 1.0), within, weight * FLOOR_WEIGHT
-                    ),
-                    lean,
-                )
-            )
-    _, adjusted = adjusted_p_values([*drops, *(floor for floor, _ in held)])
-    if np.any(adjusted <= ALPHA):
-        return "fail"
-    for one, lean in held:
-        low = one.values.mean() < one.bound
-        if low and p_mean_at_least(blocks_of(one.values, one.groups), one.bound, one.bounds) <= lean:
-            return "inconclusive"
-    _, adjusted = adjusted_p_values([replace(one, bound=0.0) for one in drops])
-    for one, p in zip(drops, adjusted, strict=True):
-        if p <= ALPHA and one.values.mean() < 0.0:
-            blocks, reach = blocks_of(one.values, one.groups), reached(one.values, one.bounds)
-            if p_mean_at_most(blocks, one.bound, reach) > ALPHA / 2.0:
-                return "inconclusive"
-    return "pass"
-
-
 def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
     """Check the drop that reports say is seen in 4 of 5 runs: its size, and the share of metrics that fail on it.
 
@@ -228,19 +180,24 @@ def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
     rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, 0.0, 90)))
     means, _ = family.true_means(0.0)
     groups = family.groups(n)
+    policy = default_policy()
+    once = replace(policy, table=policy.table.model_copy(update={"gate": GateRules(confirm=False)}))
     sizes = []
     for baseline, current in _pairs(family, rng, 12, n, 0.0):
-        asked = hypotheses(current, current - baseline, groups, means - ROOM, 0.02)
-        found = [one.detectable for one in decide(asked)[: len(means)]]
-        sizes += [math.inf if one is None else 0.02 + one for one in found]
+        for change in (current - baseline).T:
+            one = Hypothesis("drop", change, np.arange(n), 0.0, (-1.0, 1.0), groups)
+            blocks = n if groups is None else len(np.unique(groups))
+            spread = Spread("drop", deviation_of(one), "", n, n / blocks)
+            found = visible_loss(spread, n, allowed=0.02, policy=once, metrics=len(means), parts=False)
+            sizes.append(math.inf if found is None else found)
     size = float(np.median(sizes))
     most = 0.6 * family.renewed * (1.0 - BAD)
     if size > most:  # too few answers change for such a drop
         return {"kind": "sight", "size": size if size < 1.0 else None, "seen": None, "runs": 0}
-    seen = []
-    for baseline, current in _pairs(family, rng, runs, n, size):
-        _, adjusted = adjusted_p_values(hypotheses(current, current - baseline, groups, means - ROOM, 0.02))
-        seen.append(float(np.mean(adjusted[: len(means)] <= ALPHA)))
+    seen = [
+        float(np.mean(drops_shown(baseline, current, groups, 0.02)))
+        for baseline, current in _pairs(family, rng, runs, n, size)
+    ]
     return {"kind": "sight", "size": size, "seen": float(np.mean(seen)), "runs": runs}
 
 
@@ -254,9 +211,7 @@ def asymmetric_cell(n: int, runs: int, seed: int) -> dict[str, Any]:
     for _ in range(runs):
         gains = np.where(rng.random((n, 4)) < 0.1, 0.45, -0.05)
         for name, change in (("rare gains", gains), ("rare losses", -gains)):
-            asked = [Hypothesis(name, d, np.arange(n), 0.0, (-1.0, 1.0)) for d in change.T]
-            _, adjusted = adjusted_p_values(asked)
-            failed[name].append(bool(np.any(adjusted <= ALPHA)))
+            failed[name].append(bool(np.any(drops_shown(np.zeros_like(change), change, None, 0.0))))
     return {"kind": "asymmetric", "fails": {name: float(np.mean(found)) for name, found in failed.items()}}
 
 
@@ -284,8 +239,6 @@ def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
         "gates": gates_cell,
         "intervals": intervals_cell,
         "watching": watching_cell,
-        "verdicts": verdicts_cell,
-        "sliced verdicts": partial(verdicts_cell, slices=SLICES),
     }
     result = work[kind](family, n, drop, runs, seed)
     return {"family": name, "n": n, "drop": drop, **result, "seconds": round(time.perf_counter() - started, 1)}
@@ -311,15 +264,7 @@ def jobs(
             if n in (100, 300, 1000) and not name.startswith("grouped"):
                 for drop in (0.0, 0.1):
                     planned.append(("watching", name, n, drop, max(40, int(runs * fewer / 4)), seed))
-    for family in (*FAMILIES, *MORE_FAMILIES):
-        for n in VERDICT_SIZES:
-            count = max(40, int(VERDICT_RUNS * runs / 1200 * (1.0 if n <= 200 else 0.5)))
-            planned.append(("verdicts", family.name, n, 0.0, count, seed))
-    for n in VERDICT_SIZES[:3]:
-        planned.append(("sliced verdicts", FAMILIES[0].name, n, 0.0, max(40, runs // 8), seed))
-    planned += [
-        ("sight", family.name, n, 0.0, max(40, runs // 12), seed) for family in FAMILIES for n in VERDICT_SIZES[:3]
-    ]
+    planned += [("sight", family.name, n, 0.0, max(40, runs // 12), seed) for family in FAMILIES for n in SIGHT_SIZES]
     planned += [("asymmetric", "", n, 0.0, max(100, runs // 4), seed) for n in sizes if n not in PUBLISHED]
     return sorted(planned, key=lambda job: job[2])
 

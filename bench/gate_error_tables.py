@@ -37,7 +37,6 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
         _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("ragstone")),
         "## False fails of evalsig, a metric at a time",
         _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("evalsig")),
-        *_verdicts(cells, list(document["families"])),
         *_sights(cells, families),
         *_power(cells, families, sizes),
         *_coverage(cells, families, sizes),
@@ -69,25 +68,6 @@ def _gates(cells: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
         parts.append(f"{words[0].upper()}{words[1:]}.")
         parts.append(_table(("gate", *(f"n = {n}" for n in sizes)), rows))
     return parts
-
-
-def _verdicts(cells: Sequence[dict[str, Any]], families: Sequence[str]) -> list[str]:
-    sizes = sorted({cell["n"] for cell in cells if cell["kind"] == "verdicts"})
-    parts = []
-    for title, read in (
-        ("Unchanged runs that pass", lambda cell: cell["pass"]),
-        ("Unchanged runs that are inconclusive / that fail", lambda cell: _two(cell, "inconclusive", "fail")),
-        ("Unchanged runs with a mean below its floor", lambda cell: cell["literal"]),
-    ):
-        for slices, words in ((0, ""), (10, ", with ten slices that have floors and drops of their own")):
-            some = [cell for cell in cells if cell["kind"] == "verdicts" and cell["slices"] == slices]
-            parts.append(f"## {title}: floors 10 points below the true means, max_drop .02{words}")
-            parts.append(_by_family(some, families, sizes, "verdicts", 0.0, read))
-    return parts
-
-
-def _two(cell: dict[str, Any], first: str, second: str) -> str:
-    return f"{_share(cell[first])} / {_share(cell[second])}"
 
 
 def _sights(cells: Sequence[dict[str, Any]], families: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ class System:
         """Take as much from some samples (of `among`) as lowers the mean score by `mean`."""
         pool = np.arange(self.n) if among is None else among
         hit = self.rng.choice(pool, min(len(pool), round(mean * self.n / FALL)), replace=False)
-        self.chance[np.ix_(hit, list(metrics))] -= FALL
+        self.chance[np.ix_(hit, np.array(metrics))] -= FALL
         self._renew(np.isin(np.arange(self.n), hit))
 
     def reshuffle(self, share: float) -> None:

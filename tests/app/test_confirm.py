@@ -124,7 +124,7 @@ def times_asked(system: System) -> set[int]:
 
 
 def test_a_fall_that_more_answers_bear_out_is_confirmed(project: Project) -> None:
-    system = System(always_bad(1, 2, 3, 4, 5))
+    system = System(always_bad(1, 2, 3, 4, 5, 6))
     found = project.gate(system)
     assert found.exit_code == 1
     assert found.verdict.reason.endswith("Confirmed with 3 more answers to each of 20 samples.")
@@ -149,7 +149,7 @@ def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) 
 
 
 def test_all_answers_are_stored_and_can_be_replayed(project: Project) -> None:
-    project.gate(System(always_bad(1, 2, 3, 4, 5)))
+    project.gate(System(always_bad(1, 2, 3, 4, 5, 6)))
     run = RunDirectory.open(project.root / "run")
     answers = [[one.answer for one in record.responses] for record in run.records()]
     assert answers[0] == ["It is 0."] * 4
@@ -174,18 +174,20 @@ def test_a_clear_fall_fails_at_once(project: Project) -> None:
 
 
 def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Project) -> None:
+    def worse_than_it_looks(question: int, number: int) -> str:
+        return always_bad(1, 2, 3, 4, 5, *([6] if number else []))(question, number)
+
     project.policy(POLICY.replace("confirm = true", "confirm = false"))
-    first = project.gate(System(always_bad(1, 2, 3, 4, 5)), out="without")
-    assert first.verdict.status is Status.INCONCLUSIVE
+    assert project.gate(System(worse_than_it_looks), out="first").verdict.status is Status.INCONCLUSIVE
     project.policy(POLICY)
-    system = System(always_bad(1, 2, 3, 4, 5))
+    system = System(worse_than_it_looks)
     assert project.gate(system).verdict.status is Status.FAIL
     assert times_asked(system) == {4}
 
 
 def test_confirming_needs_no_word_from_the_user(project: Project) -> None:
     project.policy(POLICY.replace("confirm = true", ""))
-    system = System(always_bad(1, 2, 3, 4, 5))
+    system = System(always_bad(1, 2, 3, 4, 5, 6))
     assert project.gate(system).verdict.status is Status.FAIL
     assert times_asked(system) == {4}
 
@@ -257,7 +259,7 @@ def test_recorded_answers_stand(project: Project) -> None:
 
 def test_nothing_is_asked_again_if_the_run_fails_for_another_reason(project: Project) -> None:
     project.policy(POLICY + '[must_pass]\nsamples = ["q1"]\nmetrics = ["token_f1"]\nmin = 0.5\n')
-    system = System(always_bad(1, 2, 3, 4, 5))
+    system = System(always_bad(1, 2, 3, 4, 5, 6))
     found = project.gate(system)
     assert found.exit_code == 1
     assert times_asked(system) == {1}
@@ -284,9 +286,9 @@ def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
 
 
 def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Any) -> None:
-    found = judged(System(always_bad(1, 2, 3, 4, 5)))
+    found = judged(System(always_bad(1, 2, 3, 4, 5, 6)))
     assert found.run.manifest.answers == 4
-    assert judged.fake.kinds().count("answer") == N + 5 * 3
+    assert judged.fake.kinds().count("answer") == N + 6 * 3
     assert found.run.manifest.cost.calls == len(judged.fake.chats)
     assert found.run.manifest.observed is not None
 
@@ -303,7 +305,7 @@ def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> 
 
 
 def test_a_confirmed_run_is_decided_again_as_it_was(project: Project) -> None:
-    found = project.gate(System(always_bad(1, 2, 3, 4, 5)))
+    found = project.gate(System(always_bad(1, 2, 3, 4, 5, 6)))
     run = RunDirectory.open(project.root / "run")
     assert run.manifest.confirmed
     policy = load_policy(project.root / "thresholds.toml")
@@ -328,7 +330,7 @@ def test_what_can_not_be_confirmed_is_refused(project: Project, policy: str, mor
 
 def test_confirming_may_be_limited_to_fewer_answers(project: Project) -> None:
     project.policy(POLICY.replace("confirm = true", "confirm = true\nconfirm_repeats = 1"))
-    system = System(always_bad(1, 2, 3, 4, 5))
+    system = System(always_bad(1, 2, 3, 4, 5, 6))
     found = project.gate(system)
     assert times_asked(system) == {2}
     assert found.verdict.reason.endswith("Confirmed with 1 more answer to each of 20 samples.")

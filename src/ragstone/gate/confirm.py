@@ -25,7 +25,7 @@ class Look:
 
 
 ONCE = Look(fail=0.4, suspect=1.0)
-LAST = Look(fail=0.7, suspect=2.0)
+LAST = Look(fail=0.5, suspect=2.0)
 
 FLOORS = 0.15
 """The share of the error rate that the floors have at each look, if there are drops; without a baseline, they have it
