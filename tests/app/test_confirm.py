@@ -174,7 +174,7 @@ def test_a_clear_fall_fails_at_once(project: Project) -> None:
 
 
 def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Project) -> None:
-    def worse_than_it_looks(question: int, number: int) -> str:
+    def worse_than_it_looks(question: int, number: int) -> str | None:
         return always_bad(1, 2, 3, 4, 5, *([6] if number else []))(question, number)
 
     project.policy(POLICY.replace("confirm = true", "confirm = false"))
