@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.run.columns import Digests, Floats, Ids, Repeated, Rows, Texts
+from ragstone.run.columns import Digests, Ids, Numbers, Repeated, Rows
 from ragstone.run.scores import fingerprint
 
 ids = st.lists(st.text(max_size=4), unique=True, max_size=8)
@@ -34,7 +34,7 @@ def agrees(column: Mapping[str, object], expected: dict[str, object], names: lis
 @given(ids, st.data())
 def test_numbers_are_a_mapping_of_the_samples_that_have_one(names: list[str], data: st.DataObject) -> None:
     values = [data.draw(st.none() | st.floats(0, 1)) for _ in names]
-    column = Floats()
+    column: Numbers[float] = Numbers("d")
     for value in values:
         column.append(value)
     expected = {name: value for name, value in zip(names, values, strict=True) if value is not None}
@@ -64,16 +64,8 @@ def test_digests_are_those_of_the_answers_that_were_given(names: list[str], data
     assert agrees(column.column(rows_of(names)), {name: value for name, value in there.items() if value}, names)
 
 
-@given(st.lists(st.text() | st.just("\ud800")))
-def test_texts_come_back_as_they_were(texts: list[str]) -> None:
-    column = Texts()
-    for text in texts:
-        column.append(text)
-    assert [column.row(row) for row in range(len(texts))] == texts
-
-
 def test_an_unknown_sample_is_a_key_error() -> None:
-    column = Floats()
+    column: Numbers[float] = Numbers("d")
     column.append(None)
     for name in ("a", "b"):
         with pytest.raises(KeyError, match=name):
@@ -104,17 +96,3 @@ def test_ids_are_numbered_as_they_come_whatever_was_read_before(before: list[str
     assert list(found) == names
     assert found.rows() == rows_of(names)
     assert earlier == rows_of([*before, "more"])
-
-
-def test_many_texts_are_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.run.columns._MAX_TEXT_BYTES", 10)
-    columns = [Texts(), Texts(), Texts()]
-    texts = ["", "short", "longer than ten bytes", "ö", "", "more", "and more", "end"]
-    for column in columns:
-        for text in texts[:-1]:
-            column.append(text)
-    for column, last in zip(columns, ("end", "end", "END"), strict=True):
-        column.append(last)
-    assert [columns[0].row(row) for row in range(len(texts))] == texts
-    assert columns[0] == columns[1]
-    assert columns[0] != columns[2]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
+from ragstone.golden import spool
 from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
 from ragstone.judge.protocol import Ledger
@@ -46,6 +47,24 @@ def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert scores.metrics["faithfulness"].values == {f"q{i}": 0.5 for i in range(4)}
     assert scores.samples["q1"].origin == Origin("golden.jsonl", 2)
     assert again.find(["q2", "nobody"]).keys() == {"q2"}
+
+
+def test_what_is_known_of_the_samples_of_a_long_run_is_in_a_file_and_equal_runs_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MAX_IN_MEMORY", 1)
+    monkeypatch.setattr(spool, "_CHUNK", 2)
+    long, equal, short = (
+        written(tmp_path / name, upto=upto).finish(["q3", "q2", "q1", "q0"], wall_s=1.0).scores().samples
+        for name, upto in (("long", 4), ("equal", 4), ("short", 3))
+    )
+    assert long is equal
+    assert long is not short
+    for each in samples(4):
+        facts = long[each.id]
+        assert (facts.question, facts.content_hash, facts.tags) == (each.question, each.content_hash(), each.tags)
+        assert facts == equal[each.id]
+        assert (each.id in short) is (each.id != "q3")
 
 
 def test_every_state_of_a_record_survives_the_file() -> None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from itertools import islice, repeat
-from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
-
-from ragstone.run.files import writing_to
+from typing import Any, ClassVar, Generic, TypeVar
 
 _Value = TypeVar("_Value")
 _Shared = TypeVar("_Shared", bound=Hashable)
+_Number = TypeVar("_Number", int, float)
 
 _NO_DIGEST = 2**64 - 1
 _EMPTY_DIGEST = 2**64 - 2
-_MAX_TEXT_BYTES = 4 * 1024 * 1024
-"""Texts of more bytes are in a temporary file."""
 
 
 class Rows(dict[str, int]):
@@ -94,7 +89,7 @@ class Column(Mapping[str, _Value]):
         return self._length
 
 
-class _Numbers:
+class _Array:
     """A number per row. Nothing is stored before the first row that is not `absent`."""
 
     def __init__(self, code: str, absent: float) -> None:
@@ -120,33 +115,20 @@ class _Numbers:
         return Column(rows, self._numbers, decode, self._absent) if self._numbers else {}
 
 
-class Floats(_Numbers):
-    """A column of numbers that are not negative."""
+class Numbers(_Array, Generic[_Number]):
+    """A column of numbers other than -1, in an array of the type `code`."""
 
-    def __init__(self) -> None:
-        super().__init__("d", -1.0)
+    def __init__(self, code: str) -> None:
+        super().__init__(code, -1)
 
-    def append(self, value: float | None) -> None:
-        self._append(-1.0 if value is None else value)
+    def append(self, number: _Number | None) -> None:
+        self._append(-1 if number is None else number)
 
-    def column(self, rows: Rows) -> Mapping[str, float]:
-        return self._column(rows, float)
-
-
-class Hashes(_Numbers):
-    """A column of what `hash` returns."""
-
-    def __init__(self) -> None:
-        super().__init__("q", -1)
-
-    def append(self, value: int | None) -> None:
-        self._append(-1 if value is None else value)
-
-    def column(self, rows: Rows) -> Mapping[str, int]:
-        return self._column(rows, int)
+    def column(self, rows: Rows) -> Mapping[str, _Number]:
+        return self._column(rows, lambda number: number)
 
 
-class Repeated(_Numbers, Generic[_Shared]):
+class Repeated(_Array, Generic[_Shared]):
     """A column of values that are often the same: each is kept once."""
 
     def __init__(self) -> None:
@@ -169,7 +151,7 @@ class Repeated(_Numbers, Generic[_Shared]):
         return self._column(rows, self._listed.__getitem__)
 
 
-class Digests(_Numbers):
+class Digests(_Array):
     """A column of `fingerprint`s: several per row, of which some may be missing."""
 
     def __init__(self, per_row: int = 1) -> None:
@@ -197,45 +179,3 @@ class Digests(_Numbers):
 
 def _hexadecimal(digest: int) -> str:
     return "" if digest == _EMPTY_DIGEST else f"{digest:016x}"
-
-
-class Texts:
-    """A column of texts, one after the other; most of many are in a temporary file."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._ends = array("Q", [0])
-        self._file: BinaryIO | None = None
-        self._filed = 0
-
-    def append(self, text: str) -> None:
-        self._bytes += text.encode("utf-8", "surrogatepass")
-        self._ends.append(self._filed + len(self._bytes))
-        if len(self._bytes) > _MAX_TEXT_BYTES:
-            with writing_to(Path(tempfile.gettempdir())):
-                if self._file is None:
-                    self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
-                    weakref.finalize(self, self._file.close)
-                self._file.seek(self._filed)
-                self._filed += self._file.write(self._bytes)
-                self._file.flush()
-            self._bytes.clear()
-
-    def row(self, number: int) -> str:
-        return self._between(self._ends[number], self._ends[number + 1]).decode("utf-8", "surrogatepass")
-
-    def _between(self, start: int, end: int) -> bytes | bytearray:
-        """Some of the bytes of all texts: of those in the file, or of those in memory."""
-        if self._file is None or start >= self._filed:
-            return self._bytes[start - self._filed : end - self._filed]
-        self._file.seek(start)
-        return self._file.read(end - start)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Texts) or self._ends != other._ends or self._bytes != other._bytes:
-            return False
-        parts = range(0, self._filed, _MAX_TEXT_BYTES)
-        limits = [(start, min(start + _MAX_TEXT_BYTES, self._filed)) for start in parts]
-        return all(self._between(*each) == other._between(*each) for each in limits)
-
-    __hash__ = None  # type: ignore[assignment]

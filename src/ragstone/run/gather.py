@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +12,11 @@ from typing import Any, ClassVar
 from ragstone.errors import RunDirectoryError
 from ragstone.formatting import counted
 from ragstone.golden.sample import Origin
+from ragstone.golden.spool import Spool
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.columns import Digests, Floats, Hashes, Ids, Repeated, Rows, Texts
+from ragstone.run.columns import Digests, Ids, Numbers, Repeated, Rows
+from ragstone.run.files import writing_to
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.run.serialise import RecordFacts
@@ -26,7 +29,7 @@ class _Metric:
     """The scores of one metric."""
 
     def __init__(self) -> None:
-        self._values = Floats()
+        self._values: Numbers[float] = Numbers("d")
         self._not_applicable: Repeated[str] = Repeated()
         self._failed: Repeated[Failed] = Repeated()
         self._answers: dict[str, tuple[float | None, ...]] = {}
@@ -56,23 +59,29 @@ def _value(score: Score | None) -> float | None:
 
 
 class _Columns:
-    """The samples of a run, by row. `rest` are tags, group, file, and whether it is answerable and a draft."""
+    """The samples of a run, by row. `texts` are question and content hash; `rest` are tags, group, file, and whether it
+    is answerable and a draft.
+    """
 
     def __init__(self) -> None:
-        self.questions = Texts()
-        self.hashes = Texts()
+        self.texts: Spool[tuple[str, str]] = Spool()
         self.references = Digests()
         self.lines = array("q")
         self.rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool]] = Repeated()
 
     def add(self, facts: RecordFacts) -> None:
-        self.questions.append(facts.question[:_QUESTION_CHARS])
-        self.hashes.append(facts.content_hash)
+        with writing_to(Path(tempfile.gettempdir())):
+            self.texts.append((facts.question[:_QUESTION_CHARS], facts.content_hash))
         self.references.append([facts.reference])
         origin = facts.origin
         self.lines.append(-1 if origin is None or origin.line is None else origin.line)
         file = None if origin is None else origin.file
         self.rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft))
+
+    def same_as(self, other: _Columns) -> bool:
+        if (self.references, self.lines, self.rest) != (other.references, other.lines, other.rest):
+            return False
+        return all(one == another for one, another in zip(self.texts, other.texts, strict=True))
 
     def origin(self, row: int) -> Origin | None:
         file, line = self.rest.value(row)[2], self.lines[row]
@@ -80,11 +89,11 @@ class _Columns:
 
 
 _READERS: Mapping[str, Callable[[_Columns, int], Any]] = {
-    "question": lambda columns, row: columns.questions.row(row),
+    "question": lambda columns, row: columns.texts[row][0],
     "tags": lambda columns, row: columns.rest.value(row)[0],
     "group": lambda columns, row: columns.rest.value(row)[1],
     "origin": _Columns.origin,
-    "content_hash": lambda columns, row: columns.hashes.row(row),
+    "content_hash": lambda columns, row: columns.texts[row][1],
     "answerable": lambda columns, row: columns.rest.value(row)[3],
     "reference": lambda columns, row: next(iter(columns.references.row(row)), None),
     "draft": lambda columns, row: columns.rest.value(row)[4],
@@ -118,7 +127,7 @@ class _Samples(Mapping[str, SampleFacts]):
     @classmethod
     def of(cls, rows: Rows, columns: _Columns) -> _Samples:
         known = cls._newest.get("samples")
-        if known is None or known.rows is not rows or vars(known._columns) != vars(columns):
+        if known is None or known.rows is not rows or not known._columns.same_as(columns):
             known = cls._newest["samples"] = cls(rows, columns)
         return known
 
@@ -143,13 +152,13 @@ class Gathering:
         self._metrics = {name: _Metric() for name in manifest.metrics}
         self.ids = Ids()
         self._columns = _Columns()
-        self._latencies = Floats()
+        self._latencies: Numbers[float] = Numbers("d")
         self._failures: Repeated[str] = Repeated()
         self._failed_answers: Repeated[int] = Repeated()
         self._answers = Digests(manifest.answers)
         self._used: Repeated[UsedContexts] = Repeated()
         self._usage: Repeated[TokenUsage] = Repeated()
-        self._contexts = Hashes()
+        self._contexts: Numbers[int] = Numbers("q")
 
     def add(self, facts: RecordFacts, where: str) -> None:
         """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
