@@ -52,9 +52,9 @@ def test_groups_are_kept_and_samples_without_one_stand_alone() -> None:
 
 
 def test_of_a_large_run_the_same_part_is_kept_each_time() -> None:
-    names = [f"q{index}" for index in range(3000)]
-    one = compact(scores({"a": [0.5] * 3000, "b": [1.0] * 3000}, ids=names), ["a", "b"])
-    other = compact(scores({"a": [0.1] * 2990, "b": [1.0] * 2990}, ids=names[10:]), ["a", "b"])
+    names = [f"q{index}" for index in range(30_000)]
+    one = compact(scores({"a": [0.5] * 30_000, "b": [1.0] * 30_000}, ids=names), ["a", "b"])
+    other = compact(scores({"a": [0.1] * 29_990, "b": [1.0] * 29_990}, ids=names[10:]), ["a", "b"])
     kept, again = set(sample_codes(one.samples)), set(sample_codes(other.samples))
     assert len(kept) == MAX_SCORES // 2
     assert len(kept & again) >= MAX_SCORES // 2 - 10

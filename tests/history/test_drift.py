@@ -13,7 +13,7 @@ from ragstone.gate.verdict import Action, CheckKind, Status
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.file import History, parse_history
 from ragstone.run.scores import RunScores
-from tests.history.seasons import HEADLINE, compacted, line, scores
+from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 
 Change = Callable[[int], float]
 POLICY = {"metrics": {name: {"max_drop": 0.02} for name in HEADLINE}}
@@ -92,8 +92,20 @@ def test_an_alarm_says_what_was_lost_since_when() -> None:
     assert check.baseline == pytest.approx(check.current - (check.estimate or 0.0))
     assert check.n == 120
     assert check.reason.startswith("faithfulness has lost 0.0")
-    assert "since 5 January 2026 (commit 0000000, 20 main runs ago), from 0." in check.reason
+    assert "since 5 January 2026 (commit 0000000, 20 main runs ago) (0.74 → 0.70 on 120 samples in common)" in (
+        check.reason
+    )
     assert check.reason.endswith("max_drift is 0.05, and a loss that is shown fails from half of that on.")
+
+
+def test_a_loss_that_came_at_once_is_named_with_the_merge_that_brought_it() -> None:
+    drift = measured(season(20, lambda n: 0.06 if n > 16 else 0.0), 20, 0.06)
+    check = next(check for check in drift.checks if check.metric == "faithfulness")
+    assert check.reason.startswith("faithfulness is below its level since 0000011, 3 merges ago (0.75 → 0.69 on 120")
+    assert check.reason.endswith("It came with the merge of 0000011 (99%).")
+    assert {(part.metric, part.commit, part.merges) for part in drift.below} == {
+        (name, commit(17), 3) for name in HEADLINE
+    }
 
 
 def test_there_is_nothing_to_compare_with_at_first() -> None:
@@ -113,7 +125,7 @@ def test_the_anchor_is_no_older_than_the_policy_says() -> None:
 
 def test_the_anchor_may_be_the_newest_release_however_old_it_is() -> None:
     policy = policy_from_mapping({**POLICY, "drift": {"anchor": "release", "days": 7}})
-    history = season(60, lambda n: n / 1000).with_releases({f"{2:040x}": "v1", f"{5:040x}": "v2"})
+    history = season(60, lambda n: n / 1000).with_releases({commit(2): "v1", commit(5): "v2"})
     drift = measured(history, 60, 0.06, policy=policy)
     assert "(release v2, 55 main runs ago)" in drift.checks[0].reason
     without = measured(season(60), 60, 0.0, policy=policy)
@@ -162,7 +174,6 @@ def test_a_drop_that_was_accepted_lowers_what_is_allowed_by_its_size_and_only_on
     assert not failed(measured(history, 20, 0.06))
     further = measured(history, 20, 0.12)
     assert failed(further)
-    assert "(of which 0.06 was accepted)" in further.checks[0].reason
     assert further.checks[0].threshold == pytest.approx(-0.05)
 
 
@@ -199,7 +210,7 @@ def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_ar
     drift = measured(history, 15, 0.1, judge_key="b" * 16, judge="openai new")
     assert not failed(drift)
     assert drift.warnings == (
-        "Drift is measured anew from 9 January 2026 (commit 0000000, 3 main runs ago): the judge changed from "
+        "Drift is measured anew from 9 January 2026 (commit 000000c, 3 main runs ago): the judge changed from "
         "openai old to openai new.",
     )
     enough = season(30, lambda n: 0.1 if n >= 12 else 0.0, **judged)
@@ -213,16 +224,11 @@ def test_another_version_of_a_metric_starts_that_metric_anew() -> None:
     assert failed(drift) == {f"{name}.drift" for name in HEADLINE[1:]} | {"drift"}
 
 
-def test_a_pull_request_of_a_sound_branch_is_blocked_by_its_own_drift() -> None:
+def test_a_pull_request_is_never_blocked_by_drift() -> None:
     drift = measured(season(20), 20, 0.1, main=False)
-    assert {check.action for check in drift.checks} == {Action.BLOCK}
-
-
-def test_a_pull_request_is_told_of_the_branch_s_own_drift_and_not_blocked_for_it() -> None:
-    drift = measured(season(20, lambda n: n / 300), 20, 0.066, main=False)
     assert failed(drift)
     assert {check.action for check in drift.checks} == {Action.WARN}
-    assert drift.warnings[0].startswith("The main branch itself has drifted, so drift does not block this pull request")
+    assert drift.below == ()
 
 
 def test_a_run_is_never_its_own_past() -> None:
@@ -286,7 +292,7 @@ def test_the_loss_of_a_metric_where_less_is_better_is_its_rise() -> None:
     alarms = [check for check in drift.checks if check.status is Status.FAIL and check.metric is not None]
     assert alarms
     for check in alarms:
-        assert "has risen by" in check.reason
+        assert "has risen by" in check.reason or "is above its level since" in check.reason
         assert check.current is not None
         assert check.baseline is not None
         assert check.current > check.baseline

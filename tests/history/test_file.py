@@ -22,7 +22,7 @@ from ragstone.history.file import (
     read_history,
     write_history,
 )
-from tests.history.seasons import HEADLINE, compacted, line, scores
+from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 
 
 def history(count: int = 3, samples: int = 3, **fields: Any) -> History:
@@ -168,7 +168,7 @@ def test_per_sample_scores_go_when_no_anchor_can_need_them() -> None:
 
 
 def test_the_newest_release_keeps_its_scores_however_old_it_is() -> None:
-    whole = history(800).with_releases({f"{3:040x}": "v1", f"{10:040x}": "v2", "unknown": "v0"})
+    whole = history(800).with_releases({commit(3): "v1", commit(10): "v2", "unknown": "v0"})
     slim = whole.slimmed(whole.runs[-1].time, days=90)
     kept = [index for index, one in enumerate(slim.runs[:400]) if one.scores]
     assert kept == list(range(10, 10 + KEPT_AFTER_RELEASE))

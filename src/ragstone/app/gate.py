@@ -370,7 +370,7 @@ def write(
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, request.links)
     if past is not None:
-        history = add_run(past, run, manifest, current.scores, request.policy)
+        history = add_run(past, run, manifest, current.scores, request.policy, verdict.checks)
         view = replace(view, trends=trends(history.runs, view.sample_metrics))
     view = context.redact.view(view)
     # Now, while the baseline is where it was.

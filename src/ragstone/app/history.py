@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,10 +11,12 @@ from pydantic import ValidationError
 from ragstone.errors import RunDirectoryError
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import Check
 from ragstone.history.codes import compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
+from ragstone.history.level import needed_runs
 from ragstone.history.lines import RunLine
 from ragstone.report.escape import clip
 from ragstone.run.directory import HISTORY, RunDirectory
@@ -59,14 +61,35 @@ def measure_run_drift(
     line = line_of(run, manifest, scores, policy, past=past)
     history = past.history.with_releases(past.releases)
     found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
-    return Drift(found.checks, (*damage(past.history), *found.warnings), found.notes)
+    return replace(found, warnings=(*damage(past.history), *found.warnings))
 
 
-def add_run(past: RunHistory, run: RunDirectory, manifest: Manifest, scores: RunScores, policy: Policy) -> History:
-    """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit."""
-    line = line_of(run, manifest, scores, policy, past=past)
-    grown = past.history.with_run(line, compact(scores, _metrics(scores))).with_releases(past.releases)
-    return grown.slimmed(line.time, days=policy.drift.days).within()
+def add_run(
+    past: RunHistory,
+    run: RunDirectory,
+    manifest: Manifest,
+    scores: RunScores,
+    policy: Policy,
+    checks: Sequence[Check] = (),
+) -> History:
+    """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit.
+
+    `checks` are those of its verdict: a drop that failed or is not settled is a loss of the branch from then on.
+    """
+    line, codes = line_of(run, manifest, scores, policy, past=past), compact(scores, _metrics(scores))
+    history = past.history.with_releases(past.releases)
+    if past.main:
+        below = measure_drift(history, line, codes, scores, policy, decided=checks).below
+        line = line.model_copy(update={"below": below})
+    return _trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
+
+
+def _trimmed(history: History, policy: Policy) -> History:
+    newest = max((one.time for one in history.runs), default=None)
+    if newest is None:
+        return history
+    needed = needed_runs(history, policy.drift.days)
+    return history.slimmed(newest, days=policy.drift.days, needed=needed).within(needed=needed)
 
 
 def store_history(past: RunHistory, run: RunDirectory, history: History) -> None:
@@ -98,10 +121,7 @@ def add_runs(
         line = line_of(run, run.manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
-    newest = max((one.time for one in history.runs), default=None)
-    if newest is not None:
-        history = history.slimmed(newest, days=policy.drift.days).within()
-    return history, added
+    return _trimmed(history, policy), added
 
 
 def line_of(

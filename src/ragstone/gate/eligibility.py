@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from ragstone.formatting import some
-from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     """Whether a finished run with this verdict can be a baseline, and why, without a full stop.
 
-    A failed run can't, nor one that could not be decided for lack of scores. An inconclusive run can: nothing is shown
-    against it. So can one that only lacked a baseline, or there would never be a first.
+    A failed run can't, nor one that could not be decided for lack of scores, nor one with a loss that is suspected and
+    not settled: a loss would become the baseline. One that is otherwise inconclusive can: nothing is shown against it.
+    So can one that only lacked a baseline, or there would never be a first.
     """
     blocking = [check for check in verdict.checks if check.action is Action.BLOCK]
     failed = [check.name for check in blocking if check.status is Status.FAIL]
     if failed:
         return False, f"it failed ({some(failed)})"
+    losses = CHANGES | {CheckKind.DRIFT}
+    unsettled = [check.name for check in blocking if check.kind in losses and check.status is Status.INCONCLUSIVE]
+    if unsettled:
+        return False, f"a loss is not settled ({some(unsettled)})"
     errors = [check for check in blocking if check.status is Status.ERROR]
     broken = [check.name for check in errors if check.kind is not CheckKind.BASELINE]
     if broken:

@@ -15,7 +15,7 @@ from ragstone.run.scores import STEPS, RunScores, SampleFacts
 
 Floats = NDArray[np.float64]
 
-MAX_SCORES = 4_000
+MAX_SCORES = 50_000
 """Maximum number of scores to keep per run. For larger runs a fixed subset of the samples is kept."""
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

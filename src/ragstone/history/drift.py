@@ -1,40 +1,84 @@
-"""Slow drift: compares a run with the first comparable runs since the anchor, as checks of the gate."""
+"""Is the main branch below its level? Compares a run with the runs before it, as checks of the gate.
+
+A loss that is found is written into the line of its run. It lasts until recovery is shown or it is accepted, whatever
+one later run shows by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.formatting import change, counted, figure, listed, score
-from ragstone.gate.comparability import is_judged
-from ragstone.gate.direction import HIGHER, Direction
+from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.history.codes import Compact, decode, group_codes, sample_codes
-from ragstone.history.file import History, same_run
-from ragstone.history.lines import RunLine, SamplesLine
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.history.codes import Compact, group_codes, sample_code, sample_codes
+from ragstone.history.file import History
+from ragstone.history.level import (
+    LOOKED_BACK,
+    Look,
+    MetricPast,
+    incomparable,
+    is_seen,
+    looks_before,
+    newly_accepted,
+    past_of,
+    scores_of,
+)
+from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
 from ragstone.run.scores import RunScores
-from ragstone.stats.drift import FIRST, LEVEL, Loss, find_losses
-
-Floats = NDArray[np.float64]
+from ragstone.stats.drift import (
+    AT_ONCE,
+    BEFORE,
+    Series,
+    Step,
+    change_points,
+    mean_series,
+    noise_of,
+    recovery,
+    step_between,
+    steps,
+)
 
 _COMMON = 0.5
 """A run is comparable if it has at least this share of the samples of the newest run."""
 
+_MIN_LOSS = 0.01
+"""The smallest loss that a recovery is told from; at least half of `max_drift`, so that a lasting one can be."""
+
+_NAMED = 0.9
+"""The probability that the merges named as the cause have together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The drift of a run: checks, and sentences for the top and bottom of the report."""
+    """The drift of a run: checks, sentences for the top and bottom of the report, and the losses for its line."""
 
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    below: tuple[BelowPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The runs one of which is the first after a loss, the oldest first, and the probability that it is one of them."""
+
+    lines: tuple[RunLine, ...]
+    share: float
+
+    def __str__(self) -> str:
+        """``the merge of 3f2a91c (92 %)``."""
+        named, chance = [commit_of(line) for line in self.lines], f"{min(0.99, self.share):.0%}"
+        if len(named) == 1:
+            return f"the merge of {named[0]} ({chance})"
+        return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,46 +91,326 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """A run's line, and the samples of its scores."""
+    """Runs and their scores, the newest last."""
 
-    line: RunLine
-    samples: SamplesLine
+    looks: tuple[Look, ...]
+    series: Series
+
+    def chances(self) -> dict[int, float]:
+        """The probability of each of the newest runs, by index, to be the first after a loss."""
+        near = np.arange(max(0, len(self.series) - LOOKED_BACK - 1), len(self.series))
+        part = self.series.part(near)
+        return dict(zip(near.tolist(), change_points(part, noise_of(part)).tolist(), strict=True))
+
+    def cause(self) -> Cause:
+        """The fewest runs that have a probability of `_NAMED` together."""
+        chances, named, share = self.chances(), list[int](), 0.0
+        for index in sorted(chances, key=lambda index: -chances[index]):
+            named.append(index)
+            share += chances[index]
+            if share >= _NAMED:
+                break
+        return Cause(tuple(self.looks[index].line for index in sorted(named)), min(1.0, share))
+
+    def first_after(self) -> int:
+        """The likeliest first run after a loss, by index."""
+        chances = self.chances()
+        return max(chances, key=lambda index: chances[index])
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The step of one metric, or of the mean of several, and whether it is a loss.
+
+    `slowly`: the newest runs are below the first ones, but not below those just before them.
+    """
+
+    asked: tuple[_Asked, ...]
+    observed: _Observed
+    step: Step
+    spared: float
+    shown: bool
+    slowly: bool = False
 
     @classmethod
-    def of(cls, line: RunLine, samples: Mapping[str, SamplesLine]) -> _Observed | None:
-        named = samples.get(line.samples or "")
-        return None if named is None else cls(line, named)
+    def of(cls, asked: Sequence[_Asked], observed: _Observed, spared: float, columns: int) -> _Found | None:
+        """By the largest step that shows a loss, or else by the longest; None if the runs have no sample in common."""
+        found = steps(observed.series, noise_of(observed.series))
+        if not found:
+            return None
+        limit = float(np.mean([one.max_drift for one in asked]))
+        shown = {
+            (runs, first): step
+            for (runs, first), step in found.items()
+            if step.may_alarm and step.shows(limit, columns=columns, allowed=spared)
+        }
+        step = min(shown.values(), key=lambda one: one.change, default=found[max(found)])
+        slowly = bool(shown) and all(first for _, first in shown)
+        return cls(tuple(asked), observed, step, spared, bool(shown), slowly)
+
+    @property
+    def limit(self) -> float:
+        return float(np.mean([one.max_drift for one in self.asked]))
+
+    @property
+    def excess(self) -> float:
+        return self.step.change + self.spared
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is part of a loss of the mean."""
+        return self.excess <= -self.limit / 2.0
+
+    def check(self) -> Check:
+        metric = self.asked[0].metric if len(self.asked) == 1 else None
+        way = self.asked[0].direction if metric is not None else HIGHER
+        subject = metric or f"the mean of {listed([_as_averaged(one) for one in self.asked])}"
+        if self.shown:
+            taken = f", of which {figure(self.spared)} was accepted" if self.spared else ""
+            too_much = "no loss is allowed" if self.limit == 0.0 else f"max_drift is {self.limit:g}"
+            due = "" if self.limit == 0.0 else ", and a loss that is shown fails from half of that on"
+            figures = f"({_from_to(way, self.step)}{taken}); {too_much}{due}."
+            if self.slowly:
+                lost = f"{'risen by' if way.lower_is_better else 'lost'} {figure(-self.step.change, self.limit)}"
+                reason = f"{subject} has {lost} since {_when(self.observed)} {figures}"
+            else:
+                first, places = self.observed.first_after(), self.observed.series.places
+                when = since(self.observed.looks[first].line.commit, int(places[-1] - places[first]))
+                cause = f"It came with {self.observed.cause()}."
+                reason = f"{subject} is {_worse(way)} its level {when} {figures} {cause}"
+        else:
+            moved = change(way.shown_change(self.step.change))
+            reason = f"{subject} has changed by {moved} since {_when(self.observed)}."
+        status = Status.FAIL if self.shown else Status.PASS
+        return _check(self.asked, metric, None, status, reason, self.step, self.spared)
 
 
 def measure_drift(
-    history: History, line: RunLine, scores: Compact, run: RunScores, policy: Policy, *, main: bool = True
+    history: History,
+    line: RunLine,
+    scores: Compact,
+    run: RunScores,
+    policy: Policy,
+    *,
+    main: bool = True,
+    decided: Sequence[Check] = (),
 ) -> Drift:
     """Compare the run of `line`, with per-sample `scores`, with the runs in `history`.
 
-    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull request; if the newest run of
-    the main branch already raises an alarm, the report says so, and drift does not block.
+    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull request. Then the report says
+    what the main branch has lost, and nothing here blocks. `decided` are the checks of a run that was decided: a drop
+    that failed, or is not settled, is a loss from then on.
     """
     asked = _asked(policy, run)
-    if policy.drift.anchor == "off" or not asked:
+    if not asked:
         return Drift()
-    newest = _Observed(
-        line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)}), scores.samples
-    )
-    observed = (_Observed.of(one, history.samples) for one in history.runs if not same_run(one, line))
-    earlier = [one for one in observed if one is not None]
-    found = _measured(earlier, newest, asked, policy)
-    if main or not any(check.status is Status.FAIL for check in found.checks) or len(earlier) < 2:
-        return found
-    own = _measured(earlier[:-1], earlier[-1], asked, policy)
-    alarms = [check for check in own.checks if check.status is Status.FAIL]
-    if not alarms:
-        return found
-    said = (
-        f"The main branch itself has drifted, so drift does not block this pull request: in its newest run "
-        f"{alarms[0].reason}"
-    )
-    checks = tuple(replace(check, action=Action.WARN) for check in found.checks)
-    return Drift(checks, (said, *found.warnings), found.notes)
+    watch = _Watch(history, line, scores, run, policy)
+    if not main:
+        said = tuple(_notice(part) for one in asked for part in watch.past(one.metric).open)
+        found = watch.scanned([replace(one, action=Action.WARN) for one in asked])
+        return replace(found, warnings=(*said, *found.warnings), below=())
+    followed = [watch.followed(one, part) for one in asked for part in watch.past(one.metric).open]
+    found = watch.scanned(asked)
+    below = {(part.metric, part.slice): part for part in (*(part for _, part in followed), *found.below)}
+    for check in decided:
+        part = watch.suspected(check, below.get((check.metric or "", check.slice)))
+        if part is not None:
+            below[part.metric, part.slice] = part
+    checks = [check for check, part in followed if part.until is None]
+    if checks:
+        found = replace(found, checks=tuple(check for check in found.checks if check.status is not Status.PASS))
+    recovered = [check.reason for check, part in followed if part.until is not None]
+    return Drift((*checks, *found.checks), found.warnings, (*recovered, *found.notes), tuple(below.values()))
+
+
+def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple[MetricPast, Cause | None]:
+    """What the history says about `metric` as of its newest run, and the merge that brought a loss, if there was one.
+
+    The cause is None with fewer than two comparable runs.
+    """
+    newest = next((line for line in reversed(history.runs) if metric in line.scores), None)
+    if newest is None:
+        return MetricPast(metric, (), (), 0), None
+    looks = looks_before(history, newest)
+    if not is_seen(looks, newest):
+        looks = (*looks, Look(newest, history.samples[newest.samples or ""]))
+    past = past_of(looks, newest, metric)
+    if len(past.looks) < 2:
+        return past, None
+    chosen = range(max(0, min(past.since, len(past.looks) - 1) - LOOKED_BACK), len(past.looks))
+    codes = sample_codes(past.looks[-1].samples)
+    return past, _observed(past, past.looks, chosen, codes, None, lower=lower_is_better).cause()
+
+
+class _Watch:
+    """A run of the branch, or of a pull request, and the runs before it."""
+
+    def __init__(self, history: History, line: RunLine, scores: Compact, run: RunScores, policy: Policy) -> None:
+        self.line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
+        self.codes = sample_codes(scores.samples)
+        self.groups = group_codes(scores.samples)
+        self.run = run
+        self.policy = policy
+        self.every = looks_before(history, line)
+        self.newest = () if is_seen(self.every, line) else (Look(self.line, scores.samples),)
+        known = set(self.codes)
+        self.looks = tuple(
+            look
+            for look in self.every
+            if look.samples.key == scores.samples.key
+            or len(known.intersection(sample_codes(look.samples))) >= _COMMON * len(known)
+        )
+        self._pasts: dict[str, MetricPast] = {}
+
+    def past(self, metric: str) -> MetricPast:
+        if metric not in self._pasts:
+            self._pasts[metric] = past_of(self.looks, self.line, metric)
+        return self._pasts[metric]
+
+    def followed(self, asked: _Asked, part: BelowPart) -> tuple[Check, BelowPart]:
+        """The check of a loss that was not over, and what is known of it with this run."""
+        past = self.past(asked.metric)
+        observed, start = self._around(past, past.place(part), part.slice, asked.direction)
+        noise = noise_of(observed.series)
+        before, after = np.arange(start), np.arange(start, len(observed.series))
+        step = step_between(observed.series, noise, before, after)
+        merges = int(observed.series.places[-1] - observed.series.places[start])
+        part = part.model_copy(update={"merges": merges})
+        if step is None or not self.newest:
+            return _below_check(asked, part, step, observed), part
+        spared = newly_accepted(past, self.line, part.slice)
+        if spared and step.change + spared > -asked.max_drift / 2.0:
+            part = part.model_copy(update={"until": self.line.run})
+        else:
+            least = max(_MIN_LOSS, asked.max_drift / 2.0)
+            evidence, first = recovery(observed.series, noise, start, max(part.loss, least))
+            if first is not None and (merges > 1 or evidence >= AT_ONCE):
+                part = part.model_copy(update={"until": observed.looks[first].line.run})
+            elif evidence <= 0.0:
+                part = part.model_copy(update={"loss": _loss(step, 0.0)})
+            shown = part.shown or step.shows(asked.max_drift, columns=1, allowed=spared)
+            part = part.model_copy(update={"evidence": round(evidence, 3), "shown": shown})
+        return _below_check(asked, part, step, observed), part
+
+    def suspected(self, check: Check, known: BelowPart | None) -> BelowPart | None:
+        """The loss that a drop is which failed or is not settled; None for other checks."""
+        if check.kind not in CHANGES or check.metric is None or check.status not in (Status.FAIL, Status.INCONCLUSIVE):
+            return None
+        if self.policy.gate.decision == "point":
+            return None  # it compares plain means: each run is judged by itself
+        shown = check.status is Status.FAIL
+        if known is not None and known.until is None:
+            return known.model_copy(update={"shown": shown or known.shown})
+        past = self.past(check.metric)
+        if not past.sound or not self.newest:
+            return None
+        direction = LOWER if check.kind is CheckKind.RISE else HIGHER
+        observed, start = self._around(past, len(past.looks), check.slice, direction)
+        start = max(1, observed.first_after()) if start else start
+        step = step_between(
+            observed.series, noise_of(observed.series), np.arange(start), np.arange(start, len(observed.series))
+        )
+        return _part(check.metric, check.slice, observed, start, _loss(step, abs(check.estimate or 0.0)), shown=shown)
+
+    def scanned(self, asked: Sequence[_Asked]) -> Drift:
+        """The losses that are new with this run, as checks; one check that passes if there is none."""
+        span, notes = self._span()
+        groups: dict[tuple[str, ...], list[tuple[_Asked, _Observed]]] = {}
+        for one in asked:
+            past = self.past(one.metric)
+            runs = (*past.looks, *self.newest)
+            chosen = [index for index in past.sound if past.looks[index] in span]
+            chosen = sorted({*chosen[:BEFORE], *chosen[-LOOKED_BACK:], len(runs) - 1}) if chosen else []
+            if past.open or len(chosen) < 2 or self.policy.drift.anchor == "off":
+                continue
+            found = self._observed(past, chosen, None, one.direction)
+            groups.setdefault(tuple(look.line.run for look in found.looks), []).append((one, found))
+        if self.policy.drift.anchor == "off":
+            return Drift()
+        still = [one for one in asked if not self.past(one.metric).open]
+        if not groups:
+            why = self._why_anew(span, None, still)
+            if why is not None:
+                return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
+            none = "Drift is not measured yet: the history has no earlier run to compare with."
+            return Drift(notes=(none,) if still else ())
+        checks: list[Check] = []
+        below: list[BelowPart] = []
+        warnings: list[str] = []
+        columns = len(still) + (len(still) > 1)
+        for those in groups.values():
+            decided, parts = self._losses(those, columns)
+            checks += decided
+            below += parts
+            looks = those[0][1].looks
+            why = self._why_anew(span, looks[0], [one for one, _ in those])
+            if why is not None and len(looks) <= BEFORE:
+                warnings.append(f"Drift is measured anew from {_when(those[0][1])}: {why}.")
+        return Drift(tuple(_passing_as_one(checks)), tuple(dict.fromkeys(warnings)), tuple(notes), tuple(below))
+
+    def _losses(self, those: Sequence[tuple[_Asked, _Observed]], columns: int) -> tuple[list[Check], list[BelowPart]]:
+        """The checks of metrics with the same runs, and of their mean; and the losses that are shown."""
+        spares = [newly_accepted(self.past(one.metric), self.line) for one, _ in those]
+        each = (
+            _Found.of([one], observed, spare, columns) for (one, observed), spare in zip(those, spares, strict=True)
+        )
+        found = [one for one in each if one is not None]
+        if len(found) > 1:
+            mean = _Observed(those[0][1].looks, mean_series([one.observed.series for one in found]))
+            whole = _Found.of([one.asked[0] for one in found], mean, float(np.mean(spares)), columns)
+            if whole is not None and whole.shown:
+                # Its parts are named, so that they can be investigated or accepted.
+                lowest = min(one.excess for one in found)
+                found = [replace(one, shown=one.shown or one.is_part or one.excess == lowest) for one in found]
+            found += [whole] if whole is not None else []
+        parts = []
+        for one in found:
+            if one.shown and len(one.asked) == 1:
+                start = max(1, one.observed.first_after())
+                parts.append(_part(one.asked[0].metric, None, one.observed, start, _loss(one.step, 0.0), shown=True))
+        return [one.check() for one in found], parts
+
+    def _around(self, past: MetricPast, since: int, slice_: str | None, direction: Direction) -> tuple[_Observed, int]:
+        """The healthy runs before the run `since` and all from it on, and the place of `since` among them."""
+        before = [index for index in past.sound if index < since] or [i for i, ok in enumerate(past.healthy) if ok]
+        before = [index for index in before if index < since][-LOOKED_BACK:]
+        after = range(since, len(past.looks) + len(self.newest))
+        return self._observed(past, [*before, *after[-LOOKED_BACK:]], slice_, direction), len(before)
+
+    def _observed(self, past: MetricPast, chosen: Sequence[int], slice_: str | None, direction: Direction) -> _Observed:
+        codes, groups = self.codes, self.groups
+        if slice_ is not None:
+            tagged = (name for name, facts in self.run.samples.items() if slice_ in facts.tags)
+            members = {sample_code(name, self.run.samples[name].content_hash) for name in tagged}
+            kept = [place for place, code in enumerate(codes) if code in members]
+            codes, groups = [codes[place] for place in kept], groups and [groups[place] for place in kept]
+        runs = (*past.looks, *self.newest)
+        return _observed(past, runs, chosen, codes, groups, lower=direction.lower_is_better)
+
+    def _span(self) -> tuple[list[Look], list[str]]:
+        """The runs from which the anchor is chosen, the oldest first."""
+        rules, notes = self.policy.drift, list[str]()
+        if rules.anchor == "release":
+            released = [index for index, look in enumerate(self.every) if look.line.release is not None]
+            if released:
+                return list(self.every[released[-1] :]), []
+            notes = [
+                f"The history has no release, so drift is measured from the oldest run of the last {rules.days} days."
+            ]
+        since = self.line.time - timedelta(days=rules.days)
+        return [look for look in self.every if look.line.time >= since], notes
+
+    def _why_anew(self, span: Sequence[Look], anchor: Look | None, asked: Sequence[_Asked]) -> str | None:
+        """Why drift is not measured from the first healthy run of `span`; None if it is."""
+        before = list(span) if anchor is None else list(span[: span.index(anchor)] if anchor in span else span)
+        for look in reversed(before):
+            for one in asked:
+                why = incomparable(look.line, self.line, one.metric)
+                if why is None and look not in self.looks:
+                    why = "fewer than half of the current samples were in the golden set before"
+                if why is not None and look.line.eligible:
+                    return why
+        return None
 
 
 def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
@@ -108,140 +432,122 @@ def _action(policy: Policy, rule: Rule) -> Action:
     return Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
 
 
-def _measured(earlier: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked], policy: Policy) -> Drift:
-    span, notes = _span(earlier, newest.line.time, policy)
-    comparable: dict[tuple[str, ...], tuple[list[_Observed], list[_Asked]]] = {}
-    for one in asked:
-        runs = [run for run in span if _incomparable(run, newest, one.metric) is None]
-        while runs and not runs[0].line.eligible:
-            del runs[0]
-        if runs:
-            comparable.setdefault(tuple(run.line.run for run in runs), (runs, []))[1].append(one)
-    if not comparable:
-        why = _why_anew(span, None, newest, asked)
-        if why is None:
-            return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
-        return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
-    checks: list[Check] = []
-    warnings: list[str] = []
-    for runs, those in comparable.values():
-        checks += _checks(runs, newest, those, families=len(comparable))
-        why = _why_anew(span, runs[0], newest, those)
-        if why is not None and len(runs) < FIRST:
-            warnings.append(f"Drift is measured anew from {_when(runs)}: {why}.")
-    return Drift(tuple(_passing_as_one(checks)), tuple(dict.fromkeys(warnings)), tuple(notes))
-
-
-def _span(earlier: Sequence[_Observed], now: datetime, policy: Policy) -> tuple[list[_Observed], list[str]]:
-    """The runs from which the anchor is chosen, the oldest first."""
-    if policy.drift.anchor == "release":
-        released = [index for index, one in enumerate(earlier) if one.line.release is not None]
-        if released:
-            return list(earlier[released[-1] :]), []
-    since = now - timedelta(days=policy.drift.days)
-    notes = []
-    if policy.drift.anchor == "release":
-        notes = [
-            f"The history has no release, so drift is measured from the oldest run of the last "
-            f"{policy.drift.days} days."
-        ]
-    return [one for one in earlier if one.line.time >= since], notes
-
-
-def _incomparable(run: _Observed, newest: _Observed, metric: str) -> str | None:
-    """Why the scores of `metric` in the two runs can't be compared; None if they can."""
-    line, now = run.line, newest.line
-    if line.part != now.part:
-        return "earlier runs evaluated another half of the system"
-    if metric not in line.scores:
-        return f"earlier runs have no scores for {metric}"
-    if line.versions.get(metric) != now.versions.get(metric):
-        return f"{metric} is version {now.versions.get(metric)} now, and was {line.versions.get(metric)}"
-    if line.judge_key != now.judge_key and is_judged(metric, now.versions.get(metric)):
-        if line.judge == now.judge:
-            return f"the prompts or parameters of the judge ({now.judge}) changed"
-        return f"the judge changed from {line.judge} to {now.judge}"
-    if run.samples.key != newest.samples.key:
-        common = set(sample_codes(run.samples)) & set(sample_codes(newest.samples))
-        if len(common) < _COMMON * len(sample_codes(newest.samples)):
-            return "fewer than half of the current samples were in the golden set before"
-    return None
-
-
-def _why_anew(
-    span: Sequence[_Observed], anchor: _Observed | None, newest: _Observed, asked: Sequence[_Asked]
-) -> str | None:
-    """Why drift is not measured from the first sound run of `span`; None if it is."""
-    before = []
-    for run in span:
-        if run is anchor:
-            break
-        before.append(run)
-    for run in reversed(before):
-        for one in asked:
-            why = _incomparable(run, newest, one.metric)
-            if why is not None and run.line.eligible:
-                return why
-    return None
-
-
-def _checks(runs: Sequence[_Observed], newest: _Observed, asked: Sequence[_Asked], *, families: int) -> Iterator[Check]:
-    """One check for each metric, and one for the mean over them."""
-    names = [one.metric for one in asked]
-    series = _series([*runs, newest], newest.samples, names)
-    lower = [one.direction.lower_is_better for one in asked]
-    series[:, :, lower] = 1.0 - series[:, :, lower]
-    allowed = np.array([_accepted(runs, newest, name) for name in names])
-    groups = group_codes(newest.samples)
-    losses = find_losses(
-        series,
-        shift=np.array([one.max_drift for one in asked]),
-        allowed=allowed,
-        sound=np.array([run.line.eligible for run in runs] + [True]),
-        groups=None if groups is None else np.unique(groups, return_inverse=True)[1],
-        level=LEVEL / families,
+def _observed(
+    past: MetricPast,
+    runs: Sequence[Look],
+    chosen: Sequence[int],
+    codes: Sequence[str],
+    groups: Sequence[str] | None,
+    *,
+    lower: bool,
+) -> _Observed:
+    """The runs `chosen` of `runs`, by index, with their scores of the samples `codes`, where more is better."""
+    looks = tuple(runs[index] for index in chosen)
+    scores = scores_of(looks, codes, past.metric)
+    healthy = [index >= len(past.healthy) or past.healthy[index] for index in chosen]
+    return _Observed(
+        looks,
+        Series(
+            1.0 - scores if lower else scores,
+            np.array(chosen, dtype=np.int64),
+            np.array(healthy, dtype=np.bool_),
+            None if groups is None else np.unique(groups, return_inverse=True)[1],
+        ),
     )
-    shown = any(loss.found for loss in losses if loss.column is None)
-    for loss in losses:
-        if shown and loss.column is not None and loss.excess <= -asked[loss.column].max_drift / 2.0:
-            # Part of a shown loss of the mean: named, so that it can be investigated or accepted.
-            loss = replace(loss, found=True)
-        those = list(asked) if loss.column is None else [asked[loss.column]]
-        spared = float(allowed.mean() if loss.column is None else allowed[loss.column])
-        yield _check(loss, those, spared, runs)
 
 
-def _check(loss: Loss, asked: Sequence[_Asked], spared: float, runs: Sequence[_Observed]) -> Check:
-    limit = float(np.mean([one.max_drift for one in asked]))
-    metric = asked[0].metric if loss.column is not None else None
-    way = asked[0].direction if metric is not None else HIGHER
-    now, then = way.shown(loss.newest), way.shown(loss.newest - loss.change)
-    subject = metric or f"the mean of {listed([_as_averaged(one) for one in asked])}"
-    status = Status.FAIL if loss.found else Status.PASS
-    if loss.found:
-        taken = f" (of which {figure(spared)} was accepted)" if spared else ""
-        too_much = "no loss is allowed" if limit == 0.0 else f"max_drift is {limit:g}"
-        due = "" if limit == 0.0 else ", and a loss that is shown fails from half of that on"
+def _part(metric: str, slice_: str | None, observed: _Observed, start: int, loss: float, *, shown: bool) -> BelowPart:
+    """What the line of the newest run says of a loss since the run `start`, by index."""
+    places, first = observed.series.places, observed.looks[start].line
+    return BelowPart(
+        metric=metric,
+        slice=slice_,
+        since=first.run,
+        commit=first.commit,
+        loss=loss,
+        shown=shown,
+        merges=int(places[-1] - places[start]),
+    )
+
+
+def _loss(step: Step | None, known: float) -> float:
+    """The size of a loss, at most 1, by the runs since or by what is known of it."""
+    return round(min(1.0, max(known, 0.0 if step is None else -step.change)), 5)
+
+
+def _below_check(asked: _Asked, part: BelowPart, step: Step | None, observed: _Observed) -> Check:
+    """The check of a loss that lasts, or passes because it is over."""
+    title = part.metric if part.slice is None else f"{part.metric} on '{part.slice}'"
+    way, status = asked.direction, Status.FAIL if part.shown else Status.INCONCLUSIVE
+    when = since(part.commit, part.merges)
+    figures = "" if step is None else f" ({_from_to(way, step)})"
+    if part.until is not None:
+        status, reason = Status.PASS, f"{title} was {_worse(way)} its level {when}, and is back at it."
+    elif part.shown:
         reason = (
-            f"{subject} has {'risen by' if way.lower_is_better else 'lost'} {figure(-loss.change, limit)}{taken} since "
-            f"{_when(runs)}, from {score(then)} to {score(now)} on {counted(loss.n, 'sample')} in common; "
-            f"{too_much}{due}."
+            f"{title} is {_worse(way)} its level {when}{figures}; main stays red until recovery is shown or the loss "
+            f"is accepted. It came with {observed.cause()}."
         )
     else:
-        reason = f"{subject} has changed by {change(way.shown_change(loss.change))} since {_when(runs)}."
+        reason = f"{title} may be {_worse(way)} its level {when}{figures}; later runs of main will settle it."
+    return _check((asked,), part.metric, part.slice, status, reason, step)
+
+
+def _check(
+    asked: Sequence[_Asked],
+    metric: str | None,
+    slice_: str | None,
+    status: Status,
+    reason: str,
+    step: Step | None,
+    spared: float = 0.0,
+) -> Check:
+    way = asked[0].direction if metric is not None else HIGHER
+    name = "drift" if metric is None else f"{metric}.drift"
     return Check(
-        name=f"{metric}.drift" if metric else "drift",
+        name=name if slice_ is None else f"{slice_}/{name}",
         kind=CheckKind.DRIFT,
         status=status,
         action=Action.BLOCK if any(one.action is Action.BLOCK for one in asked) else Action.WARN,
         reason=reason,
         metric=metric,
-        estimate=loss.excess,
-        threshold=0.0 - limit,
-        current=now,
-        baseline=then,
-        n=loss.n,
+        slice=slice_,
+        estimate=None if step is None else step.change + spared,
+        threshold=0.0 - float(np.mean([one.max_drift for one in asked])),
+        current=None if step is None else way.shown(step.level),
+        baseline=None if step is None else way.shown(step.level - step.change),
+        n=0 if step is None else step.n,
     )
+
+
+def _notice(part: BelowPart) -> str:
+    """What a pull request says of a loss on the main branch."""
+    title = part.metric if part.slice is None else f"{part.metric} on '{part.slice}'"
+    may = "is" if part.shown else "may be"
+    return (
+        f"The main branch {may} {figure(part.loss)} below its level of {title} {since(part.commit, part.merges)}. "
+        "This run is compared with the main branch as it is now, and does not fail for that."
+    )
+
+
+def _worse(way: Direction) -> str:
+    return "above" if way.lower_is_better else "below"
+
+
+def _from_to(way: Direction, step: Step) -> str:
+    then, now = way.shown(step.level - step.change), way.shown(step.level)
+    return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common"
+
+
+def since(commit: str | None, merges: int) -> str:
+    """``since 3f2a91c, 4 merges ago``."""
+    named = commit[:7] if commit else "a run of no known commit"
+    return f"since {named}, {counted(merges, 'merge')} ago" if merges else f"since {named}, the newest merge"
+
+
+def commit_of(line: RunLine) -> str:
+    """The commit of a run, or else its date."""
+    return line.commit[:7] if line.commit else f"{line.time:%Y-%m-%d %H:%M}"
 
 
 def _as_averaged(one: _Asked) -> str:
@@ -259,39 +565,9 @@ def _passing_as_one(checks: Sequence[Check]) -> list[Check]:
     return [replace(lowest, name="drift", metric=None, action=action, reason=f"no slow loss is shown: {lowest.reason}")]
 
 
-def _accepted(runs: Sequence[_Observed], newest: _Observed, metric: str) -> float:
-    """The total of the drops of `metric` accepted after the anchor, each counted once."""
-    anchor = {one.id for one in runs[0].line.accepted}
-    taken = {
-        one.id: one.drop
-        for run in (*runs[1:], newest)
-        for one in run.line.accepted
-        if one.metric == metric and one.slice is None and one.id not in anchor
-    }
-    return sum(taken.values())
-
-
-def _series(runs: Sequence[_Observed], samples: SamplesLine, metrics: Sequence[str]) -> Floats:
-    """(runs, samples, metrics): the scores for the samples of the newest run, NaN if missing."""
-    wanted = sample_codes(samples)
-    series = np.full((len(runs), len(wanted), len(metrics)), np.nan)
-    places: dict[str, tuple[list[int], list[int]]] = {}
-    for t, run in enumerate(runs):
-        key = run.samples.key
-        if key not in places:
-            index = {code: place for place, code in enumerate(sample_codes(run.samples))}
-            pairs = [(here, index[code]) for here, code in enumerate(wanted) if code in index]
-            places[key] = ([here for here, _ in pairs], [there for _, there in pairs])
-        here, there = places[key]
-        for j, metric in enumerate(metrics):
-            if metric in run.line.scores:
-                series[t, here, j] = decode(run.line.scores[metric])[there]
-    return series
-
-
-def _when(runs: Sequence[_Observed]) -> str:
-    """``2 September 2026 (commit abc1234, 24 main runs ago)``."""
-    anchor = runs[0].line
+def _when(observed: _Observed) -> str:
+    """``2 September 2026 (commit abc1234, 24 main runs ago)``, of the first run."""
+    anchor, places = observed.looks[0].line, observed.series.places
     named = f"release {anchor.release}" if anchor.release else f"commit {anchor.commit[:7]}" if anchor.commit else ""
-    ago = f"{counted(len(runs), 'main run')} ago"
+    ago = f"{counted(int(places[-1] - places[0]), 'main run')} ago"
     return f"{anchor.time.day} {anchor.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,8 @@ MAX_LINE_BYTES = 1024 * 1024
 MAX_DAMAGED = 100_000
 """Lines that can't be used. A file with more is none that was ever written: 5 MB are at most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores are dropped, as long as the rest takes no more than half of it; else
-the oldest lines. Drift needs recent scores more than it needs old means."""
+"""Beyond this size the oldest per-sample scores are dropped, those that the level needs last, as long as the rest takes
+no more than half of it; else the oldest lines. The level needs recent scores more than it needs old means."""
 
 MARGIN = timedelta(days=30)
 """Per-sample scores are kept for this much longer than the maximum age of an anchor."""
@@ -57,22 +57,25 @@ class History:
             marked.append(one if name is None else one.model_copy(update={"release": name}))
         return replace(self, runs=tuple(marked))
 
-    def slimmed(self, now: datetime, *, days: int) -> History:
-        """Without the per-sample scores that no anchor of the last `days` days, and no newest release, can need."""
+    def slimmed(self, now: datetime, *, days: int, needed: Collection[str] = ()) -> History:
+        """Without the per-sample scores that no anchor of the last `days` days, and no newest release, can need.
+
+        The runs `needed` keep theirs, at any age.
+        """
         since = now - timedelta(days=days) - MARGIN
         released = [index for index, one in enumerate(self.runs) if one.release is not None]
         from_release = range(released[-1], released[-1] + KEPT_AFTER_RELEASE) if released else range(0)
         kept = tuple(
-            one if one.time >= since or index in from_release else _without_scores(one)
+            one if one.time >= since or index in from_release or one.run in needed else _without_scores(one)
             for index, one in enumerate(self.runs)
         )
         return replace(self, runs=kept)._with_samples_in_use()
 
-    def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
-        """Cut to at most `limit` bytes when written."""
+    def within(self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()) -> History:
+        """Cut to at most `limit` bytes when written; the scores of the runs `needed` are dropped last."""
         history = self
         while history.runs and (over := len(history.text().encode()) - limit) > 0:
-            history = history._less(over, limit // 2)
+            history = history._less(over, limit // 2, needed)
         return history
 
     def text(self) -> str:
@@ -85,7 +88,7 @@ class History:
             lines.append(line_text(one))
         return "".join(f"{line}\n" for line in lines)
 
-    def _less(self, over: int, most: int) -> History:
+    def _less(self, over: int, most: int, needed: Collection[str]) -> History:
         """Smaller by about `over` bytes, or by one line at least.
 
         If lines without their scores have more than `most` bytes, the oldest of them go; else the oldest scores.
@@ -93,7 +96,8 @@ class History:
         saved, runs = 0, list(self.runs)
         bare = [len(line_text(_without_scores(one))) for one in runs]
         if sum(bare) <= most:
-            for index, one in enumerate(runs[:-1]):
+            for index in sorted(range(len(runs) - 1), key=lambda index: runs[index].run in needed):
+                one = runs[index]
                 if saved >= over:
                     break
                 if one.scores:

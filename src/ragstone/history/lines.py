@@ -41,6 +41,25 @@ class AcceptedPart(_Line):
     drop: Share
 
 
+class BelowPart(_Line):
+    """A loss of a metric on the main branch that is not over, or is over with this run (`until`).
+
+    `since` is the run, and `commit` its commit, with which it began; `merges` counts the runs after that one. `shown`
+    is False for a suspicion. `evidence` is the log of the likelihood ratio that it is over. `until` is the first run
+    that counts as healthy again.
+    """
+
+    metric: Text
+    slice: Text | None = None
+    since: Key
+    commit: Text | None = None
+    loss: Share
+    shown: bool
+    merges: Count = 0
+    evidence: float = Field(default=0.0, allow_inf_nan=False)
+    until: Key | None = None
+
+
 class RunLine(_Line):
     """One run of the main branch."""
 
@@ -71,6 +90,7 @@ class RunLine(_Line):
     calls: Count = 0
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     accepted: tuple[AcceptedPart, ...] = ()
+    below: tuple[BelowPart, ...] = Field(default=(), description="losses that are not over, or are over with this run")
     samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
     scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
 

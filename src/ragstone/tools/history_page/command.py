@@ -108,6 +108,41 @@ def add(
     return 0
 
 
+@command.command(name="blame", short_help="Name the merge with which a metric fell below its level.")
+@click.argument("metric")
+@output_format("text", "json")
+@setting("thresholds", help="Policy file, for the direction of the metric")
+@_FILE
+@click.pass_obj
+def blame(parent: dict[str, object], metric: str, form: str, thresholds: str | None, history: str | None) -> int:
+    """Name the merge with which METRIC fell below the level of the main branch, as far as the history can tell.
+
+    No system is asked. The merges named did it with a probability of at least 90 %.
+
+    \b
+    Examples:
+      ragstone history blame faithfulness
+      ragstone history blame faithfulness --format json
+    """
+    from ragstone.errors import ConfigError, suggestion
+    from ragstone.history.drift import find_cause
+    from ragstone.history.file import read_history
+    from ragstone.project.policy import read_policy
+    from ragstone.report.escape import terminal
+    from ragstone.tools.history_page.table import blame_json, blame_text
+
+    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+    path = _existing(flags)
+    past = read_history(path)
+    known = {name for run in past.runs for name in run.metrics}
+    if metric not in known:
+        raise ConfigError(f"no run has the metric '{metric}'.", where=str(path), hint=suggestion(metric, known))
+    policy = read_policy(settings_from(flags), known)
+    found = find_cause(past, metric, lower_is_better=policy.lower_is_better(metric))
+    click.echo(blame_json(*found) if form == "json" else terminal(blame_text(*found)))
+    return 0
+
+
 @command.command(name="report", short_help="Write a page of trends, and of versions side by side.")
 @click.option(
     "-o",

@@ -1,0 +1,227 @@
+"""The level over a season: what freezes it, what ends that, and which merge is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.history.drift import Drift, find_cause, measure_drift
+from ragstone.history.file import History, parse_history
+from ragstone.history.level import LEVEL_RUNS, MetricPast, looks_before, needed_runs, past_of
+from ragstone.run.scores import RunScores
+from tests.history.seasons import HEADLINE, commit, compacted, line, scores
+from tests.history.test_drift import POLICY, draw
+
+ONE = {"metrics": {"faithfulness": {"max_drop": 0.02}}}
+
+
+@dataclass
+class Branch:
+    """A main branch whose lines carry what was found, as the gate writes them."""
+
+    policy: dict[str, Any] = field(default_factory=lambda: POLICY)
+    history: History = field(default_factory=History)
+    merges: int = 0
+
+    def merge(
+        self, lost: float, *, decided: Sequence[Check] = (), run: RunScores | None = None, **fields: Any
+    ) -> Drift:
+        run = run or draw(self.merges, lost)
+        one = line(self.merges, **fields)
+        codes, policy = compacted(run), policy_from_mapping(self.policy)
+        found = measure_drift(self.history, one, codes, run, policy, decided=decided)
+        bad = any(check.status is not Status.PASS for check in (*found.checks, *decided))
+        self.history = self.history.with_run(one.model_copy(update={"eligible": not bad, "below": found.below}), codes)
+        self.merges += 1
+        return found
+
+    def merges_of(self, count: int, lost: float) -> list[Drift]:
+        return [self.merge(lost) for _ in range(count)]
+
+    def past(self, metric: str = "faithfulness") -> MetricPast:
+        now = line(self.merges)
+        return past_of(looks_before(self.history, now), now, metric)
+
+    def level(self, *, main: bool = True) -> list[int]:
+        return [int(look.line.run, 16) for look in self.past().level(main=main)]
+
+
+def red(found: Drift) -> bool:
+    return any(check.status is Status.FAIL for check in found.checks)
+
+
+def drop(status: Status, metric: str = "faithfulness", estimate: float = -0.1) -> Check:
+    return Check(
+        f"{metric}.drop", CheckKind.DROP, status, Action.BLOCK, "It dropped.", metric=metric, estimate=estimate
+    )
+
+
+@pytest.fixture
+def branch() -> Branch:
+    found = Branch()
+    found.merges_of(12, 0.0)
+    return found
+
+
+def test_the_level_is_the_newest_healthy_runs(branch: Branch) -> None:
+    assert branch.level() == list(range(12 - LEVEL_RUNS, 12))
+    assert branch.level(main=False) == branch.level()
+
+
+def test_a_loss_freezes_the_level_and_main_stays_red_whatever_one_run_shows(branch: Branch) -> None:
+    before = branch.level()
+    assert all(map(red, branch.merges_of(5, 0.1)))
+    assert branch.level() == before
+    found = branch.merge(0.1)
+    check = next(check for check in found.checks if check.metric == "faithfulness")
+    assert check.reason.startswith("faithfulness is below its level since 000000c, 5 merges ago (0.")
+    assert "main stays red until recovery is shown or the loss is accepted" in check.reason
+    assert red(branch.merge(0.07))
+    assert branch.level() == before
+
+
+def test_a_pull_request_is_compared_with_main_as_it_is_and_says_so(branch: Branch) -> None:
+    branch.merges_of(3, 0.1)
+    assert branch.level(main=False) == [12, 13, 14]
+    run = draw(15, 0.1)
+    policy = policy_from_mapping(POLICY)
+    found = measure_drift(branch.history, line(15), compacted(run), run, policy, main=False)
+    assert found.checks == ()
+    assert found.warnings[0].startswith("The main branch is 0.1")
+    assert "below its level of faithfulness since 000000c, 2 merges ago. This run is compared with" in found.warnings[0]
+
+
+def test_a_recovery_is_shown_by_the_runs_since_and_they_enter_the_level(branch: Branch) -> None:
+    branch.merges_of(4, 0.1)
+    found = [branch.merge(0.0), branch.merge(0.0)]
+    assert not red(found[-1])
+    assert any("is back at it" in note for note in found[-1].notes) or not red(found[0])
+    branch.merges_of(2, 0.0)
+    assert branch.level() == [10, 11, 16, 17, 18, 19]
+
+
+def test_a_drop_that_failed_or_is_not_settled_lasts(branch: Branch) -> None:
+    branch.merge(0.012, decided=[drop(Status.INCONCLUSIVE, estimate=-0.03)])
+    assert [part.shown for part in branch.past().open] == [False]
+    again = branch.merge(0.012)
+    statuses = {check.metric: check.status for check in again.checks if check.status is not Status.PASS}
+    assert statuses.get("faithfulness") in (Status.INCONCLUSIVE, Status.FAIL)
+    assert 12 not in branch.level()
+    shown = Branch()
+    shown.merges_of(12, 0.0)
+    shown.merge(0.1, decided=[drop(Status.FAIL)])
+    assert all(part.shown for part in shown.past().open)
+
+
+def test_plain_means_last_only_as_long_as_they_are_measured() -> None:
+    branch = Branch({**ONE, "gate": {"decision": "point"}})
+    branch.merges_of(4, 0.0)
+    branch.merge(0.0, decided=[drop(Status.FAIL)])
+    assert branch.past().open == ()
+    assert branch.level() == [0, 1, 2, 3]
+
+
+def test_a_false_alarm_is_over_soon_and_all_its_runs_count_again(branch: Branch) -> None:
+    branch.merge(0.0, decided=[drop(Status.FAIL, estimate=-0.06)])
+    assert branch.past().open
+    after = [red(branch.merge(0.0)) for _ in range(3)]
+    assert not after[-1]
+    assert branch.level() == list(range(10, 16))
+
+
+def test_an_accepted_loss_starts_the_level_anew(branch: Branch) -> None:
+    branch.merges_of(3, 0.1)
+    taken = [{"id": f"{name}-1", "metric": name, "drop": 0.12} for name in HEADLINE]
+    assert not red(branch.merge(0.1, accepted=taken))
+    assert branch.level() == [15]
+    assert not red(branch.merge(0.1))
+    assert branch.level() == [15, 16]
+    assert all(map(red, branch.merges_of(3, 0.25)[1:]))
+
+
+def test_a_slice_has_losses_of_its_own(branch: Branch) -> None:
+    def tagged(number: int, lost: float) -> RunScores:
+        run = draw(number, lost)
+        facts = {
+            name: type(one)(content_hash=one.content_hash, tags=("billing",) if index < 40 else ())
+            for index, (name, one) in enumerate(run.samples.items())
+        }
+        return RunScores("run", run.metrics, facts)
+
+    one = drop(Status.FAIL)
+    sliced = Check(**{name: getattr(one, name) for name in one.__slots__} | {"slice": "billing"})
+    branch.merge(0.0, decided=[sliced], run=tagged(12, 0.0))
+    assert [(part.metric, part.slice) for part in branch.past().open] == [("faithfulness", "billing")]
+    found = [branch.merge(0.0, run=tagged(branch.merges, 0.0)) for _ in range(3)]
+    assert found[0].checks[0].name in ("billing/faithfulness.drift", "drift")
+    assert branch.past().open == ()
+
+
+def test_another_run_of_a_commit_adds_nothing() -> None:
+    branch = Branch()
+    for number in range(12):
+        branch.merge(0.0, github_run=number + 1)
+    assert red(branch.merge(0.1, github_run=13))
+    again = branch.past().open
+    for number in range(14, 18):
+        assert red(branch.merge(0.0, github_run=number, commit=commit(12)))
+    assert branch.past().open == again
+    assert branch.level() == [6, 7, 8, 9, 10, 11]
+
+
+def test_a_loss_of_one_metric_does_not_hold_back_the_others() -> None:
+    branch = Branch(ONE)
+    branch.merges_of(12, 0.0)
+    branch.merge(0.1)
+    assert [part.metric for part in branch.past().open] == ["faithfulness"]
+    assert [int(look.line.run, 16) for look in branch.past("context_recall").level(main=True)][-1] == 12
+
+
+def test_another_judge_starts_the_level_anew(branch: Branch) -> None:
+    branch.merges_of(2, 0.1)
+    branch.merge(0.1, judge_key="b" * 16, judge="openai new")
+    now = line(branch.merges, judge_key="b" * 16, judge="openai new")
+    past = past_of(looks_before(branch.history, now), now, "faithfulness")
+    assert (len(past.looks), past.open) == (1, ())
+
+
+def test_what_is_read_from_a_file_lasts_too(branch: Branch) -> None:
+    branch.merges_of(2, 0.1)
+    again = parse_history(branch.history.text().encode(), "h")
+    assert again.runs == branch.history.runs
+    assert again.runs[-1].below
+
+
+def test_the_runs_of_the_level_keep_their_scores_at_any_age_and_beyond_any_size(branch: Branch) -> None:
+    branch.merges_of(30, 0.1)
+    needed = needed_runs(branch.history, 90)
+    assert {f"{number:016x}" for number in branch.level()} <= needed
+    small = branch.history.within(len(branch.history.text().encode()) - 2000, needed=needed)
+    kept = [int(one.run, 16) for one in small.runs if one.scores]
+    assert set(branch.level()) <= set(kept)
+    late = branch.history.slimmed(branch.history.runs[-1].time.replace(year=2028), days=90, needed=needed)
+    assert set(branch.level()) <= {int(one.run, 16) for one in late.runs if one.scores}
+
+
+@pytest.mark.parametrize("lost", [lambda n: 0.1 if n >= 15 else 0.0])
+def test_the_merge_that_did_it_is_named_from_the_history(lost: Callable[[int], float]) -> None:
+    branch = Branch()
+    for number in range(19):
+        branch.merge(lost(number))
+    past, cause = find_cause(branch.history, "faithfulness", lower_is_better=False)
+    assert past.open[0].commit == commit(15)
+    assert cause is not None
+    assert [one.commit for one in cause.lines] == [commit(15)]
+    assert cause.share >= 0.9
+    assert str(cause) == "the merge of 000000f (99%)"
+
+
+def test_there_is_no_cause_without_runs() -> None:
+    assert find_cause(History(), "faithfulness", lower_is_better=False)[1] is None
+    one = History().with_run(line(0), compacted(scores({"faithfulness": [1.0]})))
+    assert find_cause(one, "faithfulness", lower_is_better=False)[1] is None
