@@ -12,18 +12,18 @@ import binascii
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from ragstone.formatting import counted, some
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.printable import without_commands
 from ragstone.report import escape, wording
 from ragstone.report.markdown import ICONS, length
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, check_title
+from ragstone.report.templates import PACKAGE, render_text_template
 
 NOT_AFFECTED: Literal["not affected"] = "not affected"
 MAX_STATE_BYTES = 2_000_000
@@ -169,64 +169,36 @@ def _of_row(row: GateRow) -> _Shown:
 
 
 def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: int, reason: int) -> str:
-    lines = [f"## {_headline(shown)}", ""]
     counts = {row.sharing for row in rows if row.sha == sha and row.verdict != NOT_AFFECTED}
-    if len(counts) > 1:
-        lines += [
-            "- ⚠️ The gates don't agree on how many of them share the error rate. Do they all read the same file?",
-            "",
-        ]
-    lines += ["| | Gate | Verdict | Why |", "|:-:|:--|:--|:--|"]
-    for one in shown:
-        why = escape.markdown_inline(escape.clip(one.reason, reason)) if reason else ""
-        lines.append(f"| {one.icon} | {escape.markdown_link(one.gate, one.url)} | {one.state} | {why} |")
-    for one in shown:
-        if one.details[:details]:
-            listed = [f"- {escape.markdown_inline(escape.clip(text, reason))}" for text in one.details[:details]]
-            title = f"<code>{escape.markdown_inline(one.gate)}</code>"
-            lines += ["", f"<details><summary>{title}: what does not pass</summary>", "", *listed, "", "</details>"]
-    lines += ["", f"<sub>{_foot(counts, sha)}</sub>"]
-    return without_commands("\n".join(lines)) + "\n"
-
-
-def _headline(shown: Sequence[_Shown]) -> str:
-    by_rank: dict[int, list[str]] = {}
-    for one in shown:
-        by_rank.setdefault(one.rank, []).append(one.gate)
-    total = len(shown)
-    broken = [*by_rank.get(0, ()), *by_rank.get(1, ())]
-    doubtful, waiting = by_rank.get(2, []), by_rank.get(3, [])
-    rest = f", waiting for {len(waiting)}" if waiting else ""
-    if broken:
-        icon, word = (_MARKS["fail"], "fail") if by_rank.get(1) else (_MARKS["error"], "have no verdict")
-        word = word if len(broken) != 1 else {"fail": "fails", "have no verdict": "has no verdict"}[word]
-        return f"{icon} Ragstone: {_of(broken, total)} {word} ({_names(broken)}){rest}"
-    if doubtful:
-        state = f"{'is' if len(doubtful) == 1 else 'are'} inconclusive"
-        return f"{_MARKS['inconclusive']} Ragstone: {_of(doubtful, total)} {state} ({_names(doubtful)}){rest}"
-    if waiting:
-        return f"{_MARKS['waiting']} Ragstone: waiting for {_of(waiting, total)}"
-    idle = len(by_rank.get(6, ()))
-    passing = f"{counted(total - idle, 'gate')} {'passes' if total - idle == 1 else 'pass'}"
-    if idle == total:
-        return f"{_MARKS['pass']} Ragstone: no gate is affected by this change"
-    return f"{_MARKS['pass']} Ragstone: {passing}" + (f", {idle} not affected" if idle else "")
-
-
-def _of(some_of: Sequence[str], total: int) -> str:
-    return f"{len(some_of)} of {counted(total, 'gate')}"
-
-
-def _names(names: Sequence[str]) -> str:
-    return some([escape.markdown_code(name) for name in sorted(names)])
-
-
-def _foot(counts: set[int], sha: str) -> str:
-    parts = [f"Commit {sha[:7]}." if sha else ""]
-    if len(counts) == 1 and (n := counts.copy().pop()) > 1:
-        parts.append(
-            f"{n} gates are affected. They share one error rate, each with 1/{n} of it, "
-            "unless the policy decides by means."
+    cut = [
+        replace(
+            one,
+            reason=escape.clip(one.reason, reason) if reason else "",
+            details=tuple(escape.clip(text, reason) for text in one.details[:details]),
         )
-    parts.append("Each job's summary has the full report of its gate.")
-    return " ".join(part for part in parts if part)
+        for one in shown
+    ]
+    values = {"shown": cut, "counts": counts, "sharing": max(counts) if len(counts) == 1 else 1, "sha": sha[:7]}
+    helpers = {"inline": escape.markdown_inline, "link": escape.markdown_link}
+    text = render_text_template("gates.md.j2", PACKAGE, **values, **helpers, **_headline(shown))
+    return without_commands(text) + "\n"
+
+
+def _headline(shown: Sequence[_Shown]) -> dict[str, object]:
+    """What the heading of the comment says: the gates that need attention first."""
+    gates = {rank: [one.gate for one in shown if one.rank == rank] for rank in range(7)}
+    waiting, idle = gates[3], len(gates[6])
+    found = {"total": len(shown), "waiting": len(waiting), "passing": len(shown) - idle}
+    names, kind, word = gates[0] + gates[1], "fail" if gates[1] else "error", ""
+    if names:
+        one, many = ("fails", "fail") if gates[1] else ("has no verdict", "have no verdict")
+        word = one if len(names) == 1 else many
+    elif gates[2]:
+        names, kind = gates[2], "inconclusive"
+        word = f"{'is' if len(names) == 1 else 'are'} inconclusive"
+    elif waiting:
+        names, kind = waiting, "waiting"
+    else:
+        kind = "idle" if idle == len(shown) else "pass"
+    icon = _MARKS["pass" if kind == "idle" else kind]
+    return found | {"kind": kind, "icon": icon, "word": word, "names": [escape.markdown_code(n) for n in sorted(names)]}

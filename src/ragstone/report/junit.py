@@ -5,10 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+from junitparser.junitparser import FinalResult
 
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
-from ragstone.report.document import FailurePart, PlacePart, SamplePart
+from ragstone.report.document import PlacePart, SamplePart
 from ragstone.report.escape import clip, xml
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_title
@@ -28,11 +29,18 @@ def render_junit(view: ReportView) -> str:
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
-    checks.add_testcases(_named_apart([_check_case(check, view) for check in view.checks]))
-    checks.add_testcases([_warning_case(number, warning) for number, warning in enumerate(view.warnings, 1)])
+    decided = [_case(check_title(check), "checks", _check_result(check, view)) for check in view.checks]
+    checks.add_testcases(_named_apart(decided))
+    for number, warning in enumerate(view.warnings, 1):
+        skipped = Skipped(_line(wording.sentence(warning), 1000))
+        checks.add_testcase(_case(f"Warning {number}", "warnings", skipped))
     document.add_testsuite(checks)
     cases = [_worst_case(sample, view) for sample in view.worst]
-    failed = [case for group in view.failures for case in _failed_cases(group)]
+    failed = [
+        _case(f"{sample.id} (no score)", "samples", Error(_line(group.reason, 1000), group.by), sample.place)
+        for group in view.failures
+        for sample in group.samples
+    ]
     cases += failed[:_MAX_FAILED]
     if cases:
         samples = TestSuite("samples")
@@ -79,44 +87,36 @@ def _describe(suite: TestSuite, view: ReportView) -> None:
         suite.add_property("commit", _line(view.run.commit))
 
 
-def _check_case(check: Check, view: ReportView) -> TestCase:
-    case = TestCase(name=_line(check_title(check)), classname="ragstone.checks")
-    reason = _line(check.reason, 1000)
-    blocks = check.action is Action.BLOCK
-    if check.status is Status.ERROR:
-        case.result = [Error(reason, "error")]
-    elif check.status is Status.FAIL:
-        case.result = [Failure(reason, str(check.kind))] if blocks else [Skipped(f"warning: {reason}")]
-    elif check.status is Status.INCONCLUSIVE:
-        blocked = blocks and not view.passed and view.status is Status.INCONCLUSIVE
-        case.result = [Failure(reason, "inconclusive")] if blocked else [Skipped(f"inconclusive: {reason}")]
-    return case
-
-
-def _warning_case(number: int, warning: str) -> TestCase:
-    case = TestCase(name=f"Warning {number}", classname="ragstone.warnings")
-    case.result = [Skipped(_line(wording.sentence(warning), 1000))]
-    return case
-
-
-def _worst_case(sample: SamplePart, view: ReportView) -> TestCase:
-    case = TestCase(name=_line(sample.id), classname="ragstone.samples")
-    _place(case, sample.place)
-    message = _line("; ".join(wording.moved(change) for change in sample.changes), 1000)
-    if view.status is not Status.FAIL:
-        case.result = [Skipped(message)]
-        return case
-    failure = Failure(message, "regression")
-    failure.text = clip(xml(_story(sample)), _LENGTH)
-    case.result = [failure]
-    return case
-
-
-def _place(case: TestCase, place: PlacePart | None) -> None:
+def _case(name: str, kind: str, result: FinalResult | None, place: PlacePart | None = None) -> TestCase:
+    case = TestCase(name=_line(name), classname=f"ragstone.{kind}")
+    case.result = [result] if result is not None else []
     if place is not None and place.file:
         case._elem.set("file", _line(place.file))
     if place is not None and place.line:
         case._elem.set("line", str(place.line))
+    return case
+
+
+def _check_result(check: Check, view: ReportView) -> FinalResult | None:
+    reason = _line(check.reason, 1000)
+    blocks = check.action is Action.BLOCK
+    if check.status is Status.ERROR:
+        return Error(reason, "error")
+    if check.status is Status.FAIL:
+        return Failure(reason, str(check.kind)) if blocks else Skipped(f"warning: {reason}")
+    if check.status is Status.INCONCLUSIVE:
+        blocked = blocks and not view.passed and view.status is Status.INCONCLUSIVE
+        return Failure(reason, "inconclusive") if blocked else Skipped(f"inconclusive: {reason}")
+    return None
+
+
+def _worst_case(sample: SamplePart, view: ReportView) -> TestCase:
+    message = _line("; ".join(wording.moved(change) for change in sample.changes), 1000)
+    if view.status is not Status.FAIL:
+        return _case(sample.id, "samples", Skipped(message), sample.place)
+    failure = Failure(message, "regression")
+    failure.text = clip(xml(_story(sample)), _LENGTH)
+    return _case(sample.id, "samples", failure, sample.place)
 
 
 def _story(sample: SamplePart) -> str:
@@ -127,13 +127,3 @@ def _story(sample: SamplePart) -> str:
     if sample.detailed:
         lines.append(f"answer: {sample.answer}")
     return "\n".join(lines)
-
-
-def _failed_cases(group: FailurePart) -> list[TestCase]:
-    cases = []
-    for sample in group.samples:
-        case = TestCase(name=_line(f"{sample.id} (no score)"), classname="ragstone.samples")
-        _place(case, sample.place)
-        case.result = [Error(_line(group.reason, 1000), group.by)]
-        cases.append(case)
-    return cases

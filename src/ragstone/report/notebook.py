@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -129,25 +128,13 @@ def _row(row: MetricRow) -> tuple[str, ...]:
     )
 
 
-def _fragment(
-    *,
-    headline: str,
-    lead: str = "",
-    above: Iterable[str],
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    below: Iterable[str],
-    worst: Iterable[Sequence[str]] = (),
-    worst_head: Sequence[str] = (),
-    worst_heading: str = "",
-) -> str:
+def _fragment(*, rows: Iterable[Sequence[str]], worst: Iterable[Sequence[str]] = (), **values: object) -> str:
     def cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
         return [[clip(one_line(text), MAX_TEXT) for text in row] for row in table]
 
-    values: dict[str, Any] = {"headline": headline, "lead": lead, "above": above, "below": below}
-    values |= {"head": head, "rows": cells(rows)}
-    values |= {"worst_head": worst_head, "worst": cells(worst), "worst_heading": worst_heading}
-    return html_environment(PACKAGE).get_template("notebook.html.j2").render(values)
+    absent = {"lead": "", "worst_head": (), "worst_heading": ""}
+    template = html_environment(PACKAGE).get_template("notebook.html.j2")
+    return template.render({**absent, **values, "rows": cells(rows), "worst": cells(worst)})
 
 
 def _inert(text: str) -> Markup:

@@ -52,28 +52,17 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of a histogram."""
+    """One bar of a histogram, or of a rank: then its `name` is shown under it, at `middle`, if it is `labelled`."""
 
     x: float
     y: float
     width: float
     height: float
-    side: str
     label: str
-
-
-@dataclass(frozen=True, slots=True)
-class RankBar:
-    """The bar of one rank; `labelled`: its `name` is shown under it, at `middle`."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    middle: float
-    name: str
-    label: str
-    labelled: bool
+    side: str = ""
+    middle: float = 0.0
+    name: str = ""
+    labelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +86,7 @@ def axis_for(checks: Sequence[Check], kinds: frozenset[CheckKind]) -> Axis | Non
     if not values:
         return None
     signed = kinds == CHANGES
-    if signed:
-        values.append(0.0)
-    else:
-        values.append(1.0)
+    values.append(0.0 if signed else 1.0)
     step = _step(max(values) - min(values))
     low = math.floor(min(values) / step + 1e-9) * step
     high = math.ceil(max(values) / step - 1e-9) * step
@@ -131,13 +117,11 @@ def mark(check: Check | None, axis: Axis | None) -> Mark | None:
 
 def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
     """Bars for the samples that changed; the number of unchanged ones is shown next to the plot."""
-    reach = max((abs(edge) for edge in _used_edges(found)), default=0.1)
-    reach = min(1.0, max(reach, 0.1))
-    tallest = max(max(found.counts, default=0), 1)
+    used = [one for one in zip(found.edges, found.edges[1:], found.counts, strict=False) if one[2]]
+    reach = min(1.0, max([0.1, *(max(abs(low), abs(high)) for low, high, _ in used)]))
+    tallest = max((number for *_, number in used), default=1)
     bars = []
-    for low, high, number in zip(found.edges, found.edges[1:], found.counts, strict=False):
-        if not number or low < -reach - 1e-9 or high > reach + 1e-9:
-            continue
+    for low, high, number in used:
         start, end = _place(low, -reach, reach), _place(high, -reach, reach)
         tall = max(2.0, height * number / tallest)
         bars.append(
@@ -156,7 +140,7 @@ def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
     return Histogram(tuple(bars), round(_place(0.0, -reach, reach), 2), ticks, height)
 
 
-def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[RankBar, ...]:
+def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[Bar, ...]:
     """A bar for each rank: the share of the answers with a context there that draw on it, as a part of `height`."""
     slot = (WIDTH - 2 * _PAD) / max(len(found.ranks), 5)
     bars = []
@@ -165,7 +149,7 @@ def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[RankBar, ..
         tall = height * share
         name = f"{one.rank}+" if one.and_lower else str(one.rank)
         bars.append(
-            RankBar(
+            Bar(
                 x=round(_PAD + place * slot + 0.1 * slot, 2),
                 y=round(height - tall, 2),
                 width=round(0.8 * slot, 2),
@@ -177,15 +161,6 @@ def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[RankBar, ..
             )
         )
     return tuple(bars)
-
-
-def _used_edges(found: Differences) -> list[float]:
-    return [
-        edge
-        for low, high, number in zip(found.edges, found.edges[1:], found.counts, strict=False)
-        if number
-        for edge in (low, high)
-    ]
 
 
 def _step(span: float) -> float:

@@ -133,7 +133,7 @@ def test_an_unfinished_line_is_left_for_the_next_job(tmp_path: Path) -> None:
     with log.open("a") as file:
         file.write(whole[:30])
     found = watch(tmp_path, log, day=0.9999)
-    assert (found.logs[0].new, found.logs[0].rest, dict(found.logs[0].problems)) == (50, 30, {})
+    assert (found.logs[0].new, found.logs[0].unfinished_bytes, dict(found.logs[0].problems)) == (50, 30, {})
     assert "an unfinished last line" in monitor_text(found)
     with log.open("a") as file:
         file.write(whole[30:])  # complete, though without a line end

@@ -29,7 +29,7 @@ class Window:
 class Watched:
     """One figure over all windows. `look` is that of the newest window; None while the anchor is incomplete.
 
-    `had` of `needed` windows of the anchor are there. `since` is the window in which the change began, `level` the mean
+    `anchor_windows` of `anchor_needed` are there. `since` is the window in which the change began, `level` the mean
     from there on. `began` and `ended`: the alert did so in the newest window, if that has the figure; an alert lasts
     through windows that lack it. `restarted`: why the anchor is a later one.
     """
@@ -41,8 +41,8 @@ class Watched:
     now: float | None
     before: float | None
     anchor: float | None
-    had: int
-    needed: int
+    anchor_windows: int
+    anchor_needed: int
     look: Look | None = None
     since: str | None = None
     level: float | None = None
@@ -116,7 +116,7 @@ def is_known(name: str, custom: Mapping[str, object]) -> bool:
 class LogRead:
     """What was read of a log: lines, new and known interactions, lines with problems, and what stopped the reading.
 
-    `rest` is the size in bytes of an unfinished last line, which is left for the next job.
+    `unfinished_bytes` is the size in bytes of an unfinished last line, which is left for the next job.
     """
 
     name: str
@@ -125,7 +125,7 @@ class LogRead:
     known: int = 0
     problems: Counter[Problem] = field(default_factory=Counter)
     damage: str | None = None
-    rest: int = 0
+    unfinished_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

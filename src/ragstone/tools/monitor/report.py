@@ -76,15 +76,7 @@ def monitor_json(found: Monitored) -> str:
         ],
         "open": [{"window": one.name, "figures": _values(one)} for one in found.open],
         "logs": [
-            {
-                "name": log.name,
-                "lines": log.lines,
-                "new": log.new,
-                "known": log.known,
-                "problems": {problem.value: count for problem, count in sorted(log.problems.items())},
-                "damage": log.damage,
-                "unfinished_bytes": log.rest,
-            }
+            {**asdict(log), "problems": {problem.value: count for problem, count in sorted(log.problems.items())}}
             for log in found.logs
         ],
         "notes": list(found.notes),
@@ -143,7 +135,7 @@ def _state(one: Watched) -> str:
     if one.now is None:
         return "nothing to compare"
     if one.look is None:
-        return f"anchor: {one.had} of {one.needed}"
+        return f"anchor: {one.anchor_windows} of {one.anchor_needed}"
     return "steady"
 
 
@@ -196,7 +188,7 @@ def _counts(log: LogRead) -> str:
     parts += [f"{log.known:,} known"] if log.known else []
     parts += [f"{counted(count, 'line')} {problem.value}" for problem, count in sorted(log.problems.items())]
     parts += [f"the file {log.damage}"] if log.damage else []
-    parts += ["an unfinished last line"] if log.rest else []
+    parts += ["an unfinished last line"] if log.unfinished_bytes else []
     return ", ".join(parts) or NONE
 
 
@@ -204,22 +196,11 @@ def _values(window: Window) -> dict[str, dict[str, float]]:
     return {name: asdict(figure) for name, figure in window.figures.items()}
 
 
+_FACTS = ("name", "now", "before", "anchor", "anchor_windows", "anchor_needed", "shift", "action")
+_CHANGES = ("alert", "began", "ended", "since", "level")
+
+
 def _figure(one: Watched) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "now": one.now,
-        "before": one.before,
-        "anchor": one.anchor,
-        "anchor_windows": one.had,
-        "anchor_needed": one.needed,
-        "shift": one.shift,
-        "action": one.action,
-        "state": _state(one),
-        "alert": one.alert,
-        "began": one.began,
-        "ended": one.ended,
-        "since": one.since,
-        "level": one.level,
-        "chart": None if one.look is None else one.look.chart,
-        "limit": None if one.look is None else one.look.limit,
-    }
+    found = {name: getattr(one, name) for name in _FACTS} | {"state": _state(one)}
+    chart = {name: None if one.look is None else getattr(one.look, name) for name in ("chart", "limit")}
+    return found | {name: getattr(one, name) for name in _CHANGES} | chart

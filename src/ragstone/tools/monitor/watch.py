@@ -131,7 +131,7 @@ class _Job:
                 with self.state.transaction():
                     place, head = self.state.place_of(log)
                 self._add(log.lines(place), found, log, head)
-                found.rest = log.rest
+                found.unfinished_bytes = log.rest
         except OSError as error:
             raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
         except Damaged as damage:

@@ -28,7 +28,6 @@ from ragstone.tools.generate.drafts.plan import (
     Wanted,
     estimates,
     read_material,
-    summary_lines,
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
@@ -242,7 +241,7 @@ def test_a_bad_draft_is_refused_and_counted_with_its_reason(
     assert found.samples == ()
     assert reasons(found) == {reason: 8}
     assert dict(found.given_up) == {(Kind.SINGLE, "2 drafts refused"): 4}
-    lines = list(summary_lines(found))
+    lines = found.text().split("\n")
     assert lines[0] == "0 of 4 questions written:"
     assert "8 drafts: 0 written, 8 refused" in lines
     assert f"     8  {reason}" in lines
@@ -282,7 +281,7 @@ def test_what_the_model_knows_anyway_is_tagged(desk: Desk) -> None:
     desk.fault("recall", know)
     found = desk.make(2, SINGLE)
     assert [sample.tags for sample in found.samples] == [("single-passage", "easy", "general knowledge")] * 2
-    assert any("2 of them tagged general knowledge" in line for line in summary_lines(found))
+    assert "2 of them tagged general knowledge" in found.text()
     desk.fault("recall", lambda *_: {"attempt": {"answerable": "yes", "answer": "A wrong guess."}})
     found = desk.make(2, SINGLE, judge={"refresh": True})
     assert [sample.tags for sample in found.samples] == [("single-passage", "easy")] * 2
@@ -434,7 +433,7 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     found = desk.make(2, SINGLE, pairs=True)
     assert found.pairs == ()
     assert found.unpaired == {"an answer that was to be worse says what the reference says": 6}
-    assert "     6  left out: an answer that was to be worse says what the reference says" in summary_lines(found)
+    assert "     6  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 
 
 def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:

@@ -75,7 +75,7 @@ def command(
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
     from ragstone.tools.generate.convert.convert import check_target, refuse_existing
-    from ragstone.tools.generate.drafts.plan import Wanted, plan_lines, read_material, require_writer, summary_lines
+    from ragstone.tools.generate.drafts.plan import Wanted, plan_text, read_material, require_writer
     from ragstone.tools.generate.drafts.rules import configured_samples
 
     settings = settings_from(flags)
@@ -90,12 +90,10 @@ def command(
     existing = configured_samples(settings, required=bool(flags.get("golden")))
     material = read_material(docs)
     if dry_run:
-        for line in plan_lines(material, wanted, settings.judge):
-            say(line)
+        say(plan_text(material, wanted, settings.judge))
         return 0
     found = _generate(settings, material, wanted, existing)
-    for line in summary_lines(found):
-        say(line)
+    say(found.text())
     return _write(found, output, pairs)
 
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone._version import __version__
@@ -21,7 +21,7 @@ from ragstone.run.engine import Progress, Quiet
 from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
-from ragstone.tools.generate.passages import Coverage, Related, find_quote
+from ragstone.tools.generate.passages import Coverage, Passage, Related, find_quote
 from ragstone.tools.judging.metaeval.items import EvalTask
 
 _MAX_ASKED = 20
@@ -87,33 +87,30 @@ async def generate(
     return found
 
 
+@dataclass(slots=True)
 class _Generation:
-    def __init__(
-        self,
-        found: Generated,
-        drafter: Drafter,
-        label: str,
-        existing: Sequence[Sample],
-        progress: Progress,
-        redact: Callable[[str], str],
-    ) -> None:
-        self._found = found
-        self._drafter = drafter
-        self._label = label
-        self._passages = found.material.passages
-        self._existing = [sample.question for sample in existing]
-        self._ids = {sample.id for sample in existing}
-        self._progress = progress
-        self._redact = redact
+    _found: Generated
+    _drafter: Drafter
+    _label: str
+    _existing: Sequence[Sample]
+    _progress: Progress
+    _redact: Callable[[str], str]
+    _barren: set[tuple[Kind, int]] = field(default_factory=set)
+    _matched: set[tuple[int, int]] = field(default_factory=set)
+    _asked: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _accepted: list[_Accepted] = field(default_factory=list)
+    _reworded: set[str] = field(default_factory=set)
+    _shown: set[int] = field(default_factory=set)
+    _passages: Sequence[Passage] = field(init=False)
+    _ids: set[str] = field(init=False)
+    _related: Related = field(init=False)
+    _coverage: Coverage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._passages = self._found.material.passages
+        self._ids = {sample.id for sample in self._existing}
         self._related = Related(self._passages)
-        self._coverage = Coverage(self._passages, found.wanted.seed)
-        self._texts = {document.id: document.text for document in found.material.documents.read}
-        self._barren: set[tuple[Kind, int]] = set()
-        self._matched: set[tuple[int, int]] = set()
-        self._asked: dict[int, list[str]] = defaultdict(list)
-        self._accepted: list[_Accepted] = []
-        self._reworded: set[str] = set()
-        self._shown: set[int] = set()
+        self._coverage = Coverage(self._passages, self._found.wanted.seed)
 
     async def run(self) -> None:
         found, wanted = self._found, self._found.wanted
@@ -272,7 +269,7 @@ class _Generation:
                     draft.reason = str(refusal)
         left = [(draft, draft.found.question) for draft in drafts if draft.reason is None and draft.found is not None]
         own = [one.sample.question for one in self._accepted]
-        texts = [*self._existing, *own, *(question for _, question in left)]
+        texts = [*(sample.question for sample in self._existing), *own, *(question for _, question in left)]
         words = [words_of(text) for text in texts]
         near: dict[int, list[int]] = defaultdict(list)
         for pair in similar_pairs(texts):
@@ -367,7 +364,8 @@ class _Generation:
     def _sample(self, draft: _Draft, found: Drafted) -> Sample:
         kind, seed = draft.slot.kind, self._passages[draft.places[0]]
         named = dict.fromkeys(self._passages[place].document for place in draft.places)
-        digests = [f"{name} sha256:{_digest(self._texts[name])[:12]}" for name in named]
+        texts = {document.id: document.text for document in self._found.material.documents.read if document.id in named}
+        digests = [f"{name} sha256:{_digest(texts[name])[:12]}" for name in named]
         tags = [str(kind), *([found.difficulty] if found.difficulty else [])]
         return Sample(
             id=self._new_id(seed.document, found.question),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
-from typing import TypeVar
 
 from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.formatting import counted, dollars, some
+from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm import prompts
@@ -20,6 +19,7 @@ from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_cal
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
+from ragstone.report.templates import render_text_template
 from ragstone.tools.generate.documents import Document, Documents, read_documents
 from ragstone.tools.generate.passages import Passage, passages_of
 
@@ -41,8 +41,6 @@ SEARCHED = 6
 """Passages near an unanswerable question, in which an answer is looked for."""
 
 GENERAL_KNOWLEDGE = "general knowledge"
-
-_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +136,11 @@ def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tu
     return estimate_calls(settings, [*once, *own]), estimate_calls(settings, [*all_tries, *own])
 
 
-def plan_lines(material: Material, wanted: Wanted, settings: JudgeSettings) -> Iterator[str]:
-    """What would be made, and what it would cost, as lines of text."""
-    yield from _material_lines(material)
-    yield f"{counted(wanted.count, 'question')} to write, each in at most {counted(wanted.tries, 'draft')}:"
-    for kind, number in wanted.counts().items():
-        yield f"  {kind:<15}  {number:,}"
+def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
+    """What would be made, and what it would cost, for a terminal."""
     once, most = estimates(settings, material, wanted)
-    yield f"With {settings.name}, if no draft is refused:  {_cost(once)}"
-    yield f"At most, if each question takes all its drafts:  {_cost(most)}"
-    yield f"Assumed: {once.assumptions}."
+    values = {"wanted": wanted, "judge": settings.name, "once": once, "most": most, "cost": _cost}
+    return _text("plan", material, **values)
 
 
 def _cost(found: CostEstimate) -> str:
@@ -156,18 +149,9 @@ def _cost(found: CostEstimate) -> str:
     return f"{counted(found.calls, 'judge call')}, {tokens}, {cost}"
 
 
-def _material_lines(material: Material) -> Iterator[str]:
-    documents = material.documents
-    yield (
-        f"{counted(len(documents.read), 'document')} with {counted(len(material.passages), 'passage')}"
-        + (f"; {counted(documents.other, 'other file')} left out" if documents.other else "")
-    )
-    short = len(documents.read) - material.asked_about
-    if short:
-        yield f"  {counted(short, 'document')} too short to ask about, or a copy of another"
-    if documents.unreadable:
-        names = [f"{name} ({reason})" for name, reason in documents.unreadable]
-        yield f"  {counted(len(names), 'file')} can't be read: {some(names, 10)}"
+def _text(name: str, material: Material, **values: object) -> str:
+    unreadable = [f"{file} ({reason})" for file, reason in material.documents.unreadable]
+    return render_text_template(f"{name}.txt.j2", __package__, material=material, unreadable=unreadable, **values)
 
 
 @dataclass(slots=True)
@@ -192,40 +176,22 @@ class Generated:
     ledger: Ledger = field(default_factory=Ledger)
     stopped: JudgeError | None = None
 
-
-def summary_lines(found: Generated) -> Iterator[str]:
-    """The summary as lines of text: what was asked for, written and refused, and why."""
-    wanted = found.wanted.counts()
-    made = Counter(sample.tags[0] for sample in found.samples)
-    yield f"{len(found.samples):,} of {counted(found.wanted.count, 'question')} written:"
-    for kind, number in wanted.items():
-        yield f"  {kind:<15}  {made[kind]:,} of {number:,}"
-    general = sum(GENERAL_KNOWLEDGE in sample.tags for sample in found.samples)
-    if general:
-        yield f"  {general:,} of them tagged {GENERAL_KNOWLEDGE}: the model knows the answer without the documents"
-    refused = sum(found.refused.values())
-    left = f", {found.unfinished:,} unfinished" if found.unfinished else ""
-    yield f"{counted(found.drafts, 'draft')}: {len(found.samples):,} written, {refused:,} refused{left}"
-    reasons = Counter[str]()
-    for (_, reason), number in found.refused.items():
-        reasons[reason] += number
-    yield from (f"  {number:>4,}  {reason}" for reason, number in _most_first(reasons))
-    if found.given_up:
-        yield f"{counted(sum(found.given_up.values()), 'question')} given up:"
-        for (kind, reason), number in _most_first(found.given_up):
-            yield f"  {number:>4,}  {kind}: {reason}"
-    if found.wanted.pairs:
-        yield f"{counted(len(found.pairs), 'pair')} for meta-eval"
-        yield from (f"  {number:>4,}  left out: {reason}" for reason, number in _most_first(found.unpaired))
-    yield from _material_lines(found.material)
-    yield (
-        f"  asked about: {len({one.document for one in found.asked}):,} of "
-        f"{counted(found.material.asked_about, 'document')}, "
-        f"{len(found.asked):,} of {counted(len(found.material.passages), 'passage')}"
-    )
-    ledger = found.ledger
-    yield f"{counted(ledger.calls, 'judge call')}, {ledger.cached_calls:,} from the cache, {dollars(ledger.cost_usd)}"
+    def text(self) -> str:
+        """The summary for a terminal: what was asked for, written and refused, and why."""
+        reasons = Counter[str]()
+        for (_, reason), number in self.refused.items():
+            reasons[reason] += number
+        return _text(
+            "summary",
+            self.material,
+            found=self,
+            made=Counter(sample.tags[0] for sample in self.samples),
+            general=sum(GENERAL_KNOWLEDGE in sample.tags for sample in self.samples),
+            reasons=reasons,
+            documents_asked=len({one.document for one in self.asked}),
+            most_first=_most_first,
+        )
 
 
-def _most_first(counts: Mapping[_Key, int]) -> list[tuple[_Key, int]]:
+def _most_first(counts: Mapping[object, int]) -> list[tuple[object, int]]:
     return sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))

@@ -6,7 +6,6 @@ What a person did there is saved as a file, which `read_saved` reads.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ragstone.errors import ConfigError, expected
 from ragstone.files import read_regular
 from ragstone.printable import clean
-from ragstone.report.html_page import Verbatim, render_page
+from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -118,12 +117,7 @@ def read_saved(
 def render_labelling(page: LabellingPage) -> str:
     """The page as HTML."""
     data = {
-        "kind": page.kind,
-        "key": page.key,
-        "scale": page.scale,
-        "annotator": page.annotator,
-        "contexts": page.contexts,
-        "file": page.file,
+        **{name: getattr(page, name) for name in ("kind", "key", "scale", "annotator", "contexts", "file")},
         "metrics": [asdict(one) | {"title": clean(one.title), "hint": clean(one.hint)} for one in page.metrics],
         "items": [_item(item) for item in page.items],
     }
@@ -134,13 +128,8 @@ def render_labelling(page: LabellingPage) -> str:
         script=read_template("labelling.js", _PACKAGE),
         title=page.title,
         footer=page.footer,
-        data=Verbatim(_json(data)),
+        data=data,
     )
-
-
-def _json(data: object) -> str:
-    text = json.dumps(data, ensure_ascii=True)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _item(item: PageItem) -> dict[str, object]:
