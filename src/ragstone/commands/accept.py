@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, setting, settings_from
+from ragstone.commands.options import CONFIG, PATH, setting, settings_from
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 
 
 @click.command(name="accept")
-@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.argument("run", type=PATH, required=False)
 @click.option("--metric", required=True, metavar="NAME", help="The metric that dropped, or 'golden set'.")
 @click.option("--slice", "tag", metavar="TAG", help="The slice, if the drop is in a slice.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for the reviewer.")

@@ -8,13 +8,13 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import POLICY, REPORT, with_options
+from ragstone.commands.options import PATH, POLICY, REPORT, with_options
 from ragstone.commands.output import write_text
 
 
 @click.command(name="compare")
-@click.argument("baseline", type=click.Path(path_type=Path))
-@click.argument("runs", type=click.Path(path_type=Path), metavar="RUN...", nargs=-1, required=True)
+@click.argument("baseline", type=PATH)
+@click.argument("runs", type=PATH, metavar="RUN...", nargs=-1, required=True)
 @POLICY
 @with_options(REPORT)
 @click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")

@@ -9,7 +9,7 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, GATE, JUDGE, REPORT, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.options import CONFIG, GATE, JUDGE, PATH, REPORT, RUN, SYSTEM, settings_from, with_options
 from ragstone.commands.output import linked, run_line, say, write_text
 
 
@@ -24,7 +24,7 @@ from ragstone.commands.output import linked, run_line, say, write_text
     "--merge",
     "shards",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="SHARD",
     help="Instead of evaluating, merge shards: run directories, or folders of them, can be repeated.",
 )

@@ -55,10 +55,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
             (one for one in found.proposals if one.entrypoint == entrypoint), Proposal(entrypoint, "it was named", 0)
         )
     result = write_starter(directory, proposal=chosen, golden=found.golden, python=found.python)
-    for line in _report(result):
-        say(line)
-    for line in _next(directory, result, None if chosen is nothing else chosen):
-        say(line)
+    say(_next(directory, result, None if chosen is nothing else chosen))
 
 
 def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
@@ -78,31 +75,22 @@ def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
         )
 
 
-def _report(result: Written) -> Iterator[str]:
-    for place in result.written:
-        yield f"wrote  {place}"
-    for place in result.kept:
-        yield f"kept   {place} (already exists)"
-    for place in result.added:
-        yield f"added  ragstone-run/ to {place}"
-
-
-def _next(directory: Path, result: Written, chosen: Proposal | None) -> Iterator[str]:
+def _next(directory: Path, result: Written, chosen: Proposal | None) -> str:
+    """What was written, and what to do now."""
     from ragstone.app.init import GOLDEN, is_starter
     from ragstone.config import read_text
+    from ragstone.report.templates import render_text_template
     from ragstone.system.entrypoint import parse_entrypoint
 
-    yield "Next:"
-    if directory.resolve() != Path.cwd():
-        yield f"  cd {shlex.quote(os.path.relpath(directory))}"
     kept = read_text(directory / "ragstone.toml") if "ragstone.toml" in result.kept else None
-    if chosen is None and kept is None:
-        yield "  set your system's entrypoint in ragstone.toml (docs/entrypoints.md)"
-    elif chosen is not None and kept is not None and chosen.entrypoint not in kept:
-        yield f'  if ragstone.toml has no entrypoint yet, set entrypoint = "{chosen.entrypoint}" under [system]'
-    if is_starter(directory / GOLDEN):
-        yield f"  replace the questions in {GOLDEN}, about a made-up shop, with your own"
-    if chosen is not None and kept is None and parse_entrypoint(chosen.entrypoint).kind.is_address:
-        yield f"  start your service: {chosen.entrypoint} must answer"
-    yield "  ragstone check    asks your system one question"
-    yield "  ragstone gate     asks all of them, and decides"
+    entrypoint = None if chosen is None else chosen.entrypoint
+    return render_text_template(
+        "init.txt.j2",
+        __package__,
+        result=result,
+        folder="" if directory.resolve() == Path.cwd() else shlex.quote(os.path.relpath(directory)),
+        kept=kept,
+        entrypoint=entrypoint,
+        starter=GOLDEN if is_starter(directory / GOLDEN) else "",
+        service=entrypoint is not None and kept is None and parse_entrypoint(entrypoint).kind.is_address,
+    )

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, setting, settings_from, with_options
 from ragstone.commands.output import run_line, say
 from ragstone.formatting import counted
 
 
 @click.command(name="merge")
-@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHARD...")
+@click.argument("shards", nargs=-1, required=True, type=PATH, metavar="SHARD...")
 @with_options((CONFIG,))
 @setting("out")
 @click.option(

@@ -44,9 +44,9 @@ def _type_of(annotation: object) -> dict[str, Any]:
     return {"type": next((one for one in (int, float) if one in types), str)}
 
 
-CONFIG = click.option(
-    "--config", type=click.Path(path_type=Path), help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]"
-)
+PATH = click.Path(path_type=Path)
+
+CONFIG = click.option("--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]")
 
 _ELSEWHERE = ("answers", "repeats", "metrics")
 """Flags of [run] that stand in help with what they are about."""
@@ -68,15 +68,10 @@ RUN = _settings("run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
-OUTPUT = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file  [default: standard output]"
-)
+OUTPUT = click.option("-o", "--output", type=PATH, metavar="FILE", help="Output file  [default: standard output]")
 
-JSON_LINES = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON Lines file to write."
-)
+JSON_LINES = click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="JSON Lines file to write.")
 
-PATH = click.Path(path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 
@@ -91,7 +86,7 @@ FORMAT = output_format("text", "json")
 REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT)
 """Which report, and where to."""
 
-POLICY = setting("thresholds", type=click.Path(path_type=Path))
+POLICY = setting("thresholds", type=PATH)
 """For commands that read no other setting."""
 
 

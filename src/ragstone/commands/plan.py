@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, FORMAT, POLICY, setting, settings_from
+from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, setting, settings_from
 from ragstone.commands.output import say
 
 
 @click.command(name="plan")
-@click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="A second run to pair RUN with.")
+@click.argument("run", type=PATH, required=False)
+@click.option("--baseline", type=PATH, metavar="RUN", help="A second run to pair RUN with.")
 @click.option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Share of runs in which to detect it.")
 @CONFIG

@@ -8,12 +8,12 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, FLAGS, REPORT, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, FLAGS, PATH, REPORT, setting, settings_from, with_options
 from ragstone.commands.output import write_text
 
 
 @click.command(name="report")
-@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.argument("run", type=PATH, required=False)
 @with_options(REPORT, (CONFIG,))
 @setting("thresholds", help="Decide again with this policy  [default: the gate's own]")
 @setting("baseline", help="Decide again, compared with this run  [default: the gate's own]")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, SCORING, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, SCORING, setting, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
@@ -14,7 +14,7 @@ DEFAULT_OUT = "ragstone-rescored"
 
 
 @click.command(name="rescore")
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.argument("sources", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @with_options((CONFIG,), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those of the runs, else those that apply]")
 @click.option("--golden", multiple=True, metavar="FILE", help="Golden set to take references from, can be repeated.")

@@ -23,7 +23,7 @@ from ragstone.report.html_page import Framed, render_page
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.render import MARKDOWN_LIMIT, Format, render
-from ragstone.report.templates import read_template
+from ragstone.report.templates import PACKAGE, read_template, render_text_template
 from ragstone.report.terminal import MARKS, STYLES, plain_console, render_text
 
 _ORDER = (Status.FAIL, Status.ERROR, Status.INCONCLUSIVE, Status.PASS)
@@ -155,24 +155,17 @@ def _line(text: str, length: int) -> str:
 
 
 def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
-    status = str(overall_status(found))
-    lines = [f"## {ICONS[status]} {escape.markdown_inline(headline(found))}", ""]
-    lines += [f"Each run is compared with {escape.markdown_code(baseline)}.", ""]
-    lines += ["| | Metric | Run | Score | Change | State |", "|:-:|:--|:--|:--|:--|:--|"]
-    for title, part, rows in _tables(found):
-        name = escape.markdown_inline(title) + ("" if part is None else f" · {escape.markdown_code(part)}")
-        for row in rows:
-            icon = ICONS[row.word] if row.word is not None else ""
-            score = f"**{row.figures.score}** {row.figures.interval}".strip() if row.word is not None else "–"
-            state = escape.markdown_inline(row.state)
-            cells = (icon, name, escape.markdown_code(row.run), score, row.figures.changed, state)
-            lines.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
     room = max(MARKDOWN_LIMIT // len(found) - 400, 2_000)
-    for one in found:
-        title = f"<code>{escape.markdown_inline(one.name)}</code>: {wording.STATUS_TITLES[one.view.status].lower()}"
-        report = render(one.view, "md", limit=room).rstrip()
-        lines += ["", f"<details><summary>{title}</summary>", "", report, "", "</details>"]
-    return without_commands("\n".join(lines)) + "\n"
+    names = [escape.markdown_inline(one.name) for one in found]
+    titles = [wording.STATUS_TITLES[one.view.status].lower() for one in found]
+    reports = [
+        (f"<code>{name}</code>: {title}", render(one.view, "md", limit=room).rstrip())
+        for name, title, one in zip(names, titles, found, strict=True)
+    ]
+    values = {"headline": headline(found), "baseline": baseline, "tables": _tables(found), "reports": reports}
+    helpers = {"inline": escape.markdown_inline, "code": escape.markdown_code, "icons": ICONS}
+    icon = ICONS[str(overall_status(found))]
+    return without_commands(render_text_template("several.md.j2", PACKAGE, icon=icon, **values, **helpers)) + "\n"
 
 
 # -- JUnit -------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from ragstone.errors import ConfigError, ExportError
 from ragstone.formatting import counted
 from ragstone.metrics.score import Score
 from ragstone.report.escape import one_line
-from ragstone.tools.export.events import event, facts_of_run
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.quiet import captured_log
 from ragstone.tools.export.rows import SampleRow, sample_rows
@@ -52,15 +51,14 @@ def export_otel(found: FinishedRun, environ: Mapping[str, str]) -> Sent:
             f"exporting to OpenTelemetry needs {error.name or 'its SDK'}, which is not installed.",
             hint="pip install 'ragstone[otel]'",
         ) from None
-    shared = dict(facts_of_run(found))
     sent = Sent(_address(environ))
     with captured_log("opentelemetry") as log:
-        collector = Collector(0 if found.started is None else int(found.started.timestamp() * 1e6) * 1000)
+        collector = Collector(found)
         batch: list[tuple[SampleRow, str, Score]] = []
         size = 0
 
         def flush() -> None:
-            refusal = collector.send([event(found, shared, *one) for one in batch])
+            refusal = collector.send(batch)
             if refusal is None:
                 sent.scores.update(type(score) for _, _, score in batch)
                 batch.clear()

@@ -1,4 +1,7 @@
-"""A collector that speaks OTLP/HTTP, through OpenTelemetry's SDK: imported only when something is sent.
+"""Scores as events `gen_ai.evaluation.result`, sent over OTLP/HTTP by OpenTelemetry's SDK: imported only then.
+
+Source of the names: OpenTelemetry's semantic conventions for generative AI, events, as of November 2026 (status:
+development). Names of our own start with `ragstone.`: the conventions have none for who judged, or for a sample.
 
 The SDK sends one batch at a time, from this thread. Its own batch processor would drop what it can't send, and say so
 in a log only.
@@ -6,7 +9,8 @@ in a log only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import requests
@@ -21,7 +25,60 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from ragstone._version import __version__
-from ragstone.tools.export.events import EVENT, Event
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.tools.export.facts import FinishedRun
+from ragstone.tools.export.rows import SampleRow
+
+EVENT = "gen_ai.evaluation.result"
+
+
+def _attributes(
+    found: FinishedRun, shared: Mapping[str, Any], row: SampleRow, metric: str, score: Score
+) -> dict[str, Any]:
+    """The attributes of one score's event; those in `shared` are of every event of the run."""
+    attributes: dict[str, Any] = {"gen_ai.evaluation.name": metric}
+    match score:
+        case Scored(value, note):
+            attributes["gen_ai.evaluation.score.value"] = value
+            explanation = note
+        case NotApplicable(reason):
+            attributes["gen_ai.evaluation.score.label"] = "not_applicable"
+            explanation = reason
+        case Failed(by, reason):
+            attributes["gen_ai.evaluation.score.label"] = "failed"
+            attributes["error.type"] = row.failure if by == "system" and row.failure is not None else by
+            explanation = reason
+    if explanation:
+        attributes["gen_ai.evaluation.explanation"] = explanation
+    if row.response_id is not None:
+        attributes["gen_ai.response.id"] = row.response_id
+    attributes |= shared
+    attributes["ragstone.metric.version"] = found.manifest.metrics[metric]
+    attributes["ragstone.sample.id"] = row.id
+    if row.tags:
+        attributes["ragstone.sample.tags"] = row.tags
+    if row.draft:
+        attributes["ragstone.sample.draft"] = True
+    if row.texts is not None:
+        attributes["ragstone.sample.question"] = row.texts["question"]
+        attributes["ragstone.response.answer"] = row.texts["answer"]
+    # Stable, however often the score is exported.
+    body = f"{found.fingerprint}\0{row.id}\0{metric}"
+    attributes["log.record.uid"] = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return attributes
+
+
+def _facts_of_run(found: FinishedRun) -> Iterator[tuple[str, Any]]:
+    """The attributes of every event of a run: which run it is, and who judged."""
+    given = found.parameters
+    yield "ragstone.run.fingerprint", found.fingerprint
+    if found.verdict is not None:
+        yield "ragstone.run.verdict", found.verdict
+    judge = (f"judge.{name}" for name in ("provider", "model", "version", "endpoint", "embeddings"))
+    for name in (*judge, "golden.hash", "policy.hash", "system.version", "system.commit"):
+        if name in given:
+            yield "vcs.ref.head.revision" if name == "system.commit" else f"ragstone.{name}", given[name]
+
 
 _REPLY_BYTES = 65_536
 
@@ -42,10 +99,12 @@ class _Session(requests.Session):
 
 
 class Collector:
-    """A collector at the endpoint that the environment names. All events have the time `started_ns`."""
+    """A collector at the endpoint that the environment names. All events have the time at which the run started."""
 
-    def __init__(self, started_ns: int) -> None:
-        self._started_ns = started_ns
+    def __init__(self, found: FinishedRun) -> None:
+        self._found = found
+        self._shared = dict(_facts_of_run(found))
+        self._started_ns = 0 if found.started is None else int(found.started.timestamp() * 1e6) * 1000
         self._refused = ""
         session = _Session(self._lost)
         session.max_redirects = 0  # the answer elsewhere would count as this one's
@@ -57,22 +116,22 @@ class Collector:
         self._resource = resource
         self._scope = InstrumentationScope("ragstone", __version__)
 
-    def send(self, events: Sequence[Event]) -> str | None:
+    def send(self, scores: Sequence[tuple[SampleRow, str, Score]]) -> str | None:
         """Send one batch, with the SDK's own retries. None if all was accepted, else why not, if the collector said."""
         self._refused = ""
-        done = self._exporter.export([self._record(event) for event in events])
+        done = self._exporter.export([self._record(*one) for one in scores])
         return self._refused if self._refused or done is not LogRecordExportResult.SUCCESS else None
 
     def close(self) -> None:
         self._exporter.shutdown()
 
-    def _record(self, event: Event) -> ReadableLogRecord:
-        span = SpanContext(event.trace, event.span, is_remote=True, trace_flags=TraceFlags(0))
+    def _record(self, row: SampleRow, metric: str, score: Score) -> ReadableLogRecord:
+        span = SpanContext(row.trace, row.span, is_remote=True, trace_flags=TraceFlags(0))
         record = LogRecord(
             timestamp=self._started_ns or None,
             context=set_span_in_context(NonRecordingSpan(span), Context()),
-            severity_number=SeverityNumber.WARN if event.failed else SeverityNumber.INFO,
-            attributes=dict(event.attributes),
+            severity_number=SeverityNumber.WARN if isinstance(score, Failed) else SeverityNumber.INFO,
+            attributes=_attributes(self._found, self._shared, row, metric, score),
             event_name=EVENT,
         )
         return ReadableLogRecord(record, self._resource, self._scope)
