@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 from ragstone import formatting
 from ragstone.gate.direction import HIGHER, LOWER
-from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind
+from ragstone.gate.verdict import CHANGES, LEVELS, Check
 from ragstone.printable import clean as visible
 from ragstone.report import plots, wording
 from ragstone.report.document import PlacePart
 from ragstone.report.escape import bounded, url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
-from ragstone.report.parts import MetricRow, ReportView
+from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, check_title
 from ragstone.report.templates import PACKAGE, read_template
 from ragstone.report.trend import HEIGHT as TREND_HEIGHT
@@ -42,6 +42,7 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     listed = min(view.samples_total, MAX_ROWS) if packed else len(view.samples)
     if not packed:
         packed = [line for line in map(read_line, pack(((row, None) for row in view.samples), str)) if line is not None]
+    floors, drops = plots.axis_for(view.checks, LEVELS), plots.axis_for(view.checks, CHANGES)
     return render_page(
         "report.html.j2",
         styles=(read_template("report.css"),),
@@ -53,9 +54,9 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
         listed=listed,
         columns=_COLUMNS,
         articles=_ARTICLES,
-        metrics=_metrics(view),
-        floor_axis=plots.axis_for(view.checks, LEVELS),
-        drop_axis=plots.axis_for(view.checks, CHANGES),
+        metrics=_metrics(view, floors, drops),
+        floor_axis=floors,
+        drop_axis=drops,
         lower=any(row.lower_is_better for row in view.metrics),
         differences=[
             {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
@@ -121,31 +122,23 @@ def _robustness(view: ReportView) -> dict[str, Any] | None:
     }
 
 
-def _metrics(view: ReportView) -> list[dict[str, Any]]:
-    floors = plots.axis_for(view.checks, LEVELS)
-    drops = plots.axis_for(view.checks, CHANGES)
-    by_key = {(check.kind, check.metric, check.slice): check for check in view.checks}
-    return [_metric(row, by_key, floors, drops) for row in view.metrics]
-
-
-def _metric(
-    row: MetricRow,
-    checks: dict[tuple[CheckKind, str | None, str | None], Check],
-    floors: plots.Axis | None,
-    drops: plots.Axis | None,
-) -> dict[str, Any]:
-    way = LOWER if row.lower_is_better else HIGHER
-    floor = checks.get((way.level, row.metric, row.slice))
-    drop = checks.get((way.change, row.metric, row.slice))
-    return {
-        "row": row,
-        "word": wording.status_word(row.status, row.action),
-        **asdict(wording.figures(row)),
-        "spread": wording.spread(row),
-        "thresholds": wording.thresholds(row),
-        "floor": _drawn(floor, floors),
-        "drop": _drawn(drop, drops),
-    }
+def _metrics(view: ReportView, floors: plots.Axis | None, drops: plots.Axis | None) -> list[dict[str, Any]]:
+    checks = {(check.kind, check.metric, check.slice): check for check in view.checks}
+    found = []
+    for row in view.metrics:
+        way = LOWER if row.lower_is_better else HIGHER
+        found.append(
+            {
+                "row": row,
+                "word": wording.status_word(row.status, row.action),
+                **asdict(wording.figures(row)),
+                "spread": wording.spread(row),
+                "thresholds": wording.thresholds(row),
+                "floor": _drawn(checks.get((way.level, row.metric, row.slice)), floors),
+                "drop": _drawn(checks.get((way.change, row.metric, row.slice)), drops),
+            }
+        )
+    return found
 
 
 def _drawn(check: Check | None, axis: plots.Axis | None) -> dict[str, Any] | None:

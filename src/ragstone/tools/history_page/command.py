@@ -190,29 +190,60 @@ def report(
     """
     import os
 
+    from ragstone.app.history import damage
     from ragstone.commands.context import redactor
+    from ragstone.history.codes import sample_code
     from ragstone.history.file import read_history
     from ragstone.project.golden import read_golden_set
     from ragstone.project.policy import read_policy
     from ragstone.report.escape import terminal
-    from ragstone.tools.history_page.write import write_page
+    from ragstone.run.files import replace_text, writing_to
+    from ragstone.tools.history_page.page import SampleName, history_page, render_history
+    from ragstone.tools.history_page.production import read_monitor_report
 
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
     settings, past = settings_from(flags), read_history(_existing(flags))
-    written = write_page(
-        output,
+    redact = redactor(settings)
+    path = output / "index.html"
+    _refuse_foreign(path)
+    samples = () if no_questions or not settings.golden.paths else read_golden_set(settings)
+    page = history_page(
         past,
         read_policy(settings, {name for run in past.runs for name in run.metrics}),
-        redactor(settings),
-        title=title,
-        golden=() if no_questions or not settings.golden.paths else read_golden_set(settings),
-        monitor=monitor,
+        names={sample_code(one.id, one.content_hash()): SampleName(one.id, one.question) for one in samples},
+        production=None if monitor is None else read_monitor_report(monitor),
         repository=repository or _repository(os.environ),
+        redact=redact,
     )
-    for said in written.notes:
+    notes = (*damage(past), *page.notes)
+    text = render_history(page, notes=[redact(said) for said in notes], title=redact(title))
+    with writing_to(path):
+        output.mkdir(parents=True, exist_ok=True)
+    replace_text(path, text)
+    for said in notes:
         click.echo(terminal(said), err=True)
-    click.echo(terminal(f"Wrote {written.path} ({counted(written.runs, 'run')}, {written.size / 1e6:.1f} MB)."))
+    click.echo(terminal(f"Wrote {path} ({counted(len(past.runs), 'run')}, {len(text) / 1e6:.1f} MB)."))
     return 0
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise RunDirectoryError if `path` exists and was not written by this command."""
+    import os
+
+    from ragstone.errors import RunDirectoryError
+    from ragstone.files import open_regular
+    from ragstone.tools.history_page.page import GENERATOR
+
+    if not os.path.lexists(path):
+        return
+    elsewhere = "Move it away, or use another folder with -o."
+    try:
+        with open_regular(path) as stream:
+            ours = GENERATOR.encode() in stream.read(16 * 1024)
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path), hint=elsewhere) from None
+    if not ours:
+        raise RunDirectoryError("is not a page of `ragstone history report`.", where=str(path), hint=elsewhere)
 
 
 def _repository(environ: Mapping[str, str]) -> str | None:
