@@ -81,7 +81,10 @@ def build_view(
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
         cost=_cost(current),
-        warnings=(*verdict.warnings, *_languages(current, grades)),
+        warnings=(
+            *verdict.warnings,
+            *(language_warnings(facts.question for facts in current.samples.values()) if grades else ()),
+        ),
         resolution=verdict.resolution,
         notes=verdict.notes,
         reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),
@@ -149,11 +152,6 @@ def _run(current: RunScores) -> RunPart:
         stop_reason=manifest.stop_reason if manifest is not None else None,
         usage=None if usage is None else UsagePart.model_validate(usage),
     )
-
-
-def _languages(current: RunScores, grades: Mapping[str, str]) -> tuple[str, ...]:
-    """Warnings about the golden set's languages, where the offline judge has scored something."""
-    return language_warnings(facts.question for facts in current.samples.values()) if grades else ()
 
 
 def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:

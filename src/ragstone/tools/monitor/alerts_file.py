@@ -175,9 +175,6 @@ class AlertsTable(_Table):
     webhook: WebhookRules = Field(default=WebhookRules(), description="When and how a webhook is called.")
     alerts: dict[str, AlertRule] = Field(default_factory=dict, description="Figure or metric to its rule.")
 
-    def windows_in_zone(self) -> Windows:
-        return Windows(self.windows.length, zone_of(self.windows.timezone))
-
 
 def read_alerts_file(path: Path) -> AlertsTable:
     """The rules in `path`. Raises ConfigError with the key and its line."""

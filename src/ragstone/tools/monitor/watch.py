@@ -16,7 +16,7 @@ from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.rounds.context import RunContext
-from ragstone.tools.monitor.alerts_file import AlertsTable, Windows
+from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
 from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
@@ -62,7 +62,7 @@ async def monitor(
                 hint="See the names in docs/monitoring.md, or run `ragstone monitor` to list them.",
             )
     files = _files(paths)
-    windows = table.windows_in_zone()
+    windows = Windows(table.windows.length, zone_of(table.windows.timezone))
     now = context.now().astimezone(UTC)
     terms = {"length": table.windows.length, "timezone": table.windows.timezone}
     with closing(State(state_file, terms=terms, candidates=table.sample.size, now=now)) as state:

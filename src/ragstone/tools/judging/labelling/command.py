@@ -125,13 +125,15 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
       ragstone label merge labels --run ragstone-run
       ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
     """
+    import json
+
     from ragstone.commands.context import redactor
     from ragstone.run.directory import RunDirectory
+    from ragstone.run.files import replace_text
     from ragstone.tools.judging.labelling.labelling import (
         LABELS,
         merge_labels,
         write_adjudication,
-        write_labels,
     )
 
     merged = merge_labels(folder, seed=seed)
@@ -141,7 +143,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
         page = write_adjudication(
             merged, RunDirectory.open(run), folder, redact=redactor(settings_from({"config": config}))
         )
-    write_labels(merged, target)
+    replace_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
     say(merged.text())
     if page is not None:
         click.echo(f"To adjudicate them: {linked(page)}")

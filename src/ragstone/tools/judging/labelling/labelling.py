@@ -475,11 +475,6 @@ def _agreement(
     )
 
 
-def write_labels(merged: MergedLabels, target: Path) -> None:
-    """Write the labels for `ragstone calibrate`, replacing `target`. Raises ConfigError."""
-    replace_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
-
-
 def write_adjudication(
     merged: MergedLabels, run: RunDirectory, folder: Path, *, redact: Callable[[str], str] = str
 ) -> Path:

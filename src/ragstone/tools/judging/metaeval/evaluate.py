@@ -155,17 +155,13 @@ def _pointwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
 
 def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
     preferences = np.array([outcome.item.preference for outcome in outcomes if isinstance(outcome.item, Pairwise)])
-    differences = np.array([_difference(outcome) for outcome in outcomes])
+    values = [[one.value for one in outcome.opinions if isinstance(one, Opinion)] for outcome in outcomes]
+    differences = np.array([second - first for first, second in values])
     return [
         ("pairwise_accuracy", measures.pairwise_accuracy, differences, preferences),
         ("pearson", measures.pearson, differences, preferences),
         ("spearman", measures.spearman, differences, preferences),
     ]
-
-
-def _difference(outcome: Outcome) -> float:
-    first, second = (one.value for one in outcome.opinions if isinstance(one, Opinion))  # of a scored outcome
-    return second - first
 
 
 _Asked = tuple[Opinion | NoOpinion, ...]
