@@ -130,19 +130,14 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
 def _parameters(manifest: Manifest) -> Iterator[tuple[str, str]]:
     judge, golden, system = manifest.judge, manifest.golden, manifest.system
     yield "judge", judge.label()
-    yield "judge.provider", judge.provider
-    yield "judge.model", judge.model
-    yield "judge.version", judge.version
-    yield "judge.endpoint", judge.endpoint or ""
-    yield "judge.embeddings", judge.embeddings or ""
+    for name in ("provider", "model", "version", "endpoint", "embeddings"):
+        yield f"judge.{name}", getattr(judge, name) or ""
     for name, value in judge.parameters:
         yield f"judge.parameters.{name}", value
     yield "golden.files", ", ".join(golden.files)
     yield "golden.hash", golden.content_hash
-    yield "system.entrypoint", system.entrypoint
-    yield "system.commit", system.commit or ""
-    yield "system.version", system.version or ""
-    yield "system.part", system.part or ""
+    for name in ("entrypoint", "commit", "version", "part"):
+        yield f"system.{name}", getattr(system, name) or ""
     yield "policy.hash", manifest.policy_hash or ""
     yield "metrics", ", ".join(f"{name} {version}" for name, version in manifest.metrics.items())
     yield "repeats", str(manifest.repeats)
@@ -161,10 +156,8 @@ def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) 
     for tag, means in line.slices.items():
         for name, mean in means.items():
             yield from _mean(f"slices/{tag}/{name}", mean)
-    yield "samples/total", manifest.counts.total
-    yield "samples/scored", manifest.counts.scored
-    yield "samples/partly_failed", manifest.counts.partly_failed
-    yield "samples/system_failed", manifest.counts.system_failed
+    for name in ("total", "scored", "partly_failed", "system_failed"):
+        yield f"samples/{name}", getattr(manifest.counts, name)
     yield "samples/drafts", drafts
     if any(found.values or found.failed for found in scores.metrics.values()):
         yield "coverage", line.coverage
@@ -172,16 +165,11 @@ def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) 
     yield "latency/p95_s", line.latency_p95_s
     yield "wall_s", manifest.wall_s
     cost = manifest.cost
-    yield "judge/calls", cost.calls
-    yield "judge/cached_calls", cost.cached_calls
-    yield "judge/input_tokens", cost.input_tokens
-    yield "judge/output_tokens", cost.output_tokens
+    for name in ("calls", "cached_calls", "input_tokens", "output_tokens"):
+        yield f"judge/{name}", getattr(cost, name)
     yield "judge/cost_usd", cost.usd
-    if manifest.usage is not None:
-        yield "system/input_tokens", manifest.usage.input_tokens
-        yield "system/output_tokens", manifest.usage.output_tokens
-        yield "system/tokens_p95", manifest.usage.tokens_p95
-        yield "system/cost_usd", manifest.usage.cost_usd
+    for name in ("input_tokens", "output_tokens", "tokens_p95", "cost_usd") if manifest.usage is not None else ():
+        yield f"system/{name}", getattr(manifest.usage, name)
 
 
 def _finite(value: float) -> bool:
@@ -192,10 +180,8 @@ def _finite(value: float) -> bool:
 
 
 def _mean(name: str, found: MeanPart) -> Iterator[tuple[str, float]]:
-    yield f"{name}/mean", found.mean
-    yield f"{name}/low", found.low
-    yield f"{name}/high", found.high
-    yield f"{name}/n", found.n
+    for part in ("mean", "low", "high", "n"):
+        yield f"{name}/{part}", getattr(found, part)
 
 
 def _left_out(run: FinishedRun, scores: RunScores) -> Iterator[LeftOut]:

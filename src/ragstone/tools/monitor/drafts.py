@@ -120,7 +120,7 @@ def add_drafts(
     kept = _kept(file)
     golden = configured_samples(settings, besides=file)
     windows = [_cases(state, name, table.drafts.size) for name in _pending(state, decided)]
-    texts, left_out = _texts(windows, reader, lines, table.privacy.fields, redact)
+    texts, with_values, left_out = _texts(windows, reader, lines, table.privacy.fields, redact)
     _find_unusual(windows, texts, [sample.question for sample in golden])
     chosen: list[tuple[_Case, Sequence[str]]] = []
     known = [sample.question for sample in (*golden, *kept)]
@@ -140,16 +140,8 @@ def add_drafts(
         dict(Counter(reason for _, reasons in chosen for reason in reasons).most_common()),
         dict(sorted(replaced.items())),
         {why: count for why, count in left_out.items() if count},
-        tuple(path for path in table.privacy.fields if drafts and path not in texts.fields),
+        tuple(path for path in table.privacy.fields if drafts and path not in with_values),
     )
-
-
-class _Texts(dict[bytes, _Case]):
-    """The cases by key, and the fields of persons that were found in a record."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fields: set[str] = set()
 
 
 def _pending(state: State, decided: Sequence[str]) -> list[str]:
@@ -182,10 +174,12 @@ def _texts(
     lines: Callable[[], Iterator[Line]],
     fields: Sequence[str],
     redact: Callable[[str], str],
-) -> tuple[_Texts, Counter[str]]:
-    """The cases of `windows` that are in the logs, and how many are left out, by reason."""
+) -> tuple[dict[bytes, _Case], set[str], Counter[str]]:
+    """The cases of `windows` in the logs, the `fields` that had a value, and how many cases are left out, by reason."""
     wanted = {key: window.name for window in windows for key in window.reasons}
-    found, left_out = _Texts(), Counter[str]()
+    found: dict[bytes, _Case] = {}
+    with_values: set[str] = set()
+    left_out = Counter[str]()
     missing = {key for window in windows for keys in window.bad.values() for key in keys}
     for line in lines() if wanted else ():
         if line.record is None:
@@ -197,7 +191,7 @@ def _texts(
         if one.key not in wanted or one.key in found:
             continue
         values = field_values(line.record, fields)
-        found.fields |= {path for path, texts in values.items() if texts}
+        with_values |= {path for path, texts in values.items() if texts}
         missing.discard(one.key)
         if not one.query:
             left_out["without a question"] += 1
@@ -210,7 +204,7 @@ def _texts(
             else:
                 left_out["no valid sample"] += 1
     left_out["no longer in the logs"] = len(missing)
-    return found, left_out
+    return found, with_values, left_out
 
 
 def _stripped(
