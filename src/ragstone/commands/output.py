@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,14 @@ def say(text: str, *, err: bool = False, label: str = "") -> None:
     lines = terminal(text).split("\n")
     shown = "\n".join("\n".join(wrapped(line, width)) for line in lines) if width is not None else "\n".join(lines)
     click.echo(click.style(label, fg="red", bold=True) + shown.removeprefix(label), err=err)
+
+
+def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> None:
+    """Print a result in the format `form`: `document` as JSON, else `text`."""
+    if form == "json":
+        click.echo(json.dumps(document(), indent=2))
+    else:
+        say(text())
 
 
 def wrapped(line: str, width: int) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
 from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, setting, settings_from
-from ragstone.commands.output import say
+from ragstone.commands.output import show
 
 
 @click.command(name="plan")
@@ -73,13 +73,7 @@ def command(
         )
         for one in ([drop] if drop is not None else usual_drops(policy))
     ]
-    if form == "json":
-        from dataclasses import asdict
-        from json import dumps
-
-        documents = [{**asdict(one), "needed": one.needed} for one in found]
-        click.echo(dumps(documents[0] if drop is not None else {"plans": documents}, indent=2))
-    else:
-        for line in plan_lines(*found):
-            say(line)
+    documents = [{**asdict(one), "needed": one.needed} for one in found]
+    document = documents[0] if drop is not None else {"plans": documents}
+    show(form, lambda: document, lambda: "\n".join(plan_lines(*found)))
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, PATH, POLICY, SEED, settings_from
-from ragstone.commands.output import say
+from ragstone.commands.output import say, show
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 from ragstone.tools.generate.convert.command import COLUMNS, columns_of, explain
@@ -60,8 +60,6 @@ def stats(
     Example:
       ragstone golden stats golden.jsonl --corpus docs
     """
-    from json import dumps
-
     from ragstone.app.compare import read_side
     from ragstone.judge.names import split_name
     from ragstone.tools.generate.golden.corpus import read_corpus
@@ -75,10 +73,7 @@ def stats(
         run=None if run is None else read_side(run).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
     )
-    if form == "json":
-        click.echo(dumps(found.json(), indent=2))
-    else:
-        say(found.text())
+    show(form, found.json, found.text)
     return 3 if strict and found.problems else 0
 
 
@@ -184,18 +179,13 @@ def sample(
 @FORMAT
 def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None, form: str) -> int:
     """Show what changed from the golden set OLD to NEW: by id, else by content, else by the wording of the question."""
-    from json import dumps
-
     from ragstone.golden.load import load_golden_set
     from ragstone.tools.generate.golden.changes import changes
 
     mapped = columns_of(columns, config)
     old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
     found = changes(old.samples, new.samples)
-    if form == "json":
-        click.echo(dumps(found.json(), indent=2))
-    else:
-        say(found.text(before, after))
+    show(form, found.json, lambda: found.text(before, after))
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ragstone.commands.options import CONFIG, FORMAT, PATH, setting, settings_from
-from ragstone.commands.output import say
+from ragstone.commands.output import show
 
 
 @click.command(name="noise")
@@ -53,12 +53,5 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
             found = run_to_end(
                 measure_noise(one, policy, project, judge, context, seed=settings.run.seed, again=other, limit=answers)
             )
-    if form == "json":
-        from dataclasses import asdict
-        from json import dumps
-
-        rows = [{**asdict(row), "too_fine": row.too_fine} for row in found.metrics]
-        click.echo(dumps({**asdict(found), "metrics": rows}, indent=2))
-    else:
-        say(found.text())
+    show(form, found.json, found.text)
     return 0

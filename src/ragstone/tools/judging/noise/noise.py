@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -74,6 +74,10 @@ class Noise:
     not_measured: Mapping[str, str]
     ledger: Ledger
     asked_again: bool = False
+
+    def json(self) -> dict[str, object]:
+        """The report for programs."""
+        return {**asdict(self), "metrics": [{**asdict(row), "too_fine": row.too_fine} for row in self.metrics]}
 
     def text(self) -> str:
         """The report for a terminal."""
