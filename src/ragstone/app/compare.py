@@ -13,7 +13,7 @@ from ragstone.errors import BaselineError, ConfigError
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Links, ReportView
 from ragstone.run.directory import RunDirectory
 from ragstone.run.redact import Redactor
 from ragstone.run.score_files import read_score_file
@@ -26,11 +26,11 @@ class Compared:
     verdict: GateVerdict
     view: ReportView
     current: ComparedRun
-    baseline: ComparedRun
+    baseline: ComparedRun | None
 
-    def page(self) -> Iterator[str]:
+    def page(self, redact: Redactor | None = None, links: Links | None = None) -> Iterator[str]:
         """The lines of an HTML page with every sample."""
-        return page_of(self.current, self.verdict, self.baseline, Redactor(()), None)
+        return page_of(self.current, self.verdict, self.baseline, redact or Redactor(()), links)
 
 
 def read_side(path: Path) -> ComparedRun:

@@ -131,9 +131,8 @@ def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) 
     ours = parse_entrypoint(proposal.entrypoint).kind.uses_interpreter
     if python is not None and ours:
         lines.append(f"python = {_quoted(python)}")
-        text = _without(text, "# python = ")
-    elif not ours:
-        text = _without(text, "# python = ")
+    if python is not None or not ours:
+        text = _replaced(text, "# python = ")
     text = _replaced(text, "entrypoint = ", "\n".join(lines))
     if golden is not None:
         text = _replaced(text, "paths = ", f"paths = [{_quoted(golden.path)}]")
@@ -143,12 +142,10 @@ def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) 
     return text
 
 
-def _replaced(text: str, start: str, line: str) -> str:
-    return "".join(f"{line}\n" if one.startswith(start) else one for one in text.splitlines(keepends=True))
-
-
-def _without(text: str, start: str) -> str:
-    return "".join(one for one in text.splitlines(keepends=True) if not one.startswith(start))
+def _replaced(text: str, start: str, line: str = "") -> str:
+    """`text` with `line` in place of the lines that begin with `start`, or without them."""
+    new = f"{line}\n" if line else ""
+    return "".join(new if one.startswith(start) else one for one in text.splitlines(keepends=True))
 
 
 def _policy(golden: FoundGolden | None) -> str:

@@ -60,34 +60,26 @@ async def rejudge_merged(
     """
     if baseline is None or baseline.run is None:
         return Rejudged(baseline)
-    due = _due(baseline, run.scores(), policy)
-    if due is None:
+    plan = _plan(baseline, run.scores(), policy, session.plan.metrics)
+    if plan is None:
         return Rejudged(baseline)
-    stored = StoredAnswers.of(baseline.run)
     try:
-        plan = _plan(due, baseline.scores, session.plan.metrics, stored)
         if parts := _parts(shards):
-            return _from_parts(baseline, plan, parts, run, stored, session, folder)
+            return _from_parts(baseline, plan, parts, run, session, folder)
     finally:
-        await stored.close()
+        await plan.stored.close()
     try:
         judge = session.judge
     except ConfigError as error:
         why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
-        return _no_parts(baseline, plan, why)
+        return _unguarded(baseline, plan, why)
     if judge.identity != run.manifest.judge:
-        return _no_parts(baseline, plan, "the shards did not do it, and the judge here is not theirs")
+        return _unguarded(baseline, plan, "the shards did not do it, and the judge here is not theirs")
     return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
 
 
 def _from_parts(
-    baseline: ComparedRun,
-    plan: _Plan,
-    parts: Sequence[Path],
-    run: RunDirectory,
-    stored: StoredAnswers,
-    session: Session,
-    folder: Path,
+    baseline: ComparedRun, plan: _Plan, parts: Sequence[Path], run: RunDirectory, session: Session, folder: Path
 ) -> Rejudged:
     """The baseline as the shards judged it, each its part."""
     try:
@@ -95,13 +87,13 @@ def _from_parts(
         again = merge_runs(parts, folder, golden=plan.golden, custom=custom, redact=redact).run
         manifest = again.manifest
         if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
-            return _no_parts(baseline, plan, "the shards judged it with another judge")
+            return _unguarded(baseline, plan, "the shards judged it with another judge")
         for record in again.records():
-            known = (stored.response(record.sample.id, number) for number in range(len(record.answers)))
+            known = (plan.stored.response(record.sample.id, number) for number in range(len(record.answers)))
             if record.responses != tuple(known):
-                return _no_parts(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
+                return _unguarded(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
     except RunDirectoryError as error:
-        return _no_parts(baseline, plan, " ".join(error.message.split()))
+        return _unguarded(baseline, plan, " ".join(error.message.split()))
     return _rejudged(baseline, plan, again, seed=session.plan.seed)
 
 
@@ -110,23 +102,16 @@ def _parts(shards: Sequence[Path]) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
-    """What is to be judged again: the current run with the baseline's ids, why by metric, and the paired samples."""
-
-    now: RunScores
-    wanted: Mapping[str, str]
-    paired: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Plan:
     """What of the baseline is to be judged again: `golden` are its samples, `now` the current scores with its ids.
 
-    `wanted` are the metrics with an allowed drop, with the reason; `metrics` are those to score.
+    `stored` are its answers, to be closed. `wanted` are the metrics with an allowed drop, with the reason; `metrics`
+    are those to score.
     """
 
     now: RunScores
     wanted: Mapping[str, str]
+    stored: StoredAnswers
     golden: GoldenSet
     metrics: Sequence[Metric]
 
@@ -139,18 +124,17 @@ class _Plan:
         return tuple(metric.info.name for metric in self.metrics)
 
 
-def _due(baseline: ComparedRun, current: RunScores, policy: Policy) -> _Due | None:
-    """What is to be judged again; None if nothing is. Reads nothing."""
+def _plan(baseline: ComparedRun, current: RunScores, policy: Policy, project: ProjectMetrics) -> _Plan | None:
+    """What is to be judged again; None if nothing is, and then no answer is read."""
     now, _ = with_ids_of(baseline.scores, current)  # the stored answers have the baseline's ids
     wanted = to_rejudge(now, baseline.scores, resolve_rules(policy, now).rules, policy)
     paired = frozenset(pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples)
-    return _Due(now, wanted, paired) if wanted and paired else None
-
-
-def _plan(due: _Due, baseline: RunScores, project: ProjectMetrics, stored: StoredAnswers) -> _Plan:
-    """How to judge what is `due`; `stored` are the answers of `baseline`."""
-    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in due.paired))
-    return _Plan(due.now, due.wanted, golden, _metrics(due.wanted, outdated(due.now, baseline), golden, project))
+    if baseline.run is None or not wanted or not paired:
+        return None
+    stored = StoredAnswers.of(baseline.run)
+    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
+    metrics = _metrics(wanted, outdated(now, baseline.scores), golden, project)
+    return _Plan(now, wanted, stored, golden, metrics)
 
 
 async def rejudge(
@@ -173,12 +157,11 @@ async def rejudge(
     run, scores, shard, context = current.run, current.scores, session.plan.shard, session.context
     if shard is not None:  # the same plan in every shard
         scores = replace(scores, samples=facts_of(session.plan.golden))
-    due = _due(baseline, scores, policy)
-    if due is None:
+    plan = _plan(baseline, scores, policy, session.plan.metrics)
+    if plan is None:
         return Rejudged(baseline)
-    stored = StoredAnswers.of(baseline.run)
+    stored = plan.stored
     try:
-        plan = _plan(due, baseline.scores, session.plan.metrics, stored)
         golden = plan.golden if shard is None else shard.part(plan.golden)
         again = session.round(
             golden,
@@ -193,8 +176,9 @@ async def rejudge(
         same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
         different = GoldenSet(tuple(sample for sample in golden if sample.id not in same))
         cost = stored_cost(replace(again, samples=different), session.plan.judge.settings, stored)
+        needed = f" To judge {counted(len(golden), 'answer')} takes {cost.sentence()}."
         if (obstacle := _obstacle(cost, run.manifest.cost, session)) is not None:
-            return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, obstacle),))
+            return _unguarded(baseline, plan, obstacle, needed)
         context.say(
             f"{plan.why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
             f"{cost.sentence()}."
@@ -202,7 +186,7 @@ async def rejudge(
         try:
             found = await run_round(again, replace(context, system_log=None))
         except (JudgeError, TimeLimitReached) as error:
-            return Rejudged(baseline, (_unguarded(plan.why, plan.wanted, len(golden), cost, error.message),))
+            return _unguarded(baseline, plan, error.message, needed)
     finally:
         await stored.close()
     return _rejudged(baseline, plan, found, seed=session.plan.seed)
@@ -279,20 +263,11 @@ def _obstacle(cost: CostEstimate, run: Cost, session: Session) -> str | None:
     return f"{dollars(max(left, 0.0))} of the budget is left; raise judge.max_cost_usd to {dollars(enough)}"
 
 
-def _unguarded(why: str, wanted: Mapping[str, str], answers: int, cost: CostEstimate, obstacle: str) -> str:
-    names = some(sorted(wanted))
-    return (
-        f"Unguarded: the drops of {names}. {why[:1].upper()}{why[1:]}, and the baseline's answers were not judged "
-        f"again ({obstacle.rstrip('.')}). To judge {counted(answers, 'answer')} takes {cost.sentence()}."
-    )
-
-
-def _no_parts(baseline: ComparedRun, plan: _Plan, obstacle: str) -> Rejudged:
-    """The baseline as it is, for a merged run whose shards did not judge all of it again."""
-    why = f"{plan.why[:1].upper()}{plan.why[1:]}"
+def _unguarded(baseline: ComparedRun, plan: _Plan, obstacle: str, needed: str = "") -> Rejudged:
+    """The baseline as it is, with a warning. `needed` says what judging it again would take."""
     said = (
-        f"Unguarded: the drops of {some(sorted(plan.wanted))}. {why}, and the baseline's answers were not judged again "
-        f"({obstacle.rstrip('.')})."
+        f"Unguarded: the drops of {some(sorted(plan.wanted))}. {plan.why[:1].upper()}{plan.why[1:]}, and the "
+        f"baseline's answers were not judged again ({obstacle.rstrip('.')}).{needed}"
     )
     return Rejudged(baseline, (said,))
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragstone.app.baseline import NamedRun, open_baseline
+from ragstone.app.compare import Compared
 from ragstone.app.decide import ComparedRun, Terms, decide, policy_for_part, view_of
 from ragstone.app.history import RunHistory
-from ragstone.app.page import page_of, read_page
+from ragstone.app.page import read_page
 from ragstone.app.recorded import RecordedTerms, RecordedVerdict, read_verdict
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict
 from ragstone.history.file import read_history
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
@@ -65,24 +65,11 @@ def report(
     else:
         decided = _decided(run, recorded, terms, links)
         view = redact.view(decided.view)
-        page = page_of(decided.current, decided.verdict, decided.baseline, redact, links) if form == "html" else ()
+        page = decided.page(redact, links) if form == "html" else ()
     return Reported(render(view, form, templates=terms.templates, page=page), view)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    current: ComparedRun
-    verdict: GateVerdict
-    baseline: ComparedRun | None
-    view: ReportView
-
-
-def _decided(
-    run: RunDirectory,
-    recorded: RecordedVerdict | None,
-    wanted: ReportTerms,
-    links: Links | None,
-) -> _Decided:
+def _decided(run: RunDirectory, recorded: RecordedVerdict | None, wanted: ReportTerms, links: Links | None) -> Compared:
     then = recorded.terms if recorded is not None else None
     if then is None or "--thresholds" in wanted.asked:
         policy = wanted.policy(run.manifest.metrics)
@@ -108,7 +95,7 @@ def _decided(
     )
     view = view_of(current, verdict, terms.baseline, links)
     view = replace(view, trends=trends(past.history.runs, view.sample_metrics))
-    return _Decided(current, verdict, terms.baseline, view)
+    return Compared(verdict, view, current, terms.baseline)
 
 
 def _baseline(run: RunDirectory, then: RecordedTerms | None, wanted: ReportTerms) -> ComparedRun | None:

@@ -46,11 +46,9 @@ def output_values(
 ) -> dict[str, str]:
     """All outputs as strings; unknown ones are empty."""
     values = {
+        **{output.name: "" for output in OUTPUTS},
         "verdict": report.verdict,
         "passed": "true" if report.passed else "false",
-        **{metric_output(name): "" for name in METRICS if "@" not in name},
-        "coverage": "",
-        "cost-usd": "",
         "baseline-run-id": str(baseline_run_id or ""),
         "run-directory": run_directory,
         "report-json": files.get("json", ""),
