@@ -9,10 +9,9 @@ import pytest
 from ragstone.config import MIN_SECRET_CHARACTERS, JudgeSettings, Settings, load_settings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import parse_headers
-from ragstone.judge.llm.account_settings import make_account
+from ragstone.judge.llm.account_settings import make_account, needs_key
 from ragstone.judge.names import provider_of
 from ragstone.project.known_secrets import known_secrets
-from ragstone.project.no_key_fallback import judge_needs_key
 from ragstone.run.redact import MASK, Redactor
 
 BLANK = ("", "  ", "\n")
@@ -35,10 +34,10 @@ def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None
     environ = {variable: blank}
     judge = JudgeSettings(name=f"{provider}:m", api_key=blank)  # type: ignore[arg-type]
     assert not provider_of(provider).has_credentials(environ)
-    assert judge_needs_key(Settings(judge=judge), environ)
+    assert needs_key(judge, environ)
     with pytest.raises(ConfigError, match="needs an API key, but none is set"):
         make_account(judge, provider, "m", environ)
-    assert not judge_needs_key(Settings(judge=judge), {variable: " k-12345678 "})
+    assert not needs_key(judge, {variable: " k-12345678 "})
 
 
 def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:

@@ -47,10 +47,6 @@ class Container:
     folders: RunnerFolders
     base: Confinement | None = None
 
-    @property
-    def notices(self) -> tuple[str, ...]:
-        return self.confinement.notices
-
     def staged(self, plan: RunPlan) -> RunPlan:
         """`plan` with the run directory out of the user's reach until the verdict is final.
 

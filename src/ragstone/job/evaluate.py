@@ -29,8 +29,9 @@ from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
 from ragstone.job.trusted_config import Trusted, restrict_to_base
+from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.golden import read_golden_set
-from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, judge_needs_key, without_key
+from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
 from ragstone.project.plan import run_plan
 from ragstone.project.policy import gate_policy
 from ragstone.report.progress import LineProgress
@@ -99,7 +100,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
     log = job.temporary / SYSTEM_LOG
     if checkout.base_commit is not None:
         # Before any code of the checkout runs, the container's or another.
-        known = () if job.baseline_run is None else lineage(job.baseline_run)
+        known = lineage(request.baseline) if isinstance(request.baseline, RunDirectory) else ()
         plan, base = prepare_base(job, checkout.base_commit, judged.settings, request, known, write)
         request = replace(request, run=plan, base=base)
     if job.container is not None:
@@ -163,7 +164,7 @@ def choose_judge(job: Job, checkout: Checkout, write: Callable[[str], None]) -> 
     settings = checkout.settings
     shards = fetch_shards(job, write) if job.inputs.merge is not None else None
     unproven = job.base.unproven
-    lacks_key = job.plan.without_secrets and judge_needs_key(settings.value, job.environ)
+    lacks_key = job.plan.without_secrets and needs_key(settings.value.judge, job.environ)
     if unproven is not None:
         lacks_key = asks_a_server(settings.value.judge)
     if lacks_key and not (shards is not None and judged_as_set(shards, settings.value)):
@@ -185,7 +186,7 @@ def gate_request(
     """What to ask the gate for: the run, and what it is compared with. Raises ConfigError, BaselineError."""
     settings = judged.settings.value
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
-    baseline = job.baseline_run = _baseline(job, write)
+    baseline = _baseline(job, write)
     changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
     first = 0 if job.base.sentence is None else 1
     job.notes[first:first] = changes
@@ -308,14 +309,15 @@ def _role(job: Job) -> Role:
     if job.baseline is not None:
         run_id = job.baseline.run_id
         artifact = (job.baseline.carried_by or run_id, job.inputs.artifact_name)
+    refusal = None
     if job.base.unreviewed is not None:
-        return Role(refusal=f"its base, '{job.base.named}', {job.base.unreviewed}", run_id=run_id, artifact=artifact)
-    if event.name not in TRUSTED_EVENTS:
-        return Role(refusal=f"a run for a {event.name} event can't be one", run_id=run_id, artifact=artifact)
-    if branch is None:
-        return Role(refusal="it ran on a tag, not on a branch", run_id=run_id, artifact=artifact)
-    carries = job.baseline is not None and job.baseline.branch == branch
-    return Role(carries=carries, run_id=run_id, artifact=artifact)
+        refusal = f"its base, '{job.base.named}', {job.base.unreviewed}"
+    elif event.name not in TRUSTED_EVENTS:
+        refusal = f"a run for a {event.name} event can't be one"
+    elif branch is None:
+        refusal = "it ran on a tag, not on a branch"
+    carries = refusal is None and job.baseline is not None and job.baseline.branch == branch
+    return Role(refusal, carries, run_id, artifact)
 
 
 def _baseline_at(job: Job) -> RunDirectory:

@@ -23,7 +23,6 @@ from ragstone.job.inputs import ActionInputs
 from ragstone.job.plan import JobPlan
 from ragstone.report.parts import Links
 from ragstone.report.templates import Templates
-from ragstone.run.directory import RunDirectory
 from ragstone.run.redact import Redactor
 from ragstone.system.entrypoint import recognised
 
@@ -53,7 +52,6 @@ class Job:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     baseline: TrustedBaseline | None = None
-    baseline_run: RunDirectory | None = None
     base_commit: str | None = None
     history: bytes | None = None
     policy: Policy | None = None

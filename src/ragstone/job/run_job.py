@@ -241,7 +241,7 @@ def _publish_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
 
 
 def _notices(job: Job) -> tuple[str, ...]:
-    return (*job.plan.notices, *(job.container.notices if job.container else ()))
+    return (*job.plan.notices, *(job.container.confinement.notices if job.container else ()))
 
 
 # -- reporting for a fork ----------------------------------------------------------------------------------------------

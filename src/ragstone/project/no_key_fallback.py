@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.app.decide import exit_code_of
@@ -14,7 +13,6 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.perturb import WRITTEN
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.plan import project_metrics
 from ragstone.report.view import build_view
 from ragstone.run.scores import RunScores
@@ -34,14 +32,6 @@ class Narrowed:
     notes: tuple[str, ...]
     outcome: GateOutcome | None = None
     unproven: str | None = None
-
-
-def judge_needs_key(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the judge is a hosted one, and there is neither a key nor a job identity.
-
-    Your own server may not need a key.
-    """
-    return needs_key(settings.judge, environ)
 
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED) -> Narrowed:

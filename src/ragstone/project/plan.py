@@ -28,10 +28,9 @@ def run_plan(
     context: RunContext,
     *,
     golden: GoldenSet | None = None,
-    invocation: Invocation | None = None,
     command: Literal["run", "gate"] | None = "run",
 ) -> RunPlan:
-    """The run that `settings` describe. `golden` and `invocation` are given if they were read before.
+    """The run that `settings` describe. `golden` is given if it was read before.
 
     `command` is how it was started, None if the run need not say so. Raises ConfigError, and what reading raises.
     """
@@ -53,7 +52,7 @@ def run_plan(
         stop_early=run.stop_early,
         extras=tuple(found for kind in EXTRA_ROUNDS if (found := kind.of(run)) is not None),
         folders=tuple(kind.folder for kind in EXTRA_ROUNDS),
-        invocation=invocation or (None if command is None else started_by(settings, context, command)),
+        invocation=None if command is None else started_by(settings, context, command),
     )
 
 

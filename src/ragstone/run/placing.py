@@ -22,7 +22,7 @@ from ragstone.run.directory import (
     VERDICT,
 )
 from ragstone.run.files import open_new, writing_to
-from ragstone.run.lineage import drop_carried
+from ragstone.run.lineage import CARRIED, drop_carried
 from ragstone.run.writer import refuse_foreign
 
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
@@ -40,19 +40,16 @@ def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
     refuse_foreign(target)
     with writing_to(target):
         target.mkdir(parents=True, exist_ok=True)
-        drop_carried(target)
-        drop_carried(target, BASE_COMMIT)
-        drop_carried(target, REJUDGED)
-        drop_carried(target, ORACLE)
-        drop_carried(target, PERTURBED)
+        for folder in (CARRIED, BASE_COMMIT, REJUDGED, ORACLE, PERTURBED):
+            drop_carried(target, folder)
         for part in _PARTS:
             (target / part).unlink(missing_ok=True)
         for name, source in sorted(files.items()):
-            folder = target
+            place = target
             for part in name.parent.parts:
-                folder /= part
-                if folder.is_symlink():
-                    folder.unlink()
-                folder.mkdir(exist_ok=True)
+                place /= part
+                if place.is_symlink():
+                    place.unlink()
+                place.mkdir(exist_ok=True)
             with open_new(target / name) as out:
                 shutil.copyfileobj(source, out)

@@ -180,13 +180,12 @@ class GitHubApi:
         """Create something; retried only if a rate limit rejected it unread. Raises GitHubApiError."""
         return self._parse(model, self._json("POST", path, body=body), wrote=True)
 
-    def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Change something; retried, because the same change can be sent again. Raises GitHubApiError."""
-        return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
+    def patch(self, model: type[Model], path: str, body: Mapping[str, object], *, once: bool = False) -> Model:
+        """Change something; retried, because the same change can be sent again. Raises GitHubApiError.
 
-    def patch_once(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Change something that others change too: not retried, so nothing is sent late. Raises GitHubApiError."""
-        return self._parse(model, self._json("PATCH", path, body=body, attempts=1), wrote=True)
+        `once`: others change it too, so it is not retried, and nothing is sent late.
+        """
+        return self._parse(model, self._json("PATCH", path, body=body, attempts=1 if once else None), wrote=True)
 
     def post_new(self, model: type[Model], path: str, body: Mapping[str, object]) -> tuple[bool, Model]:
         """Create something that can exist only once: whether this request created it (201), and what exists now.

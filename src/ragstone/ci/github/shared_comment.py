@@ -111,7 +111,7 @@ class _Writer:
                 body = f"{self._mark}\n{self._change([_content(post) for post in now])}"
                 if not in_time():
                     return False
-                api.patch_once(Post, f"{api.base}/issues/comments/{first.id}", {"body": body})
+                api.patch(Post, f"{api.base}/issues/comments/{first.id}", {"body": body}, once=True)
                 for double in now[1:]:
                     with suppress(GitHubApiError):
                         api.delete(f"{api.base}/issues/comments/{double.id}")
