@@ -88,9 +88,7 @@ def alignment_warnings(evidence: Evidence) -> Iterator[str]:
     )
 
 
-def _answers(run: RunScores) -> list[tuple[str, UsedContexts]]:
-    return [
-        (sample_id, used)
-        for sample_id, used in run.system.used_contexts.items()
-        if sample_id in run.samples and run.samples[sample_id].answerable
-    ]
+def _answers(run: RunScores) -> Iterator[tuple[str, UsedContexts]]:
+    for sample_id, used in run.system.used_contexts.items():
+        if sample_id in run.samples and run.samples[sample_id].answerable:
+            yield sample_id, used

@@ -134,8 +134,9 @@ class Retrieval(Answers):
 
 def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
     given = [sample_id for sample_id in asked if any(run.system.answers.get(sample_id, ()))]
-    different = {answer for sample_id in given for answer in run.system.answers[sample_id]}
-    if len(different) != 1 or 2 * len(given) <= len(asked):
+    answers = (answer for sample_id in given for answer in run.system.answers[sample_id])
+    first = next(answers, None)
+    if first is None or any(answer != first for answer in answers) or 2 * len(given) <= len(asked):
         return False
     questions = len({run.samples[sample_id].question for sample_id in given})
     references = {run.samples[sample_id].reference for sample_id in given} - {None}
