@@ -1,8 +1,10 @@
-"""Every setting that can be set outside the config file, with its environment variable and flag."""
+"""Every setting that can be set outside the config file, with its environment variable and flag: see options.toml."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -67,66 +69,8 @@ class Option:
         return text[:1].upper() + text[1:]
 
 
-OPTIONS: tuple[Option, ...] = (
-    Option("golden.paths", "RAGSTONE_GOLDEN", "golden", "FILE", is_path=True),
-    Option("golden.limit", "RAGSTONE_LIMIT", "limit", "N"),
-    Option("system.entrypoint", "RAGSTONE_ENTRYPOINT", "entrypoint", "WHERE", path_after="file"),
-    Option("system.version", "RAGSTONE_SYSTEM_VERSION"),
-    Option("system.python", "RAGSTONE_PYTHON", "python", "EXE", is_path=True),
-    Option("system.working_directory", "RAGSTONE_WORKING_DIRECTORY", is_path=True),
-    Option("system.timeout_s", "RAGSTONE_TIMEOUT", "timeout", "SECONDS"),
-    Option("system.startup_timeout_s", "RAGSTONE_STARTUP_TIMEOUT"),
-    Option("system.setup_timeout_s", "RAGSTONE_SETUP_TIMEOUT"),
-    Option("system.concurrency", "RAGSTONE_CONCURRENCY", "concurrency", "N"),
-    Option("system.retries", "RAGSTONE_SYSTEM_RETRIES"),
-    Option("system.memory_limit_mb", "RAGSTONE_SYSTEM_MEMORY_LIMIT"),
-    Option("system.env", "RAGSTONE_SYSTEM_ENV", "system-env", "NAMES"),
-    Option("judge.name", "RAGSTONE_JUDGE", "judge", "NAME", path_after="local"),
-    Option("judge.base_url", "RAGSTONE_JUDGE_BASE_URL", "judge-base-url", "URL"),
-    Option("judge.api_key", "RAGSTONE_JUDGE_API_KEY", in_file=False, secret=True),
-    Option("judge.auth", "RAGSTONE_JUDGE_AUTH"),
-    Option("judge.headers", "RAGSTONE_JUDGE_HEADERS", in_file=False, secret=True),
-    Option("judge.model_digests", "RAGSTONE_MODEL_DIGESTS"),
-    Option("judge.embeddings", "RAGSTONE_EMBEDDINGS", "embeddings", "MODEL", path_after="local"),
-    Option("judge.embeddings_base_url", "RAGSTONE_EMBEDDINGS_BASE_URL"),
-    Option("judge.embeddings_api_key", "RAGSTONE_EMBEDDINGS_API_KEY", in_file=False, secret=True),
-    Option("judge.concurrency", "RAGSTONE_JUDGE_CONCURRENCY"),
-    Option("judge.timeout_s", "RAGSTONE_JUDGE_TIMEOUT"),
-    Option("judge.requests_per_minute", "RAGSTONE_REQUESTS_PER_MINUTE"),
-    Option("judge.tokens_per_minute", "RAGSTONE_TOKENS_PER_MINUTE"),
-    Option("judge.max_cost_usd", "RAGSTONE_MAX_COST_USD", "max-cost-usd", "USD"),
-    Option("judge.ca_bundle", "RAGSTONE_CA_BUNDLE", is_path=True),
-    Option("judge.canaries", "RAGSTONE_CANARIES"),
-    Option("judge.refresh", "RAGSTONE_REFRESH", "refresh"),
-    Option("judge.batch", "RAGSTONE_BATCH", "batch"),
-    Option("run.out", "RAGSTONE_OUT", "out", "DIR", is_path=True),
-    Option("run.metrics", "RAGSTONE_METRICS", "metrics", "NAMES"),
-    Option("run.repeats", "RAGSTONE_REPEATS", "repeats", "K"),
-    Option("run.answers", "RAGSTONE_ANSWERS", "answers", "K"),
-    Option("run.oracle", "RAGSTONE_ORACLE", "oracle"),
-    Option("run.resume", "RAGSTONE_RESUME", "resume"),
-    Option("run.time_limit_s", "RAGSTONE_TIME_LIMIT", "time-limit", "SECONDS"),
-    Option("run.workers", "RAGSTONE_WORKERS", "workers", "N"),
-    Option("run.dask", "RAGSTONE_DASK", "dask", "ADDRESS"),
-    Option("run.stop_early", "RAGSTONE_STOP_EARLY", "stop-early", of_gate=True),
-    Option("run.shard", "RAGSTONE_SHARD", "shard", "K/N", in_file=False),
-    Option("run.perturb", "RAGSTONE_PERTURB", "perturb", "KINDS"),
-    Option("run.perturb_samples", "RAGSTONE_PERTURB_SAMPLES", "perturb-samples", "N"),
-    Option("run.perturb_language", "RAGSTONE_PERTURB_LANGUAGE"),
-    Option("run.seed", "RAGSTONE_SEED", "seed", "N", of_gate=True),
-    Option("run.history", "RAGSTONE_HISTORY", "history", "FILE", is_path=True, of_gate=True),
-    Option("gate.thresholds", "RAGSTONE_THRESHOLDS", "thresholds", "FILE", is_path=True, of_gate=True),
-    Option("gate.baseline", "RAGSTONE_BASELINE", "baseline", "RUN_DIR", is_path=True, of_gate=True),
-    Option("gate.baseline_any", "RAGSTONE_BASELINE_ANY", "baseline-any", of_gate=True),
-    Option("gate.baseline_commit", "RAGSTONE_BASELINE_COMMIT", "baseline-commit", "REF", of_gate=True),
-    Option("gate.baseline_entrypoint", "RAGSTONE_BASELINE_ENTRYPOINT", "baseline-entrypoint", "WHERE", of_gate=True),
-    Option("gate.baseline_python", "RAGSTONE_BASELINE_PYTHON", "baseline-python", "EXE", is_path=True, of_gate=True),
-    Option("gate.baseline_store", "RAGSTONE_BASELINE_STORE", "baseline-store", "STORE", of_gate=True),
-    Option("gate.baseline_branch", "RAGSTONE_BASELINE_BRANCH", "baseline-branch", "NAME", of_gate=True, in_file=False),
-    Option("gate.save_baseline", "RAGSTONE_SAVE_BASELINE", "save-baseline", of_gate=True),
-    Option("gate.fail_on", "RAGSTONE_FAIL_ON", "fail-on", of_gate=True),
-    Option("gate.gates", "RAGSTONE_GATES", "gates", "N", of_gate=True),
-)
+_TABLES = tomllib.loads(files("ragstone.config").joinpath("options.toml").read_text("utf-8"))
+OPTIONS = tuple(Option(f"{table}.{name}", **names) for table, rows in _TABLES.items() for name, names in rows.items())
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
 """Variables of settings that are secret, and so come from nowhere else."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -35,6 +37,27 @@ _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 Device = Literal["cpu", "cuda"]
 Perturbing = Literal["typos", "case", "paraphrase", "empty", "injection", "long", "language"]
 """A kind of perturbed question (golden/perturb.py), in the order in which they are reported."""
+
+
+def _words(value: object) -> object:
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+def _distinct_words(value: object) -> object:
+    found = _words(value)
+    texts = isinstance(found, (list, tuple)) and all(isinstance(one, str) for one in found)
+    return tuple(dict.fromkeys(found)) if texts else found  # type: ignore[call-overload]
+
+
+def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(map(_DIGEST.fullmatch, values)):
+        raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
+    return values
+
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""A list, or one text with spaces or commas between its words."""
 
 
 def _optional(description: str, unset: str = "", **limits: Any) -> Any:
@@ -98,22 +121,15 @@ class SystemSettings(_Table):
     version: str | None = _optional("version of the system, for the history", max_length=200)
     python: str | None = _optional("interpreter for a python entrypoint")
     working_directory: str | None = _optional("working directory of the system", "the config file's folder")
-    timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False, description="timeout per question, in seconds")
-    startup_timeout_s: float = Field(
-        default=120.0, gt=0, allow_inf_nan=False, description="seconds until a worker must be ready"
-    )
-    setup_timeout_s: float = Field(
-        default=1800.0,
-        gt=0,
-        allow_inf_nan=False,
-        description="timeout for each of the action's `setup` and `requirements`, in seconds",
+    timeout_s: Seconds = Field(default=60.0, description="timeout per question, in seconds")
+    startup_timeout_s: Seconds = Field(default=120.0, description="seconds until a worker must be ready")
+    setup_timeout_s: Seconds = Field(
+        default=1800.0, description="timeout for each of the action's `setup` and `requirements`, in seconds"
     )
     concurrency: int = Field(default=4, ge=1, le=256, description="number of concurrent questions")
     retries: int = Field(default=0, ge=0, le=10, description="retries for a failed question")
     memory_limit_mb: int | None = _optional("memory limit in MB per worker of a python entrypoint", ge=16)
-    env: tuple[str, ...] = Field(
-        default=(), description="names of environment variables passed to the system under test"
-    )
+    env: Words = Field(default=(), description="names of environment variables passed to the system under test")
     answer_field: str | None = _optional("dotted path to the answer", "the known names")
     contexts_field: str | None = _optional("dotted path to the contexts", "the known names")
     context_text_field: str | None = _optional("dotted path to the text, in each context", "the known names")
@@ -137,11 +153,6 @@ class SystemSettings(_Table):
         found = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0, "part": None})
         found._functions = dict(functions)
         return found
-
-    @field_validator("env", mode="before")
-    @classmethod
-    def _words(cls, value: object) -> object:
-        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
 class Price(_Table):
@@ -197,7 +208,7 @@ class JudgeSettings(_Table):
         "`openai-compatible:MODEL`",
     )
     local: LocalJudgeSettings = LocalJudgeSettings()
-    model_digests: tuple[str, ...] = Field(
+    model_digests: Annotated[Words, AfterValidator(_checked_digests)] = Field(
         default=(), description="digests of the local models that may be loaded; none named: any"
     )
     base_url: str | None = _optional("address of an OpenAI-compatible server or a gateway", "the provider's")
@@ -210,7 +221,7 @@ class JudgeSettings(_Table):
     embeddings_base_url: str | None = _optional("address of the embeddings", "the judge's")
     embeddings_api_key: SecretStr | None = _optional("API key for that address")
     concurrency: int = Field(default=64, ge=1, le=1024, description="maximum number of concurrent calls")
-    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, description="timeout per call, in seconds")
+    timeout_s: Seconds = Field(default=120.0, description="timeout per call, in seconds")
     max_attempts: int = Field(default=5, ge=1, le=20, description="attempts per call")
     breaker_failures: int = Field(default=20, ge=1, description="consecutive failures that stop the run")
     requests_per_minute: int | None = _optional(
@@ -239,15 +250,6 @@ class JudgeSettings(_Table):
     )
     batch: bool = Field(default=False, description="use the provider's batch API (cheaper, slower)")
 
-    @field_validator("model_digests", mode="before")
-    @classmethod
-    def _digests(cls, value: object) -> object:
-        found = tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
-        for one in found if isinstance(found, (list, tuple)) else ():
-            if not isinstance(one, str) or not _DIGEST.fullmatch(one):
-                raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
-        return found
-
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
     @classmethod
     def _blank_is_absent(cls, value: SecretStr | None) -> SecretStr | None:
@@ -266,14 +268,12 @@ class RunSettings(_Table):
     """[run]"""
 
     out: str = Field(default="ragstone-run", description="run directory to write")
-    metrics: tuple[str, ...] | None = _optional("metrics to compute", "the four headline metrics")
+    metrics: Words | None = _optional("metrics to compute", "the four headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
     answers: int = Field(default=1, ge=1, le=20, description="how often to ask the system each question")
     resume: bool = Field(default=False, description="resume the unfinished run in the directory")
-    time_limit_s: float | None = _optional(
-        "time limit for the whole run in seconds, `setup` included; then the run is saved and exits with code 124",
-        gt=0,
-        allow_inf_nan=False,
+    time_limit_s: Seconds | None = _optional(
+        "time limit for the whole run in seconds, `setup` included; then the run is saved and exits with code 124"
     )
     oracle: bool = Field(
         default=False,
@@ -293,7 +293,7 @@ class RunSettings(_Table):
         "`tcp://scheduler:8786`; instead of `workers`"
     )
     shard: str | None = _optional("part of the golden set to evaluate, such as `3/8`; merge the parts afterwards")
-    perturb: tuple[Perturbing, ...] = Field(
+    perturb: Annotated[tuple[Perturbing, ...], BeforeValidator(_distinct_words)] = Field(
         default=(),
         description="ask some questions again in these ways: `typos`, `case`, `paraphrase`, `empty`, `injection`, "
         "`long`, `language`",
@@ -304,17 +304,6 @@ class RunSettings(_Table):
         pattern=r"^[^\W\d_][\w ()'-]{1,40}$",
         description="language that the kind `language` translates questions into",
     )
-
-    @field_validator("perturb", mode="before")
-    @classmethod
-    def _kinds(cls, value: object) -> object:
-        found = value.replace(",", " ").split() if isinstance(value, str) else value
-        return tuple(dict.fromkeys(found)) if isinstance(found, (list, tuple)) and all(map(_is_text, found)) else found
-
-    @field_validator("metrics", mode="before")
-    @classmethod
-    def _words(cls, value: object) -> object:
-        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
     @field_validator("dask", mode="after")
     @classmethod
@@ -388,9 +377,7 @@ class CustomMetric(_Table):
         default=("question", "answer"), min_length=1, description="what the judge sees"
     )
     python: str | None = _optional("the function, as `package.module:function` or `file.py:function`")
-    timeout_s: float = Field(
-        default=10.0, gt=0, le=3600, allow_inf_nan=False, description="timeout of the function per answer, in seconds"
-    )
+    timeout_s: Seconds = Field(default=10.0, le=3600, description="timeout of the function per answer, in seconds")
     _function: Callable[..., object] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -466,7 +453,3 @@ TABLES = ("golden", "system", "judge", "run", "gate", "metrics")
 
 METRICS = "metrics"
 """The table of custom metrics: its keys are names, not settings."""
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)

@@ -160,6 +160,15 @@ class Core:
         data = fenced(blocks)
         return await self.completer.fill(form, lambda _pending: data, call)
 
+    async def filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
+        """The form's values, from the cache or judged by `blocks`, none of which can be split."""
+
+        async def ask() -> Values:
+            self._room(form, form.output_tokens, [block.text for block in blocks])
+            return await self.fill(form, blocks, call)
+
+        return await self.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
+
     async def fill_by(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         """The form's values, judged by what `data` renders for the requested fields."""
         return await self.completer.fill(form, data, call)

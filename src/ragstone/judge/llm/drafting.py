@@ -8,10 +8,10 @@ from typing import Any
 from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.core import Core, Values, value_of
+from ragstone.judge.llm.core import Core, value_of
 from ragstone.judge.llm.prompts import DIFFICULTIES, MATCHES, YES_OR_NO
 from ragstone.judge.llm.replies import Field
-from ragstone.judge.llm.reply_schemas import as_object, one_of
+from ragstone.judge.llm.reply_schemas import as_object, chosen, one_of
 from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, cleaned, listed
 
@@ -57,12 +57,14 @@ class LlmDrafter:
     async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection:
         names = [f"a{at}" for at in range(1, len(answers) + 1)]
         fields = [Field(("checks", "question"), _checks, 96)]
-        fields += [Field(("answers", name), _match, 24) for name in names]
+        fields += [Field(("answers", name), chosen("match", MATCHES), 24) for name in names]
         blocks = [Block("question", question)]
         if answers:
             blocks.append(Block("reference", reference))
         blocks += [Block(f"answer {name}", text) for name, text in zip(names, answers, strict=True)]
-        values = await self._filled(Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields)), blocks, call)
+        values = await self._core.filled(
+            Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields)), blocks, call
+        )
         checks = value_of(values, "checks", "question")
         return Inspection(
             standalone=checks["standalone"] == "yes",
@@ -80,14 +82,7 @@ class LlmDrafter:
         self, prompt: str, name: str, check: Callable[[object], object], blocks: Sequence[Block], call: Call
     ) -> dict[str, Any]:
         form = Form(self._core.prompts[prompt], (Field((name,), check, _TOKENS),))
-        return value_of(await self._filled(form, blocks, call), name)
-
-    async def _filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
-        async def ask() -> Values:
-            self._core.check_room(form, [block.text for block in blocks])
-            return await self._core.fill(form, blocks, call)
-
-        return await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
+        return value_of(await self._core.filled(form, blocks, call), name)
 
 
 def _passages(texts: Sequence[str]) -> list[Block]:
@@ -146,10 +141,6 @@ def _attempt(value: object) -> object:
 def _checks(value: object) -> object:
     found = as_object(value)
     return {name: one_of(found[name], YES_OR_NO) for name in ("standalone", "sensible", "trivial")}
-
-
-def _match(value: object) -> object:
-    return {"match": one_of(as_object(value)["match"], MATCHES)}
 
 
 def _worse(value: object) -> object:

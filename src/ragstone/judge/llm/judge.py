@@ -214,7 +214,7 @@ class LlmJudge:
         form = Form(self._core.prompts["direct_score"], (reply_schemas.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
-        values = await self._direct(form, blocks, call)
+        values = await self._core.filled(form, blocks, call)
         return float(value_of(values, "grade")["value"]) / 10.0
 
     async def direct_preference(
@@ -226,7 +226,7 @@ class LlmJudge:
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
             blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
-        values = await self._direct(form, blocks, call)
+        values = await self._core.filled(form, blocks, call)
         return Preference(value_of(values, "better")["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
@@ -239,21 +239,21 @@ class LlmJudge:
         if shown.contexts is not None:
             blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
             blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-        found = value_of(await self._direct(form, blocks, call), "grade")
+        found = value_of(await self._core.filled(form, blocks, call), "grade")
         grade = rubric.grade(found["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
         """The entities that `text` names; see judge/abilities.py."""
         form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
-        found = value_of(await self._direct(form, [Block("text", text)], call), "entities")
+        found = value_of(await self._core.filled(form, [Block("text", text)], call), "entities")
         return EntityList(tuple(found["names"]))
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
         """`question` as it can be understood alone; see judge/abilities.py."""
         form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
         turns = listed([(turn.role, turn.text) for turn in history])
-        values = await self._direct(form, [Block("conversation", turns), Block("question", question)], call)
+        values = await self._core.filled(form, [Block("conversation", turns), Block("question", question)], call)
         return str(value_of(values, "question")["text"])
 
     async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
@@ -261,15 +261,8 @@ class LlmJudge:
         prompt = self._core.prompts[PARAPHRASE if language is None else TRANSLATION]
         form = Form(prompt, (reply_schemas.reworded_field(question),))
         blocks = [] if language is None else [Block("language", language)]
-        values = await self._direct(form, [*blocks, Block("question", question)], call)
+        values = await self._core.filled(form, [*blocks, Block("question", question)], call)
         return str(value_of(values, "question")["text"])
-
-    async def _direct(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
-        async def ask() -> Values:
-            self._core.check_room(form, [block.text for block in blocks])
-            return await self._core.fill(form, blocks, call)
-
-        return await self._core.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
 
     async def close(self) -> None:
         """Close connections, and merge the cache into one file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from ragstone.judge.judgements import Verdict
@@ -10,6 +10,7 @@ from ragstone.judge.llm.replies import Path
 from ragstone.judge.llm.reply_schemas import ANSWER
 
 Values = Mapping[Path, object]
+Value = dict[str, Any]
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}
 
 
@@ -24,16 +25,13 @@ def answers(replies: Sequence[Values]) -> dict[Path, object]:
 
 def support(replies: Sequence[Values]) -> dict[Path, object]:
     """The strongest verdict on each statement, with the evidence of the parts that gave it."""
-    merged: dict[Path, dict[str, Any]] = {}
-    for reply in replies:
-        for path in reply:
-            new = _value(reply, path)
-            old = merged.get(path)
-            if old is None or _STRENGTH[Verdict(new["verdict"])] > _STRENGTH[Verdict(old["verdict"])]:
-                merged[path] = new
-            elif new["verdict"] == old["verdict"]:
-                merged[path] = {**old, "evidence": _union(old["evidence"], new["evidence"])}
-    return dict(merged)
+
+    def stronger(old: Value, new: Value) -> Value:
+        if new["verdict"] == old["verdict"]:
+            return {**old, "evidence": _union(old["evidence"], new["evidence"])}
+        return new if _STRENGTH[Verdict(new["verdict"])] > _STRENGTH[Verdict(old["verdict"])] else old
+
+    return _merged(replies, stronger)
 
 
 def contexts(replies: Sequence[Values]) -> dict[Path, object]:
@@ -41,35 +39,31 @@ def contexts(replies: Sequence[Values]) -> dict[Path, object]:
 
     A statement's text, if a reply has one, comes from the part that listed it.
     """
-    merged: dict[Path, dict[str, Any]] = {}
-    for reply in replies:
-        for path in reply:
-            new = _value(reply, path)
-            old = merged.get(path)
-            if old is None:
-                merged[path] = new
-            elif "use" in new:
-                merged[path] = {"use": "useful" if "useful" in (old["use"], new["use"]) else "not_useful"}
-            else:
-                merged[path] = {**old, "found_in": _union(old["found_in"], new["found_in"])}
-    return dict(merged)
+
+    def either(old: Value, new: Value) -> Value:
+        if "use" in new:
+            return {"use": "useful" if "useful" in (old["use"], new["use"]) else "not_useful"}
+        return {**old, "found_in": _union(old["found_in"], new["found_in"])}
+
+    return _merged(replies, either)
 
 
 def needed(replies: Sequence[Values]) -> dict[Path, object]:
     """The numbers of the sentences that at least one part needs."""
+    return _merged(replies, lambda old, new: {"needed": sorted({*old["needed"], *new["needed"]})})
+
+
+def _merged(replies: Sequence[Values], merge: Callable[[Value, Value], Value]) -> dict[Path, object]:
     merged: dict[Path, object] = {}
     for reply in replies:
-        for path in reply:
-            numbers = set(_value(reply, path)["needed"])
-            if path in merged:
-                numbers |= set(_value(merged, path)["needed"])
-            merged[path] = {"needed": sorted(numbers)}
+        for path, new in reply.items():
+            merged[path] = merge(_value(merged, path), _value(reply, path)) if path in merged else new
     return merged
 
 
-def _value(values: Values, path: Path) -> dict[str, Any]:
+def _value(values: Values, path: Path) -> Value:
     """A checked value: the form's checks guarantee its shape."""
-    return cast(dict[str, Any], values[path])
+    return cast(Value, values[path])
 
 
 def _union(one: Sequence[str], other: Sequence[str]) -> list[str]:

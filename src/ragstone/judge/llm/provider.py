@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from ragstone.errors import JudgeError
-
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
@@ -161,31 +159,3 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> EmbedReply: ...
 
     async def close(self) -> None: ...
-
-
-def refused_key(service: str, reason: str, variable: str) -> JudgeError:
-    """The error for a missing, wrong or revoked key."""
-    return JudgeError(
-        f"{service} refused the API key: {reason}",
-        where="judge",
-        hint=f"Check that {variable} holds a valid key for this endpoint, not revoked, with access to the model.",
-    )
-
-
-def no_quota(service: str, reason: str) -> JudgeError:
-    """The error for an account without money or quota: waiting won't help."""
-    return JudgeError(
-        f"the {service} account is out of quota: {reason}",
-        where="judge",
-        hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
-    )
-
-
-def unknown_model(service: str, model: str, reason: str, *, setting: str = "judge.name") -> JudgeError:
-    """The error for a model or an address that doesn't exist. `setting` is the setting that names the model."""
-    address = "judge.base_url" if setting == "judge.name" else "judge.embeddings_base_url"
-    return JudgeError(
-        f"{service} does not know the model '{model}' at this address: {reason}",
-        where=setting,
-        hint=f"Check the model's name and {address}, and that the key has access to the model.",
-    )

@@ -38,6 +38,11 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
     return value
 
 
+def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
+    """Checks an object with one of `words` under `name`."""
+    return lambda value: {name: one_of(as_object(value)[name], words)}
+
+
 def answer_field(answer: str) -> Field:
     """Kind and statements of an answer; "abstains" requires no statements, "answers" at least one."""
 
@@ -82,11 +87,7 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
 
 def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
     """Useful or not, for each context."""
-
-    def check(value: object) -> object:
-        return {"use": one_of(as_object(value)["use"], USES)}
-
-    return tuple(Field(("contexts", name), check) for name in contexts)
+    return tuple(Field(("contexts", name), chosen("use", USES)) for name in contexts)
 
 
 def attribution_fields(
@@ -102,55 +103,41 @@ def attribution_fields(
 
 def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
     """The answer's verdict on each statement of the reference: a list or by id, as in `attribution_fields`."""
-
-    def check(value: object) -> dict[str, object]:
-        return {"verdict": one_of(as_object(value)["verdict"], VERDICTS)}
-
-    return _reference_fields(reference, statements, check)
+    return _reference_fields(reference, statements, chosen("verdict", VERDICTS))
 
 
 def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
     """The reference's verdict on each statement of the answer."""
-
-    def check(value: object) -> object:
-        return {"verdict": one_of(as_object(value)["verdict"], VERDICTS)}
-
-    return tuple(Field(("answer_verdicts", statement.id), check) for statement in statements)
+    return tuple(Field(("answer_verdicts", statement.id), chosen("verdict", VERDICTS)) for statement in statements)
 
 
 def question_fields(n: int) -> tuple[Field, ...]:
     """`n` questions, none empty."""
-
-    def check(value: object) -> object:
-        return {"text": _text(as_object(value)["text"])}
-
-    return tuple(Field(("questions", f"q{number}"), check) for number in range(1, n + 1))
+    return tuple(Field(("questions", f"q{number}"), _with_text) for number in range(1, n + 1))
 
 
 def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
+
+    def check(value: object, *, count: int) -> object:
+        return {"needed": sorted({_number(number, 1, count) for number in _list(as_object(value)["needed"])})}
+
     return tuple(
-        Field(("contexts", name), _needed_check(count), tokens=64 + 4 * count) for name, count in counts.items()
+        Field(("contexts", name), functools.partial(check, count=count), tokens=64 + 4 * count)
+        for name, count in counts.items()
     )
 
 
 def grade_field() -> Field:
-    def check(value: object) -> object:
-        grade = as_object(value)["value"]
-        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= 10:
-            raise ValueError("not a grade from 0 to 10")
-        return {"value": grade}
-
-    return Field(("grade",), check)
+    """A grade from 0 to 10."""
+    return Field(("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)})
 
 
 def level_field(levels: int) -> Field:
     """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a note holds)."""
 
     def check(value: object) -> object:
-        level = as_object(value)["level"]
-        if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= levels:
-            raise ValueError("no such level")
+        level = _number(as_object(value)["level"], 1, levels)
         return {"level": level, "reason": clipped(" ".join(_text(as_object(value)["reason"]).split()), _MAX_REASON)}
 
     return Field(("grade",), check, tokens=96)
@@ -171,11 +158,7 @@ def entities_field(text: str) -> Field:
 
 def standalone_field(question: str) -> Field:
     """The question written out."""
-
-    def check(value: object) -> object:
-        return {"text": _text(as_object(value)["text"])}
-
-    return Field(("question",), check, tokens=restated_tokens(question))
+    return Field(("question",), _with_text, tokens=restated_tokens(question))
 
 
 def reworded_field(question: str) -> Field:
@@ -193,12 +176,7 @@ def reworded_field(question: str) -> Field:
 
 def better_field() -> Field:
     """Which of two is better."""
-    words = tuple(str(preference) for preference in Preference)
-
-    def check(value: object) -> object:
-        return {"which": one_of(as_object(value)["which"], words)}
-
-    return Field(("better",), check)
+    return Field(("better",), chosen("which", tuple(str(preference) for preference in Preference)))
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
@@ -254,18 +232,6 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _needed_check(count: int) -> Callable[[object], object]:
-    def check(value: object) -> object:
-        numbers: list[int] = []
-        for number in _list(as_object(value)["needed"]):
-            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
-                raise ValueError("no such sentence")
-            numbers.append(number)
-        return {"needed": sorted(set(numbers))}
-
-    return check
-
-
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError("not a list")
@@ -276,6 +242,16 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _MAX_TEXT:
         raise ValueError("not a short text")
     return value.strip().encode("utf-8", "replace").decode("utf-8")
+
+
+def _with_text(value: object) -> object:
+    return {"text": _text(as_object(value)["text"])}
+
+
+def _number(value: object, first: int, last: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= last:
+        raise ValueError(f"no number from {first} to {last}")
+    return value
 
 
 def _texts(value: object, *, room_for: str) -> list[str]:

@@ -24,9 +24,6 @@ from ragstone.judge.llm.provider import (
     RateLimits,
     Rejected,
     Stop,
-    no_quota,
-    refused_key,
-    unknown_model,
 )
 
 if TYPE_CHECKING:
@@ -151,11 +148,20 @@ def status_error(
         return Broken(reason)
     lowered = f"{code} {message}".lower()
     if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
-        return no_quota(account.service, reason)
+        return JudgeError(
+            f"the {account.service} account is out of quota: {reason}",
+            where="judge",
+            hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
+        )
     if status in (400, 403, 422) and any(word in lowered for word in _FILTER):
         return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
     if status in (401, 403) or (status == 400 and any(word in lowered for word in _BAD_KEY)):
-        return refused_key(account.service, reason, account.key_variable)
+        return JudgeError(
+            f"{account.service} refused the API key: {reason}",
+            where="judge",
+            hint=f"Check that {account.key_variable} holds a valid key for this endpoint, not revoked, with access to "
+            "the model.",
+        )
     if 300 <= status < 400:
         place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
         return JudgeError(
@@ -164,7 +170,12 @@ def status_error(
             hint="Set judge.base_url to the final address.",
         )
     if status == 404:
-        return unknown_model(account.service, account.model, reason, setting=account.setting)
+        address = "judge.base_url" if account.setting == "judge.name" else "judge.embeddings_base_url"
+        return JudgeError(
+            f"{account.service} does not know the model '{account.model}' at this address: {reason}",
+            where=account.setting,
+            hint=f"Check the model's name and {address}, and that the key has access to the model.",
+        )
     if status in (429, 503, 529):
         return Busy(reason, retry_after_s(headers), room)
     if status in (408, 409, 425) or status >= 500:
