@@ -18,7 +18,6 @@ class Pattern(Protocol):
 
     def search(self, text: str) -> object | None:
         """A match anywhere in `text`, or None."""
-        ...
 
 
 @functools.lru_cache(maxsize=4_096)

@@ -25,7 +25,6 @@ class NamesEntities(Protocol):
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
         """The distinct entities of `text`, each as it is written there. Raises JudgementFailed."""
-        ...
 
 
 @runtime_checkable
@@ -34,7 +33,6 @@ class Embedding(Protocol):
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         """The cosine of `answer` with each reference. Raises JudgementFailed, not applicable without embeddings."""
-        ...
 
 
 @runtime_checkable
@@ -43,7 +41,6 @@ class WritesOutQuestions(Protocol):
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
         """`question`, after the turns of `history`, so that it can be understood alone. Raises JudgementFailed."""
-        ...
 
 
 @runtime_checkable
@@ -52,7 +49,6 @@ class RewordsQuestions(Protocol):
 
     async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
         """`question` in `language`, or in other words of its own if None. Raises JudgementFailed."""
-        ...
 
 
 class Preference(StrEnum):
@@ -77,10 +73,8 @@ class DirectJudge(Protocol):
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
         """The paper's grade from 0 to 10, divided by 10: in [0, 1]."""
-        ...
 
     async def direct_preference(
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
         """Which of the two is better in `quality`."""
-        ...

@@ -67,15 +67,12 @@ class Drafter(Protocol):
         self, kind: Kind, passages: Sequence[str], asked: Sequence[str], *, call: Call
     ) -> Drafted | None:
         """A question on `passages`, unlike those in `asked`; None if there is nothing to ask."""
-        ...
 
     async def reworded(self, question: str, answer: str, *, call: Call) -> str | None:
         """The question in users' words; None if there are no others."""
-        ...
 
     async def attempt(self, question: str, passages: Sequence[str] | None, *, call: Call) -> str | None:
         """The answer by `passages` alone (None: by what the model knows); None if it can't be answered so."""
-        ...
 
     async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection: ...
 

@@ -118,7 +118,6 @@ class Judge(Protocol):
     @property
     def concurrency(self) -> int:
         """How many samples are worth judging at once (at least 1)."""
-        ...
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList: ...
 
@@ -126,13 +125,11 @@ class Judge(Protocol):
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
         """One Support per statement, in order. Never called without contexts or without statements."""
-        ...
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
     ) -> ContextUse:
         """Usefulness of each context, in order. Never called without contexts."""
-        ...
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions: ...
 

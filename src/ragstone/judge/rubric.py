@@ -53,7 +53,6 @@ class RubricJudge(Protocol):
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
         """One of the rubric's levels. Raises JudgementFailed."""
-        ...
 
 
 def shown_to(rubric: Rubric, sample: Sample, response: Response) -> RubricTexts:

@@ -23,11 +23,9 @@ class Similarity(Protocol):
     @property
     def label(self) -> str:
         """A description for the judge's identity."""
-        ...
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
         """The cosine of `question` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
-        ...
 
 
 class LexicalSimilarity:

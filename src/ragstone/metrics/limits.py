@@ -53,10 +53,7 @@ def limit_metric(name: str) -> LimitMetric | None:
 
 def usual_limit_metrics() -> Iterator[LimitMetric]:
     """The listed limits; other numbers are available by name."""
-    for name in USUAL_LIMITS:
-        metric = limit_metric(name)
-        if metric is not None:
-            yield metric
+    return filter(None, map(limit_metric, USUAL_LIMITS))
 
 
 def word_count(text: str) -> int:

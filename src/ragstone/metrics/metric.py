@@ -53,15 +53,12 @@ class Metric(Protocol):
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         """The judgements this metric reads for `sample`; empty if it needs none or does not apply."""
-        ...
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         """Why the metric does not apply to `sample`, whatever the answer; None if it does."""
-        ...
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         """The score of one successful response. Pure; never raises."""
-        ...
 
 
 class ComparesAnswers(Protocol):
@@ -69,7 +66,6 @@ class ComparesAnswers(Protocol):
 
     def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
         """The score of two or more successful responses, each with one judging round. Pure; never raises."""
-        ...
 
 
 def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:

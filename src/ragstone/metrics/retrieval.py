@@ -78,10 +78,7 @@ def retrieval_metric(name: str) -> RetrievalMetric | None:
 def usual_retrieval_metrics() -> Iterator[RetrievalMetric]:
     """Every retrieval metric at the usual cut-offs, in the order of reports."""
     names = [*_UNCUT, *(f"{kind}@{k}" for kind in _CUTS for k in USUAL_CUTS)]
-    for name in names:
-        metric = retrieval_metric(name)
-        if metric is not None:
-            yield metric
+    return filter(None, map(retrieval_metric, names))
 
 
 def _is_labelled_by_id(sample: Sample) -> bool:

@@ -44,7 +44,6 @@ class Peer(Protocol):
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if it can't answer questions."""
-        ...
 
     async def ask(self, sample: Sample) -> Attempt: ...
 

@@ -108,17 +108,14 @@ class System(Protocol):
     @property
     def entrypoint(self) -> str:
         """The entrypoint string, without secrets."""
-        ...
 
     @property
     def concurrency(self) -> int:
         """How many samples may be in flight at once (at least 1)."""
-        ...
 
     @property
     def can_be_asked_again(self) -> bool:
         """Whether a question can be asked twice, or in other words; recorded answers can't."""
-        ...
 
     async def start(self) -> None: ...
 

@@ -13,7 +13,6 @@ from ragstone.judge.llm import clouds, transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.model_compat import AS_USUAL, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
-    BatchService,
     BatchState,
     Broken,
     ChatReply,
@@ -62,10 +61,6 @@ class AnthropicProvider(SdkProvider):
         dialect = Dialect(modes=("json_schema", "tool", "prompt"))
         super().__init__(anthropic, account, make_client(account), dialect, parameters)
         self._identity = clouds.identity_of(account)
-
-    def batches(self) -> BatchService:
-        """Anthropic's message batches, in the dialect that this provider has found."""
-        return AnthropicBatches(self)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
@@ -148,17 +143,10 @@ class AnthropicProvider(SdkProvider):
             post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
         return await self.outcome(post)
 
-
-class AnthropicBatches:
-    """Batches of messages."""
-
-    def __init__(self, live: AnthropicProvider) -> None:
-        self._live = live
-
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        entries = [{"custom_id": name, "params": self._live.body(request)} for name, request in requests.items()]
+        entries = [{"custom_id": name, "params": self.body(request)} for name, request in requests.items()]
         content = transport.encoded({"requests": entries})
-        response = await self._live.done(self._live.client.post(_BATCHES, content=content, cast_to=httpx2.Response))
+        response = await self.done(self.client.post(_BATCHES, content=content, cast_to=httpx2.Response))
         batch_id = transport.parsed(response.content).get("id")
         if not isinstance(batch_id, str) or not batch_id.replace("_", "").replace("-", "").isalnum():
             raise Broken("the batch has no id")
@@ -169,21 +157,21 @@ class AnthropicBatches:
         return "ended" if transport.parsed(response.content).get("processing_status") == "ended" else "running"
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        return read_results((await self._get(f"{_BATCHES}/{batch_id}/results")).content, self._reply)
+        return read_results((await self._get(f"{_BATCHES}/{batch_id}/results")).content, self._batched)
 
-    def _reply(self, entry: dict[str, Any]) -> ChatReply:
+    def _batched(self, entry: dict[str, Any]) -> ChatReply:
         result = entry.get("result")
         if not isinstance(result, dict):
             raise Broken("the batch gave no reply")
         if result.get("type") == "succeeded" and isinstance(result.get("message"), dict):
-            return self._live.read(result["message"], batched=True)
+            return self.read(result["message"], batched=True)
         error = result.get("error")
         inner = error.get("error", error) if isinstance(error, dict) else {}
         kind = str(inner.get("type")) if isinstance(inner, dict) else ""
         if kind in _BATCH_STATUS:
-            raise transport.status_error(self._live.account, _BATCH_STATUS[kind], {}, error, None)
-        raise Broken(f"the batch gave no reply ({self._live.account.scrubbed(result.get('type'))})")
+            raise transport.status_error(self.account, _BATCH_STATUS[kind], {}, error, None)
+        raise Broken(f"the batch gave no reply ({self.account.scrubbed(result.get('type'))})")
 
     async def _get(self, path: str) -> httpx2.Response:
-        found: httpx2.Response = await self._live.done(self._live.client.get(path, cast_to=httpx2.Response))
+        found: httpx2.Response = await self.done(self.client.get(path, cast_to=httpx2.Response))
         return found

@@ -212,7 +212,7 @@ def _batched(live: LiveProvider, *, provider: str, account: Account, cache: Path
 
     state = cache.with_name(BATCHES) if cache is not None else None
     judge = f"{provider} {account.address.endpoint} {account.model}"
-    return BatchProvider(live, live.batches(), judge=judge, state=state, clock=clock)
+    return BatchProvider(live, judge=judge, state=state, clock=clock)
 
 
 def _similarity(

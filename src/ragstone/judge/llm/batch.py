@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import BatchService, Broken, Busy, ChatReply, ChatRequest, Fault, Provider
+from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, LiveProvider
 from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
@@ -63,9 +63,8 @@ class BatchProvider:
     model; batches of another judge in `state` are left alone.
     """
 
-    def __init__(self, live: Provider, service: BatchService, *, judge: str, state: Path | None, clock: Clock) -> None:
+    def __init__(self, live: LiveProvider, *, judge: str, state: Path | None, clock: Clock) -> None:
         self._live = live
-        self._service = service
         self._judge = judge
         self._state = state
         self._clock = clock
@@ -145,7 +144,7 @@ class BatchProvider:
         self._bytes = sum(len(w.request.static) + len(w.request.data) + 2_000 for w in self._collected.values())
         try:
             batch_id = await self._persistently(
-                lambda: self._service.submit({name: waiting.request for name, waiting in taken.items()})
+                lambda: self._live.submit({name: waiting.request for name, waiting in taken.items()})
             )
         except Exception as error:
             self._fail(taken, error)
@@ -164,9 +163,9 @@ class BatchProvider:
     async def _follow(self, batch: OpenBatch) -> None:
         names = set(batch.requests)
         try:
-            while await self._persistently(lambda: self._service.progress(batch.id)) != "ended":
+            while await self._persistently(lambda: self._live.progress(batch.id)) != "ended":
                 await self._clock.sleep(_POLL_S)
-            results = await self._persistently(lambda: self._service.results(batch.id))
+            results = await self._persistently(lambda: self._live.results(batch.id))
         except Exception as error:
             self._fail({name: self._in_batches[name] for name in names if name in self._in_batches}, error)
             return

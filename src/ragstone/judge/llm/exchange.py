@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import httpx2
 
@@ -19,24 +19,16 @@ _TIMEOUT_S = 30.0
 _REFUSED = frozenset((400, 401, 403, 404))
 
 
-class Exchange(Protocol):
-    """Access tokens, cached until shortly before they expire. Both SDKs run one exchange at a time."""
-
-    async def token(self) -> str: ...
-
-    def forget(self, token: str) -> None:
-        """Discard `token`, which was refused: the next one must be different."""
-        ...
-
-
 class FederatedAuth(httpx2.Auth):
     """Adds the access token to every request; a token that is refused (401) is replaced once.
 
     Used by both SDKs' HTTP clients, so batches and embeddings are covered too. `beta` is a flag that Anthropic requires
-    with such tokens.
+    with such tokens. An exchange caches its token until shortly before it expires; both SDKs run one at a time.
     """
 
-    def __init__(self, federation: Federation, exchange: Exchange, *, beta: str | None = None) -> None:
+    def __init__(
+        self, federation: Federation, exchange: OpenAIExchange | AnthropicExchange, *, beta: str | None = None
+    ) -> None:
         self._federation = federation
         self._exchange = exchange
         self._beta = beta
@@ -84,6 +76,7 @@ class OpenAIExchange:
         raise fault
 
     def forget(self, token: str) -> None:
+        """Discard `token`, which was refused: the next one must be different."""
         self._auth.invalidate_token(token)
 
 

@@ -17,7 +17,6 @@ from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
-    BatchService,
     BatchState,
     Broken,
     ChatReply,
@@ -75,10 +74,6 @@ class OpenAIProvider(SdkProvider):
         )
         super().__init__(openai, account, make_client(account), dialect, parameters)
         self._first = asyncio.Lock()
-
-    def batches(self) -> BatchService:
-        """OpenAI's batch API, in the dialect that this provider has found."""
-        return OpenAIBatches(self)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         if self._compatible and not self._adapter.succeeded:
@@ -188,23 +183,14 @@ class OpenAIProvider(SdkProvider):
         counted = Usage(prompt - cached - written, cached, written, transport.count(usage.get("completion_tokens")))
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
-
-class OpenAIBatches:
-    """Batches of chat completions."""
-
-    def __init__(self, live: OpenAIProvider) -> None:
-        self._live = live
-
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         lines = (
-            transport.encoded(
-                {"custom_id": name, "method": "POST", "url": _BATCH_PATH, "body": self._live.body(request)}
-            )
+            transport.encoded({"custom_id": name, "method": "POST", "url": _BATCH_PATH, "body": self.body(request)})
             for name, request in requests.items()
         )
-        client = self._live.client
-        file = await self._live.done(client.files.create(file=("ragstone.jsonl", b"\n".join(lines)), purpose="batch"))
-        batch = await self._live.done(
+        client = self.client
+        file = await self.done(client.files.create(file=("ragstone.jsonl", b"\n".join(lines)), purpose="batch"))
+        batch = await self.done(
             client.batches.create(
                 input_file_id=file.id,
                 endpoint=_BATCH_PATH,
@@ -215,34 +201,34 @@ class OpenAIBatches:
         return str(batch.id)
 
     async def progress(self, batch_id: str) -> BatchState:
-        batch = await self._live.done(self._live.client.batches.retrieve(batch_id))
+        batch = await self.done(self.client.batches.retrieve(batch_id))
         if batch.status == "failed":
             errors = batch.errors.data if batch.errors and batch.errors.data else []
             said = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
             raise JudgeError(
-                f"the batch {batch_id} was not accepted: {self._live.account.scrubbed(said)}",
+                f"the batch {batch_id} was not accepted: {self.account.scrubbed(said)}",
                 where="judge.batch",
                 hint="Fix the problem, or remove --batch.",
             )
         return "ended" if batch.status in _BATCH_ENDED else "running"
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        batch = await self._live.done(self._live.client.batches.retrieve(batch_id))
+        batch = await self.done(self.client.batches.retrieve(batch_id))
         found: dict[str, ChatReply | Exception] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
-                content = await self._live.done(self._live.client.files.content(file_id))
-                found |= read_results(content.content, self._reply)
+                content = await self.done(self.client.files.content(file_id))
+                found |= read_results(content.content, self._batched)
         return found
 
-    def _reply(self, entry: dict[str, Any]) -> ChatReply:
-        account, response = self._live.account, entry.get("response")
+    def _batched(self, entry: dict[str, Any]) -> ChatReply:
+        account, response = self.account, entry.get("response")
         if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
             raise Broken(f"the batch gave no reply: {account.scrubbed(entry.get('error'))}")
         status = transport.count(response.get("status_code"))
         if status != 200:
             raise transport.status_error(account, status, {}, response["body"], None)
-        return self._live.read(response["body"], batched=True)
+        return self.read(response["body"], batched=True)
 
 
 class OpenAIEmbedder:

@@ -121,7 +121,6 @@ class Provider(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """What was found out about the model and how it was handled, for the report."""
-        ...
 
     async def chat(self, request: ChatRequest) -> ChatReply: ...
 
@@ -136,21 +135,17 @@ class BatchService(Protocol):
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         """Send a batch of requests by custom id; returns the batch's id."""
-        ...
 
     async def progress(self, batch_id: str) -> BatchState: ...
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
         """Each request's reply, or the exception to raise in its place, by custom id."""
-        ...
 
 
-class LiveProvider(Provider, Protocol):
-    """A provider that is asked directly with its SDK's `client`, and has a batch API."""
+class LiveProvider(Provider, BatchService, Protocol):
+    """A provider that is asked directly with its SDK's `client`, and has a batch API, in the dialect that it found."""
 
     client: Any
-
-    def batches(self) -> BatchService: ...
 
 
 class Embedder(Protocol):
