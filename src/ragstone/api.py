@@ -46,7 +46,7 @@ from ragstone.run.record import SampleRecord
 from ragstone.run.redact import Redactor
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores, means
-from ragstone.system.build import build_system, of_part
+from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 

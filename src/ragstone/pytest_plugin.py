@@ -262,7 +262,7 @@ async def _gate(
     from ragstone.app.gate import gate
     from ragstone.project.gate import gate_request
     from ragstone.rounds.context import RunContext
-    from ragstone.system.build import build_system, of_part
+    from ragstone.system.entrypoint import build_system, of_part
     from ragstone.system.in_process import CallableSystem
 
     def made(limits: SystemSettings) -> System:

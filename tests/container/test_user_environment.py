@@ -12,8 +12,8 @@ import pytest
 from ragstone.container.confinement import Confinement, confine, living
 from ragstone.container.user_environment import Limits, Steps, installing
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
+from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
-from ragstone.system.log import MAX_LOG_BYTES
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 OWNER = 1_000_000 + os.getpid()

@@ -10,7 +10,7 @@ import pytest
 
 from ragstone.config import SystemSettings
 from ragstone.golden.sample import Sample
-from ragstone.system.build import build_system
+from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
 from ragstone.system.response import Response
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ragstone.config import OPTIONS, SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.build import build_system
-from ragstone.system.entrypoint import KINDS, parse_entrypoint
+from ragstone.system.entrypoint import KINDS, build_system, parse_entrypoint
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers

@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.config import SystemSettings
 from ragstone.golden.sample import Sample, Turn
-from ragstone.system.build import build_system
+from ragstone.system.entrypoint import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import takes_history
 from tests.system.test_http_service import Server, server  # noqa: F401 - a fixture

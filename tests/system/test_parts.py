@@ -13,7 +13,7 @@ from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.build import build_system, of_part
+from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
@@ -282,5 +282,5 @@ def test_a_reply_without_an_answer_stays_a_failure_of_a_whole_system(room: Any) 
 
 def test_fields_survive_the_way_to_the_worker() -> None:
     fields = worker.Fields(contexts="a.b", context_text="t", contexts_only=True)
-    again = worker.Fields(**fields.arguments())
+    again = worker.Fields(**fields._asdict())
     assert (again.contexts_only, again.paths()) == (True, fields.paths())

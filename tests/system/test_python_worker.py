@@ -20,8 +20,8 @@ import pytest
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system import log, pool, worker
-from ragstone.system.build import build_system
+from ragstone.system import child, pool, worker
+from ragstone.system.entrypoint import build_system
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
 
 Kinds = Callable[[list[Response]], list[str]]
@@ -552,7 +552,7 @@ def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: A
     room.write("app.py", "def answer(q):\n    print('x' * 1_000_000)\n    return 'done'\n")
     assert room.ask("app:answer", "q")[0].answer == "done"
     assert room.log.stat().st_size >= 1_000_000
-    monkeypatch.setattr(log.SystemLog.__init__, "__defaults__", (50_000,))
+    monkeypatch.setattr(child, "MAX_LOG_BYTES", 50_000)
     room.log.unlink()
     assert [r.answer for r in room.ask("app:answer", "a", "b")] == ["done", "done"]
     assert room.log.stat().st_size < 51_000
@@ -617,7 +617,7 @@ def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
         from pathlib import Path
         from ragstone.config import SystemSettings
         from ragstone.golden.sample import Sample
-        from ragstone.system.build import build_system
+        from ragstone.system.entrypoint import build_system
 
         async def main():
             settings = SystemSettings(entrypoint=sys.argv[2])

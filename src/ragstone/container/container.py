@@ -17,7 +17,7 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.session import RunPlan
 from ragstone.run.writer import refuse_foreign
-from ragstone.system.build import build_system
+from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 _MOMENT_S = 0.001

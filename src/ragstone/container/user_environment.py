@@ -18,9 +18,9 @@ from typing import IO
 from ragstone.container.confinement import SAFE_PATH, Confinement
 from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
 from ragstone.files import read_regular
+from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import child_environment
 from ragstone.system.guardian import kill_group
-from ragstone.system.log import MAX_LOG_BYTES
 
 Write = Callable[[str], None]
 _COMPLETE = "ragstone-complete"

@@ -21,7 +21,7 @@ from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import BaseSystem
 from ragstone.rounds.needs import BASE_COMMIT, STOP_EARLY, refuse_conflicts
 from ragstone.rounds.session import RunPlan
-from ragstone.system.build import build_system
+from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"

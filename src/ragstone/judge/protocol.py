@@ -170,13 +170,5 @@ def checked_judge(judge: object) -> Judge:
     return cast(Judge, judge)
 
 
-_METHODS = (
-    "statements",
-    "support",
-    "context_use",
-    "reverse_questions",
-    "reference_match",
-    "context_relevance",
-    "close",
-)
+_METHODS = tuple(name for name, found in vars(Judge).items() if inspect.iscoroutinefunction(found))
 _PROTOCOL = "The protocol Judge in ragstone.judge.protocol lists the methods, their arguments and results."

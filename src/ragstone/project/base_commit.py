@@ -21,8 +21,7 @@ from ragstone.rounds.base_commit import SHORT, BaseSystem
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts
 from ragstone.run.directory import FINGERPRINT_DIGITS
-from ragstone.system.build import build_system
-from ragstone.system.entrypoint import parse_entrypoint
+from ragstone.system.entrypoint import build_system, parse_entrypoint
 from ragstone.system.response import System
 
 # -- the settings of the base's system ---------------------------------------------------------------------------------

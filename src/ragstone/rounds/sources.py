@@ -15,7 +15,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.rounds.context import RunContext
 from ragstone.run.manifest import SystemManifest
-from ragstone.system.build import build_system
+from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System, takes_history
 
 SystemPart = Literal["retrieval", "generation"]

@@ -28,7 +28,7 @@ from ragstone.run.directory import (
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
 from ragstone.run.replay import confirm
-from ragstone.system.log import MAX_LOG_BYTES
+from ragstone.system.child import MAX_LOG_BYTES
 
 _MAX_RECORDS = 512 * 1024 * 1024
 MEMBER_LIMITS = {

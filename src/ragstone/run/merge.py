@@ -34,7 +34,7 @@ from ragstone.run.scoring import sample_scores, sample_state, scored_answer
 from ragstone.run.serialise import RecordFacts, facts_from_line, record_from_line
 from ragstone.run.shards import Shard, decode_places, shard_number
 from ragstone.run.writer import RunWriter
-from ragstone.system.log import MAX_LOG_BYTES
+from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.payload import failed
 from ragstone.system.response import SystemFailureKind
 

@@ -23,8 +23,7 @@ from ragstone.judge.factory import Recipe, usable_cores
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.run.worker_process import LENGTH_BYTES, Job, Reply, Task, decode_reply, encode_request, framed
-from ragstone.system.child import Child, ChildContext, Guardian
-from ragstone.system.log import SystemLog
+from ragstone.system.child import Child, ChildContext, Guardian, SystemLog
 
 BATCH = 16
 """Samples that are sent together: about 50 ms of judging offline."""

@@ -11,9 +11,8 @@ from typing import ClassVar
 
 from ragstone.config import SystemSettings
 from ragstone.errors import ConfigError
-from ragstone.system.child import ChildContext, Guardian
+from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs
-from ragstone.system.log import SystemLog
 from ragstone.system.response import RETRIEVAL, System
 from ragstone.system.worker import Fields, Part
 

@@ -85,7 +85,7 @@ class PythonPeer:
         hello = {
             "token": token,
             "entrypoint": target.spec,
-            "fields": answer_fields(settings).arguments(),
+            "fields": answer_fields(settings)._asdict(),
             "part": settings.part,
             "takes_contexts": settings.takes_contexts,
             "functions": dict(settings.functions),

@@ -127,42 +127,30 @@ def _bad_answer(value: object, answer: object) -> str:
     return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
 
 
-class Fields:
+class Fields(NamedTuple):
     """Dotted paths to the answer and its contexts in the returned value; None to use the known names.
 
     `contexts_only`: the system only retrieves, so what it returns are contexts, and no answer is read.
     """
 
-    def __init__(
-        self,
-        answer: str | None = None,
-        contexts: str | None = None,
-        context_text: str | None = None,
-        context_id: str | None = None,
-        context_score: str | None = None,
-        contexts_only: bool = False,
-    ) -> None:
-        self.answer = answer
-        self.contexts = contexts
-        self.contexts_only = contexts_only
-        self._inside = {
-            name: path
-            for name, path in (("text", context_text), ("id", context_id), ("score", context_score))
-            if path is not None
-        }
+    answer: str | None = None
+    contexts: str | None = None
+    context_text: str | None = None
+    context_id: str | None = None
+    context_score: str | None = None
+    contexts_only: bool = False
+
+    @property
+    def _inside(self) -> dict[str, str]:
+        named = (("text", self.context_text), ("id", self.context_id), ("score", self.context_score))
+        return {name: path for name, path in named if path is not None}
 
     def __bool__(self) -> bool:
-        return bool(self.answer is not None or self.contexts is not None or self._inside)
+        return bool(self.paths())
 
     def paths(self) -> dict[str, str]:
-        """The paths, by the arguments that set them."""
-        given = {"answer": self.answer, "contexts": self.contexts}
-        given.update((f"context_{name}", path) for name, path in self._inside.items())
-        return {name: path for name, path in given.items() if path is not None}
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that create equal Fields."""
-        return {**self.paths(), "contexts_only": self.contexts_only}
+        """The paths, by the fields that hold them."""
+        return {name: path for name, path in self._asdict().items() if isinstance(path, str)}
 
     def retrieved(self, value: object) -> list[dict[str, Any]]:
         """The contexts in what a system returned that only retrieves. Raises BadReturn."""

@@ -137,7 +137,13 @@ def assemble(
     core = Core(
         identity=identity,
         completer=Completer(
-            chat, scheduler=scheduler, budget=budget, tariff=price, layout=layout, window=limits, batched=settings.batch
+            provider=chat,
+            scheduler=scheduler,
+            budget=budget,
+            tariff=price,
+            layout=layout,
+            window=limits,
+            batched=settings.batch,
         ),
         layout=layout,
         cache=store,
@@ -286,4 +292,4 @@ def _by_embeddings(
         breaker_failures=settings.breaker_failures,
         clock=clock,
     )
-    return EmbeddingSimilarity(make, label=label, scheduler=scheduler, budget=budget, tariff=price)
+    return EmbeddingSimilarity(embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price)

@@ -22,7 +22,7 @@ from ragstone.judge.providers import Cloud, Provider, first_given, given
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.account import Account
-    from ragstone.judge.llm.aws_identity import AwsIdentity
+    from ragstone.judge.llm.exchange import AwsIdentity
 
 AWS_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -105,7 +105,7 @@ def identity_of(account: Account) -> AwsIdentity | None:
     """Signs requests as the job's role; None if something else does."""
     if account.federation is None or account.cloud is None:
         return None
-    from ragstone.judge.llm.aws_identity import AwsIdentity
+    from ragstone.judge.llm.exchange import AwsIdentity
 
     return AwsIdentity(account.federation, account.cloud.region)
 

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
@@ -48,8 +48,8 @@ class Form:
     def request(self) -> str:
         """The line that lists the requested items: the schema is the same for all."""
         groups: dict[str, list[str]] = {}
-        for field in self.fields:
-            groups.setdefault(field.path[0], []).extend(field.path[1:])
+        for one in self.fields:
+            groups.setdefault(one.path[0], []).extend(one.path[1:])
         lists = [name for name in groups if self.schema["properties"][name]["type"] == "array"]  # type: ignore[index]
         if not lists:
             return ""
@@ -70,6 +70,7 @@ def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@dataclass(eq=False, kw_only=True)
 class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
 
@@ -77,33 +78,27 @@ class Completer:
     at the batch rate.
     """
 
-    def __init__(
-        self,
-        provider: Provider,
-        *,
-        scheduler: Scheduler,
-        budget: Budget,
-        tariff: Tariff | None,
-        layout: Layout,
-        window: int,
-        batched: bool = False,
-    ) -> None:
-        self._provider = provider
-        self._scheduler = scheduler
-        self._budget = budget
-        self._tariff = tariff
-        self._batched = batched
-        self._layout = layout
-        self._warming: dict[str, asyncio.Event] = {}
-        self.thinking_tokens = thinking_tokens(window)
-        self._output_tokens = 0
-        self._replies = 0
-        self._room = 1
-        self.sightings = Sightings()
+    provider: Provider
+    scheduler: Scheduler
+    budget: Budget
+    tariff: Tariff | None
+    layout: Layout
+    window: int
+    batched: bool = False
+    sightings: Sightings = field(default_factory=Sightings, init=False)
+    _warming: dict[str, asyncio.Event] = field(default_factory=dict, init=False)
+    _output_tokens: int = field(default=0, init=False)
+    _replies: int = field(default=0, init=False)
+    _room: int = field(default=1, init=False)
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Output tokens reserved for thinking before each reply."""
+        return thinking_tokens(self.window)
 
     @property
     def notes(self) -> Sequence[str]:
-        notes = tuple(self._provider.notes)
+        notes = tuple(self.provider.notes)
         return (*notes, "the model needs more tokens for its replies than expected") if self._room > 1 else notes
 
     async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
@@ -123,8 +118,8 @@ class Completer:
                 static=form.prompt.static,
                 data=data(pending) + asked.request + hint,
                 schema=asked.schema,
-                cached=form.prompt.name in self._layout.cached,
-                breakpoint=self._layout.breakpoints,
+                cached=form.prompt.name in self.layout.cached,
+                breakpoint=self.layout.breakpoints,
                 max_output_tokens=min(MAX_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
             reply = await self._warmed(request, call)
@@ -142,7 +137,7 @@ class Completer:
 
     async def _warmed(self, request: ChatRequest, call: Call) -> ChatReply:
         """The reply to `request`. A task's first request is sent alone, so that the others find its prefix cached."""
-        if not request.cached or self._batched:
+        if not request.cached or self.batched:
             return await self._chat(request, call)
         warm = self._warming.get(request.name)
         if warm is not None:
@@ -157,20 +152,20 @@ class Completer:
     async def _chat(self, request: ChatRequest, call: Call) -> ChatReply:
         expected = tokens_at_most(request.static) + tokens_at_most(request.data)
         output = max(512, 3 * self._output_tokens // max(1, self._replies))
-        tariff = self._tariff
+        tariff = self.tariff
         likely = Usage(input_tokens=expected, output_tokens=output)
-        reserved = await self._budget.reserve(tariff.cost_usd(likely, batched=self._batched) if tariff else 0.0)
+        reserved = await self.budget.reserve(tariff.cost_usd(likely, batched=self.batched) if tariff else 0.0)
         spent = 0.0
         try:
-            reply = await self._scheduler.run(lambda: self._provider.chat(request), tokens=expected)
+            reply = await self.scheduler.run(lambda: self.provider.chat(request), tokens=expected)
             usage = reply.usage
             cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
             spent = cost or 0.0
         except Rejected as fault:
             reason = fault.reason
         else:
-            self._scheduler.observe(reply.room)
-            self._scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
+            self.scheduler.observe(reply.room)
+            self.scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
             self._output_tokens += usage.output_tokens
             self._replies += 1
             self._see(reply)
@@ -185,7 +180,7 @@ class Completer:
             )
             return reply
         finally:
-            self._budget.settle(reserved, spent)
+            self.budget.settle(reserved, spent)
         raise JudgementFailed(reason)
 
     def _see(self, reply: ChatReply) -> None:
@@ -196,7 +191,7 @@ class Completer:
                 names.add(name)
 
     async def close(self) -> None:
-        await self._provider.close()
+        await self.provider.close()
 
 
 def _names(fields: Sequence[Field]) -> str:

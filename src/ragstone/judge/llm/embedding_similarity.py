@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragstone.errors import JudgeError
@@ -31,6 +31,7 @@ class _Waiting:
     done: asyncio.Future[np.ndarray]
 
 
+@dataclass(eq=False, kw_only=True)
 class EmbeddingSimilarity:
     """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a request, up to 256 of them.
 
@@ -39,24 +40,15 @@ class EmbeddingSimilarity:
     the sample that came first.
     """
 
-    def __init__(
-        self,
-        embedder: Callable[[], Embedder],
-        *,
-        label: str,
-        scheduler: Scheduler,
-        budget: Budget,
-        tariff: Tariff | None,
-    ) -> None:
-        self._make = embedder
-        self._embedder: Embedder | None = None
-        self.label = label
-        self._scheduler = scheduler
-        self._budget = budget
-        self._tariff = tariff
-        self._waiting: list[_Waiting] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+    embedder: Callable[[], Embedder]
+    label: str
+    scheduler: Scheduler
+    budget: Budget
+    tariff: Tariff | None
+    _made: Embedder | None = field(default=None, init=False)
+    _waiting: list[_Waiting] = field(default_factory=list, init=False)
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
         loop = asyncio.get_running_loop()
@@ -110,19 +102,19 @@ class EmbeddingSimilarity:
 
     async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
         expected = sum(tokens_at_most(text) for text in texts)
-        price = self._tariff.input / 1_000_000 if self._tariff else 0.0
-        reserved = await self._budget.reserve(expected * price)
+        price = self.tariff.input / 1_000_000 if self.tariff else 0.0
+        reserved = await self.budget.reserve(expected * price)
         spent = 0.0
-        embedder = self._embedder = self._embedder or self._make()
+        embedder = self._made = self._made or self.embedder()
         try:
-            reply = await self._scheduler.run(lambda: embedder.embed(texts), tokens=expected)
+            reply = await self.scheduler.run(lambda: embedder.embed(texts), tokens=expected)
             if len(reply.vectors) != len(texts):
                 raise Broken("the reply does not contain one embedding per text")
             spent = reply.input_tokens * price
         finally:
-            self._budget.settle(reserved, spent)
-        self._scheduler.observe(reply.room)
-        self._scheduler.correct(expected, reply.input_tokens)
+            self.budget.settle(reserved, spent)
+        self.scheduler.observe(reply.room)
+        self.scheduler.correct(expected, reply.input_tokens)
         self._charge(reply, batch)
         return reply
 
@@ -133,7 +125,7 @@ class EmbeddingSimilarity:
         for at, (waiting, size) in enumerate(zip(batch, sizes, strict=True)):
             tokens = left if at == len(batch) - 1 else min(left, round(reply.input_tokens * size / whole))
             left -= tokens
-            cost = None if self._tariff is None else self._tariff.cost_usd(Usage(input_tokens=tokens))
+            cost = None if self.tariff is None else self.tariff.cost_usd(Usage(input_tokens=tokens))
             waiting.call.ledger.add(Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost))
 
     async def close(self) -> None:
@@ -143,8 +135,8 @@ class EmbeddingSimilarity:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._embedder is not None:
-            await self._embedder.close()
+        if self._made is not None:
+            await self._made.close()
 
 
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:

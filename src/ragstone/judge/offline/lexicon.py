@@ -25,6 +25,7 @@ _SCRIPTS = (
     (re.compile(r"[\u0370-\u03ff]"), "el"),
     (re.compile(r"[\u0e00-\u0e7f]"), "th"),
 )
+_WORD_LISTS = ["function", "negations", "only", "hedges", "vague", "hedging", "pronouns", "agents", "speaker"]
 _STEMMERS_BY_SCRIPT = {"ru": "russian", "ar": "arabic", "hi": "hindi", "el": "greek"}
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -89,23 +90,13 @@ def languages() -> Mapping[str, Language]:
 
 
 def _language(code: str, lists: Mapping[str, Any]) -> Language:
-    def words(name: str) -> frozenset[str]:
-        return frozenset(lists.get(name, "").split())
-
+    words: dict[str, Any] = {name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS}
     digits = [0, *range(2, 21)]
     names = lists.get("numbers", "").split()
     return Language(
         code=code,
         stemmer=lists.get("stemmer"),
-        function=words("function"),
-        negations=words("negations"),
-        only=words("only"),
-        hedges=words("hedges"),
-        vague=words("vague"),
-        hedging=words("hedging"),
-        pronouns=words("pronouns"),
-        agents=words("agents"),
-        speaker=words("speaker"),
+        **words,
         months={month: number for number, month in enumerate(lists.get("months", "").split(), start=1)},
         units={form: group.split()[0] for group in lists["units"].split(";") for form in group.split()},
         quantities={

@@ -49,18 +49,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How far a metric can be trusted: the grade of the data set on which the judge does worst.
+    """How far a metric can be trusted: the grade of the data set on which the judge does worst, the first one."""
 
-    `evidence` has every data set, worst first; the other fields repeat the worst.
-    """
-
-    letter: Letter
-    word: str
-    measure: str
-    value: float
-    interval: tuple[float, float]
-    dataset: str
     evidence: tuple[Evidence, ...]
+
+    @property
+    def letter(self) -> Letter:
+        return self.evidence[0].letter
+
+    @property
+    def word(self) -> str:
+        return _WORDS[self.letter]
 
 
 def grade(metric_name: str) -> Grade | None:
@@ -84,14 +83,5 @@ def _grades() -> dict[str, Grade]:
     found = {}
     for metric, rows in load_data("reliability.json")["metrics"].items():
         evidence = sorted((Evidence(**row) for row in rows), key=lambda row: (row.letter, -row.low), reverse=True)
-        worst = evidence[0]
-        found[metric] = Grade(
-            letter=worst.letter,
-            word=_WORDS[worst.letter],
-            measure=worst.measure,
-            value=worst.value,
-            interval=(worst.low, worst.high),
-            dataset=worst.dataset,
-            evidence=tuple(evidence),
-        )
+        found[metric] = Grade(tuple(evidence))
     return found
