@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
+
+from ragstone.golden.sample import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ RECORDED: Final = _by_field(_TABLE["recorded"])
 """Output of a system under test, stored in the same file by tools that evaluate recorded answers."""
 
 CONTAINERS: Final = frozenset[str](_TABLE["containers"])
+ROLES: Final[Mapping[str, Role]] = MappingProxyType(_TABLE["roles"])
+"""What other tools call who speaks in a conversation."""
 LABELS: Final = MappingProxyType[str, str](_TABLE["labels"])
 JUDGEMENTS: Final = tuple(frozenset[str](names) for names in _TABLE["judgements"])
 ROW_LISTS, ALIAS_KEYS, TEXT_KEYS, ID_KEYS, GRADE_KEYS = (

@@ -9,9 +9,8 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
-from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, TEXT_KEYS, normal
+from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
@@ -25,17 +24,6 @@ MAX_REFERENCES = 1000
 
 MAX_TURNS = 200
 """Maximum number of earlier messages of a conversation."""
-
-_ROLES: Mapping[str, Literal["system", "user", "assistant"]] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-}
 
 MAX_ID = 512
 """Maximum length of an id, in characters."""
@@ -91,7 +79,7 @@ def turns(value: object) -> tuple[Turn, ...]:
     found: list[Turn] = []
     for at, item in enumerate(value):
         if isinstance(item, Mapping):
-            role = _ROLES.get(str(item.get("role", item.get("type", ""))).lower())
+            role = ROLES.get(str(item.get("role", item.get("type", ""))).lower())
             spoken = [(role, item.get("content", item.get("text")))] if role is not None else []
         elif isinstance(item, list) and len(item) == 2:
             spoken = [("user", item[0]), ("assistant", item[1])]

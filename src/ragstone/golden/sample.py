@@ -54,11 +54,14 @@ class Review:
     date: str | None = None
 
 
+Role = Literal["system", "user", "assistant"]
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One earlier message of a conversation."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Role
     text: str
 
 

@@ -94,7 +94,6 @@ class ContextUtilization(_Alignment):
     info = MetricInfo(
         name="context_utilization",
         version="1",
-        title="Context utilization",
         blames="both",
         source="Ragstone: share of the contexts that support a statement of the answer",
     )

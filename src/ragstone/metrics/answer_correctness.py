@@ -23,7 +23,6 @@ class AnswerCorrectness(AbstentionMetric):
     info = MetricInfo(
         name="answer_correctness",
         version="2",
-        title="Answer correctness",
         blames="generation",
         source="Statement-level F1, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
         divides=True,

@@ -19,7 +19,6 @@ class AnswerRelevancy(AbstentionMetric):
     info = MetricInfo(
         name="answer_relevancy",
         version="1",
-        title="Answer relevancy",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, AR = mean of sim(q, q_i); abstention rules are Ragstone's",
         divides=True,

@@ -22,7 +22,6 @@ class AnswerSimilarity(BaseMetric):
     info = MetricInfo(
         name="answer_similarity",
         version="1",
-        title="Answer similarity",
         blames="generation",
         source="RAGAS documentation, semantic similarity: cosine of the embeddings of response and reference",
         divides=True,

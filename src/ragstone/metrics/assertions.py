@@ -25,7 +25,6 @@ class AssertionsMetric(BaseMetric):
     info = MetricInfo(
         name="assertions",
         version="1",
-        title="Assertions",
         blames="both",
         source="Ragstone: share of the sample's assertions that hold",
         divides=True,

@@ -58,7 +58,6 @@ class CitationValidity(BaseMetric):
     info = MetricInfo(
         name="citation_validity",
         version="1",
-        title="Citation validity",
         blames="generation",
         source="Ragstone: cited ids that are among the contexts",
     )
@@ -80,7 +79,6 @@ class CitationSupport(BaseMetric):
     info = MetricInfo(
         name="citation_support",
         version=f"2-{digest()}",
-        title="Citation support",
         blames="generation",
         source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",
     )

@@ -21,7 +21,6 @@ class Completeness(BaseMetric):
     info = MetricInfo(
         name="completeness",
         version="1",
-        title="Completeness",
         blames="both",
         source="Claim recall, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
         divides=True,

@@ -31,7 +31,6 @@ class ContextPrecision(BaseMetric):
     info = MetricInfo(
         name="context_precision",
         version="1",
-        title="Context precision",
         blames="retrieval",
         source="RAGAS documentation, context precision; average precision over ranks",
         answerless=True,

@@ -18,7 +18,6 @@ class ContextRecall(BaseMetric):
     info = MetricInfo(
         name="context_recall",
         version="2",
-        title="Context recall",
         blames="retrieval",
         source="RAGAS documentation, context recall; statement-level attribution to the reference",
         answerless=True,

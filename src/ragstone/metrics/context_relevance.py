@@ -19,7 +19,6 @@ class ContextRelevance(BaseMetric):
     info = MetricInfo(
         name="context_relevance",
         version="2",
-        title="Context relevance",
         blames="retrieval",
         source="Es et al. 2023, RAGAS, section 3, CR = extracted sentences / all sentences",
         answerless=True,

@@ -78,7 +78,6 @@ class ContextEntityRecall(BaseMetric):
     info = MetricInfo(
         name="context_entity_recall",
         version=f"3.{ENTITIES_PROMPT_VERSION}-{digest()}",
-        title="Context entity recall",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",
         answerless=True,

@@ -19,7 +19,6 @@ class Faithfulness(BaseMetric):
     info = MetricInfo(
         name="faithfulness",
         version="2",
-        title="Faithfulness",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, F = |V| / |S|",
         divides=True,

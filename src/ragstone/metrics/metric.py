@@ -25,7 +25,7 @@ Blames = Literal["retrieval", "generation", "both"]
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric's description.
+    """A metric's description. Its `title` is the name in words, unless it is given.
 
     `version` changes with the formula; runs with different versions of a metric are not compared on it.
     `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
@@ -37,14 +37,17 @@ class MetricInfo:
 
     name: str
     version: str
-    title: str
     blames: Blames
     source: str
+    title: str = ""
     family: str | None = None
     lower_is_better: bool = False
     relative: bool = False
     answerless: bool = False
     divides: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
 
 
 class Metric(Protocol):

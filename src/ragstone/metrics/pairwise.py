@@ -24,7 +24,6 @@ class PairwisePreference(BaseMetric):
     info = MetricInfo(
         name="pairwise_preference",
         version="1",
-        title="Pairwise preference",
         blames="both",
         source="Zheng et al. 2023, Judging LLM-as-a-judge, section 3.4: both orders, a tie if they disagree",
         relative=True,

@@ -28,7 +28,6 @@ class AnswerStability(BaseMetric):
     info = MetricInfo(
         name="answer_stability",
         version="1",
-        title="Answer stability",
         blames="both",
         source="Ragstone: statement-level F1 (Ru et al. 2024, RAGChecker, section 3.3) between answers to one question",
     )

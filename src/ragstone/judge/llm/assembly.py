@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -24,7 +24,7 @@ from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.prices import Budget, Tariff, known_window, tariff
 from ragstone.judge.llm.prompts import all_schemas, layout_of
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, Embedder, LiveProvider, Provider
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, LiveProvider, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
@@ -33,6 +33,9 @@ from ragstone.judge.names import local_path, provider_of
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
+
+if TYPE_CHECKING:
+    from ragstone.judge.llm.openai import OpenAIEmbedder
 
 
 class LazyProvider:
@@ -279,7 +282,7 @@ def _by_embeddings(
     price = tariff(account.service, account.model, settings.prices)
     _check_budget(settings, account.service, account.model, price)
 
-    def make() -> Embedder:
+    def make() -> OpenAIEmbedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(account, client=client() if client is not None else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.prices import Budget, Tariff
-from ragstone.judge.llm.provider import Broken, Embedder, EmbedReply, Rejected, Usage
+from ragstone.judge.llm.provider import Broken, EmbedReply, Rejected, Usage
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
@@ -18,6 +18,8 @@ from ragstone.judge.untrusted_text import cleaned
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ragstone.judge.llm.openai import OpenAIEmbedder
 
 _BATCH_TEXTS = 256
 _BATCH_TOKENS = 100_000
@@ -40,12 +42,12 @@ class EmbeddingSimilarity:
     the sample that came first.
     """
 
-    embedder: Callable[[], Embedder]
+    embedder: Callable[[], OpenAIEmbedder]
     label: str
     scheduler: Scheduler
     budget: Budget
     tariff: Tariff | None
-    _made: Embedder | None = field(default=None, init=False)
+    _made: OpenAIEmbedder | None = field(default=None, init=False)
     _waiting: list[_Waiting] = field(default_factory=list, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)

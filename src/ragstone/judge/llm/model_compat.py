@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from importlib.resources import files
+from typing import Final, Literal, TypeVar
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Broken, Fault, Rejected
@@ -14,6 +16,16 @@ from ragstone.judge.llm.provider import Broken, Fault, Rejected
 _T = TypeVar("_T")
 _MAX_ADAPTATIONS = 8
 _HOPELESS = 20
+
+_WINDOW = re.compile(r"maximum context length (?:is |\()(\d+)|got -\d+()")
+_READ = re.compile(r"(\d+) (?:in the messages|input tokens|prompt tokens)")
+_SPARE = 8
+_MIN_REPLY = 256
+_NUMBER = re.compile(r"\b\d{3,7}\b")
+
+QUIRKS: Final = tomllib.loads(files("ragstone.judge.llm").joinpath("quirks.toml").read_text("utf-8"))
+"""What services say and accept: see quirks.toml."""
+_DIALECT, _MODES = QUIRKS["dialect"], QUIRKS["modes"]
 
 Body = dict[str, object]
 Outcome = tuple[_T | None, Exception | None]
@@ -66,11 +78,15 @@ class Dialect:
         None if `complaint` (lower case) is not about that. Other requests may be accepted unchanged.
         """
         mode = own.mode or self.mode
-        if any(word in complaint for word in _FORM) and any(word in complaint for word in _TOO_LARGE):
+        if any(word in complaint for word in _DIALECT["form"]) and any(
+            word in complaint for word in _DIALECT["too_large"]
+        ):
             after = self.modes.index(mode) + 1
             if after < len(self.modes):
                 chosen = self.modes[after]
-                self.note(f"some schemas are too large for {_MODE_NAMES[mode]}; {_MODE_NAMES[chosen]} is used for them")
+                self.note(
+                    f"some schemas are too large for {_MODES[mode]['name']}; {_MODES[chosen]['name']} is used for them"
+                )
                 return replace(own, mode=chosen)
         window = next((int(match.group(1)) for match in _WINDOW.finditer(complaint) if match.group(1)), None)
         read = next((int(match.group(1)) for match in _READ.finditer(complaint)), None)
@@ -89,11 +105,11 @@ class Dialect:
             return False
         if self.limit_name in complaint and self._adapt_limit(complaint, sent):
             return True
-        for name in _OPTIONAL:
-            if (name in sent or name in _DEEP) and name in complaint and name not in self.dropped:
+        for name in _DIALECT["optional"]:
+            if (name in sent or name in _DIALECT["deep"]) and name in complaint and name not in self.dropped:
                 self.dropped.add(name)
                 return self._changed(f"the model does not accept '{name}'; its default is used")
-        if any(word in complaint for word in _FORM_WORDS[self.mode]):
+        if any(word in complaint for word in _MODES[self.mode]["words"]):
             return self._next_mode()
         return False
 
@@ -113,7 +129,7 @@ class Dialect:
     def drop_parameter(self, name: str, complaint: str) -> bool:
         """Drop a parameter that the user set, if that is what the model refuses."""
         named = re.search(rf"(?<![\w-]){re.escape(name.lower())}(?![\w-])", complaint)
-        if name in self.dropped or not named or not any(word in complaint for word in _REFUSALS):
+        if name in self.dropped or not named or not any(word in complaint for word in _DIALECT["refusals"]):
             return False
         self.dropped.add(name)
         return self._changed(f"the model does not accept the parameter '{name}' from judge.parameters; it is left out")
@@ -127,7 +143,7 @@ class Dialect:
         if at + 1 >= len(self.modes):
             return False
         refused, self.mode = self.mode, self.modes[at + 1]
-        return self._changed(f"the model has no {_MODE_NAMES[refused]}; {_MODE_NAMES[self.mode]} is used")
+        return self._changed(f"the model has no {_MODES[refused]['name']}; {_MODES[self.mode]['name']} is used")
 
     def _changed(self, note: str) -> bool:
         self.version += 1
@@ -209,34 +225,3 @@ class Adapter:
             where="judge",
             hint="Check judge.name, judge.base_url and judge.parameters against the provider's documentation.",
         )
-
-
-_FORM = ("schema", "grammar", "enum")
-_TOO_LARGE = ("too large", "too complex", "too many", "at most", "exceed", "too deep")
-_WINDOW = re.compile(r"maximum context length (?:is |\()(\d+)|got -\d+()")
-_READ = re.compile(r"(\d+) (?:in the messages|input tokens|prompt tokens)")
-_SPARE = 8
-_MIN_REPLY = 256
-_REFUSALS = (
-    *("unsupported", "not support", "unknown", "unrecogni", "unexpected", "not permitted", "not allowed"),
-    *("extra", "invalid", "does not exist", "no such", "cannot be used", "forbidden"),
-)
-_NUMBER = re.compile(r"\b\d{3,7}\b")
-_OPTIONAL = (
-    *("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key", "cache_control"),
-    *("temperature", "reasoning_effort", "top_p", "thinking"),
-)
-# Parameters below the top level of a request.
-_DEEP = ("cache_control", "prompt_cache_breakpoint")
-_FORM_WORDS: Mapping[Mode, tuple[str, ...]] = {
-    "json_schema": ("response_format", "json_schema", "json schema", "structured", "output_config", "output_format"),
-    "tool": ("tool", "function", "thinking"),
-    "json_object": ("response_format", "json_object", "json mode"),
-    "prompt": (),
-}
-_MODE_NAMES: Mapping[Mode, str] = {
-    "json_schema": "JSON-schema mode",
-    "tool": "a forced tool call",
-    "json_object": "JSON mode, with the schema in the prompt",
-    "prompt": "the schema in the prompt alone",
-}

@@ -130,8 +130,13 @@ class Provider(Protocol):
 BatchState = Literal["running", "ended"]
 
 
-class BatchService(Protocol):
-    """A provider's batch API. Methods raise a Fault, or JudgeError."""
+class LiveProvider(Provider, Protocol):
+    """A provider that is asked directly with its SDK's `client`, and has a batch API, in the dialect that it found.
+
+    Methods raise a Fault, or JudgeError.
+    """
+
+    client: Any
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         """Send a batch of requests by custom id; returns the batch's id."""
@@ -140,17 +145,3 @@ class BatchService(Protocol):
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
         """Each request's reply, or the exception to raise in its place, by custom id."""
-
-
-class LiveProvider(Provider, BatchService, Protocol):
-    """A provider that is asked directly with its SDK's `client`, and has a batch API, in the dialect that it found."""
-
-    client: Any
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors, all in one request."""
-
-    async def embed(self, texts: Sequence[str]) -> EmbedReply: ...
-
-    async def close(self) -> None: ...

@@ -17,6 +17,7 @@ from pydantic_core import from_json, to_json
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.files import read_regular
 from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.model_compat import QUIRKS
 from ragstone.judge.llm.provider import (
     Broken,
     Busy,
@@ -39,47 +40,8 @@ _LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content":
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# Not "billing": the message of an ordinary rate limit links to a page of that name.
-_QUOTA = (
-    "insufficient_quota",
-    "billing_hard_limit",
-    "billing hard limit",
-    "credit balance",
-    "specified api usage limit",
-    "insufficient credits",
-    "insufficient balance",
-    "requires more credits",
-)
-_BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
-_PASSING = ("json_validate_failed", "failed to generate json")
-"""The provider reports that the model's output was not JSON: a retry may succeed."""
-_TOO_LONG = (
-    "context_length_exceeded",
-    "maximum context length",
-    "prompt is too long",
-    "context window",
-    "too many tok",
-    "exceeds model's maximum context",
-    "must be at least 1, got -",
-)
-_FILTER = ("content_filter", "content management policy", "responsibleai", "input was flagged")
-
-
-_ROOM = (
-    (
-        "x-ratelimit-remaining-requests",
-        "x-ratelimit-reset-requests",
-        "x-ratelimit-remaining-tokens",
-        "x-ratelimit-reset-tokens",
-    ),
-    (
-        "anthropic-ratelimit-requests-remaining",
-        "anthropic-ratelimit-requests-reset",
-        "anthropic-ratelimit-tokens-remaining",
-        "anthropic-ratelimit-tokens-reset",
-    ),
-)
-"""The headers of OpenAI and Anthropic: requests left, until when, tokens left, until when."""
+_ERRORS = QUIRKS["errors"]
+_ROOM = tuple(QUIRKS["headers"].values())
 
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
@@ -144,18 +106,18 @@ def status_error(
     """The exception to raise for a reply with an error status."""
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
-    if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _PASSING):
+    if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _ERRORS["passing"]):
         return Broken(reason)
     lowered = f"{code} {message}".lower()
-    if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _QUOTA)):
+    if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _ERRORS["quota"])):
         return JudgeError(
             f"the {account.service} account is out of quota: {reason}",
             where="judge",
             hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
         )
-    if status in (400, 403, 422) and any(word in lowered for word in _FILTER):
+    if status in (400, 403, 422) and any(word in lowered for word in _ERRORS["filter"]):
         return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
-    if status in (401, 403) or (status == 400 and any(word in lowered for word in _BAD_KEY)):
+    if status in (401, 403) or (status == 400 and any(word in lowered for word in _ERRORS["bad_key"])):
         return JudgeError(
             f"{account.service} refused the API key: {reason}",
             where="judge",
@@ -180,7 +142,7 @@ def status_error(
         return Busy(reason, retry_after_s(headers), room)
     if status in (408, 409, 425) or status >= 500:
         return Broken(reason)
-    if status == 413 or any(word in lowered for word in _TOO_LONG):
+    if status == 413 or any(word in lowered for word in _ERRORS["too_long"]):
         return Rejected(f"the request is longer than the judge's window ({reason})")
     return Rejected(f"the judge rejected the request ({reason})")
 
