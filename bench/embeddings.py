@@ -33,7 +33,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from ragstone.config import JudgeSettings
 from ragstone.judge.factory import build_judge
-from ragstone.judge.offline import OfflineJudge, answering
+from ragstone.judge.offline import OfflineJudge, relevance
 from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.protocol import Call, JudgementFailed
@@ -64,7 +64,7 @@ def _enough(value: float) -> float:
 
 
 FORMS: dict[str, Form] = {
-    "half words, half meaning (as built in)": answering._on_topic,
+    "half words, half meaning (as built in)": relevance._on_topic,
     "the larger of the two": lambda shared, near: max(_enough(shared), _enough(near or 0.0)),
     "meaning alone": lambda _shared, near: _enough(near or 0.0),
     "meaning alone, without an upper limit of 0.4": lambda _shared, near: near or 0.0,
@@ -144,7 +144,7 @@ def accuracy(items: Sequence[Item], embeddings: str | None, form: Form | None = 
     """Pairwise accuracy with its interval, as a cell of a table."""
     settings = JudgeSettings(embeddings=embeddings)
     judge = build_judge(settings, golden_set=as_golden_set(items), cache=None, environ={})
-    with patch.object(answering, "_on_topic", form or answering._on_topic):
+    with patch.object(relevance, "_on_topic", form or relevance._on_topic):
         (result,) = summarise(asyncio.run(run_judge(judge, items)))
     found = result.measures["pairwise_accuracy"]
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

@@ -80,7 +80,7 @@ STEPS = {
     "matching statements": ("evidence.py", "match"),
     "of that, conflicts": ("conflicts.py", "conflicting"),
     "usefulness of contexts": ("agreement.py", "use_features"),
-    "answer relevancy": ("answering.py", "features"),
+    "answer relevancy": ("relevance.py", "answer_features"),
 }
 """What is shown of the profile: the file and the function of each step; time in what they call is theirs."""
 

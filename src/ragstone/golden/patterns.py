@@ -7,21 +7,15 @@ patterns that would take much memory; in exchange it has no look-around and no b
 from __future__ import annotations
 
 import functools
-from typing import Protocol, cast
+import re
+from typing import cast
 
 MAX_PATTERN = 1_000
 """Maximum length of a pattern, in characters."""
 
 
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    def search(self, text: str) -> object | None:
-        """A match anywhere in `text`, or None."""
-
-
 @functools.lru_cache(maxsize=4_096)
-def compiled(pattern: str) -> Pattern:
+def compiled(pattern: str) -> re.Pattern[str]:
     """The compiled `pattern`. Raises ValueError, with the reason, if RE2 does not take it."""
     import re2
 
@@ -30,7 +24,7 @@ def compiled(pattern: str) -> Pattern:
     options = re2.Options()
     options.log_errors = False
     try:
-        return cast(Pattern, re2.compile(pattern, options))
+        return cast("re.Pattern[str]", re2.compile(pattern, options))
     except re2.error as error:
         reason = error.args[0] if error.args else "not valid"
         raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement, Verdict
-from ragstone.judge.offline import OfflineJudge, agreement, answering, evidence, relevance
+from ragstone.judge.offline import OfflineJudge, agreement, evidence, relevance
 from ragstone.judge.offline.lexicon import guess_language, language, languages, load_data
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
@@ -263,7 +263,7 @@ def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
     models = {
         "support": evidence.FEATURES,
         "relevance": relevance.FEATURES,
-        "answering": answering.FEATURES,
+        "answering": relevance.ANSWER_FEATURES,
         "use": agreement.USE_FEATURES,
     }
     for name, features in models.items():

@@ -23,7 +23,7 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
-from ragstone.judge.offline import answering, relevance
+from ragstone.judge.offline import relevance
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
 from ragstone.judge.offline.caching import TextCache
@@ -87,7 +87,7 @@ class OfflineJudge:
             embeddings=topic.label if topic else None,
         )
         self._use = weights.model("use", USE_FEATURES)
-        self._answering = weights.model("answering", answering.FEATURES)
+        self._answering = weights.model("answering", relevance.ANSWER_FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         texts = (
             chain.from_iterable(read_passage(text, guess_language(text)).keys)
@@ -190,7 +190,7 @@ class OfflineJudge:
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
         nearness = await self._topic.nearness(question, answer, call=call) if self._topic else None
-        found = answering.features(asked, sentences, language, nearness=nearness)
+        found = relevance.answer_features(asked, sentences, language, nearness=nearness)
         return ReverseQuestions(questions=(), similarities=(self._answering.probability(found),))
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
