@@ -6,8 +6,9 @@ import difflib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, product
 
-from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, Aliases, normal
+from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, normal
 from ragstone.golden.profile import Kinds, Profile
 from ragstone.golden.rows import SourceFile
 
@@ -100,19 +101,11 @@ class _Chooser:
             path = self.wanted[name]
             return (path,) if path else ()
         aliases = FIELDS[name]
-        for index, names in self._tiers(aliases):
+        for names, index in product((aliases.strong, aliases.weak), (self.by_name, self.nested)):
             paths = [path for alias in names for path in index.get(alias, ()) if self._fits(name, path)]
             if paths:
                 return tuple(".".join(path) for path in paths)
         return ()
-
-    def _tiers(self, aliases: Aliases) -> tuple[tuple[dict[str, list[Path]], tuple[str, ...]], ...]:
-        return (
-            (self.by_name, aliases.strong),
-            (self.nested, aliases.strong),
-            (self.by_name, aliases.weak),
-            (self.nested, aliases.weak),
-        )
 
     def _fits(self, name: str, path: Path) -> bool:
         kinds = self.profile.columns[path]
@@ -249,7 +242,7 @@ def _last(path: str) -> str:
 def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
     """Unused columns, and the unused parts of partly used objects."""
     opened = {path.partition(".")[0] for path in used if "." in path}
-    read = {path for name in used for path in _ancestors(name)}
+    read = {path for name in used for path in accumulate(name.split("."), "{}.{}".format)}
     found: list[str] = []
     for path in profile.columns:
         name = ".".join(path)
@@ -257,12 +250,6 @@ def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
         if (len(path) == 1 or inside) and name not in read:
             found.append(name)
     return tuple(found)
-
-
-def _ancestors(path: str) -> tuple[str, ...]:
-    """A dotted path and all its prefixes."""
-    parts = path.split(".")
-    return tuple(".".join(parts[: end + 1]) for end in range(len(parts)))
 
 
 def _no_question(source: SourceFile, profile: Profile) -> Exception:

@@ -84,12 +84,8 @@ def golden_set_of_rows(
     by_file: dict[str, tuple[SourceFile, list[Row]]] = {}
     for source, row in rows:
         by_file.setdefault(source.name, (source, []))[1].append(row)
-    tables = [(source, _Table(kind, partial(iter, found))) for source, found in by_file.values()]
-    return _read([(source, partial(_same, table)) for source, table in tables], wanted, None)
-
-
-def _same(table: _Table) -> _Table:
-    return table
+    tables = [(source, partial(_Table, kind, partial(iter, found))) for source, found in by_file.values()]
+    return _read(tables, wanted, None)
 
 
 def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -164,7 +160,8 @@ def find_files(
             for path in _expand(str(pattern), root):
                 found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root), within))
         except UnicodeEncodeError:
-            raise _unwritable(pattern) from None
+            shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
+            raise GoldenSetError("the file name is not UTF-8.", where=shown, hint="Rename the file.") from None
         except OSError as error:
             raise GoldenSetError(f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]) from None
     return tuple(found.values())
@@ -194,11 +191,6 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     return files
 
 
-def _unwritable(pattern: object) -> GoldenSetError:
-    shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
-    return GoldenSetError("the file name is not UTF-8.", where=shown, hint="Rename the file.")
-
-
 def _relative(path: Path, root: Path) -> str:
     try:
         return Path(os.path.relpath(path, root)).as_posix()
@@ -218,7 +210,8 @@ def _load_table(
 
     Removes from `missing` what the table has.
     """
-    asked = {name: _inside(path, table.prefix) for name, path in wanted.items()}
+    inside = f"{table.prefix}." if table.prefix else ""
+    asked = {name: path.removeprefix(inside) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
         raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
@@ -242,10 +235,6 @@ def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> Col
         except GoldenSetError as error:
             raise source.error(message, hint=error.hint) from None
     return plan_columns(source, profile, asked)
-
-
-def _inside(path: str, prefix: str) -> str:
-    return path.removeprefix(f"{prefix}.") if prefix else path
 
 
 def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:

@@ -73,7 +73,7 @@ def partner(sample: Sample, kind: str, *, seed: int, written: str | None = None)
     chance = _chance(seed, sample.id, kind)
     asked, marker = written, None
     if kind == "injection":
-        first, second = (_half_of_marker(chance) for _ in range(2))
+        first, second = ("".join(chance.sample(_SYLLABLES, _HALF)) for _ in range(2))
         template = chance.choice(_texts().injection)
         filled = {"question": sample.question, "first": first, "second": second}
         asked, marker = re.sub(r"\{(\w+)\}", lambda found: filled[found[1]], template), first + second
@@ -147,26 +147,6 @@ def _case(question: str, chance: random.Random) -> str:
     return next((form for form in forms if form != question), question)
 
 
-def _empty(_question: str, chance: random.Random) -> str:
-    return chance.choice(_texts().empty)
-
-
-def _long(question: str, chance: random.Random) -> str:
-    return f"{' '.join(chance.sample(_texts().long, len(_texts().long)))}\n\n{question}"
-
-
-_CHANGES: dict[str, Callable[[str, random.Random], str]] = {
-    "typos": _typos,
-    "case": _case,
-    "empty": _empty,
-    "long": _long,
-}
-
-
-def _half_of_marker(chance: random.Random) -> str:
-    return "".join(chance.sample(_SYLLABLES, _HALF))
-
-
 def _chance(seed: int, sample_id: str, kind: str) -> random.Random:
     drawn = hashlib.sha256(f"{seed}\0{kind}\0{sample_id}".encode("utf-8", "surrogatepass")).digest()
     return random.Random(drawn)  # noqa: S311 - a draw, not a secret
@@ -176,3 +156,11 @@ def _chance(seed: int, sample_id: str, kind: str) -> random.Random:
 def _texts() -> _Texts:
     document = tomllib.loads(files("ragstone.golden").joinpath("perturbations.toml").read_text("utf-8"))
     return _Texts(**{name: tuple(document[name]) for name in ("empty", "long", "injection")})
+
+
+_CHANGES: dict[str, Callable[[str, random.Random], str]] = {
+    "typos": _typos,
+    "case": _case,
+    "empty": lambda _question, chance: chance.choice(_texts().empty),
+    "long": lambda question, chance: f"{' '.join(chance.sample(_texts().long, len(_texts().long)))}\n\n{question}",
+}

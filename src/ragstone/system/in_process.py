@@ -64,7 +64,7 @@ class CallableSystem:
         try:
             asker = worker.adapt(self._target, build, self._part)
             if pending:
-                asker = worker.adapt(await pending[0], _as_it_is, self._part)
+                asker = worker.adapt(await pending[0], lambda made: made, self._part)
         except worker.EntrypointError as error:
             raise SystemUnderTestError(str(error), where=self.entrypoint) from None
         except Exception as error:
@@ -149,7 +149,3 @@ async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
 def _name_of(target: object) -> str:
     module = getattr(target, "__module__", None) or type(target).__module__
     return f"callable:{module}.{getattr(target, '__qualname__', None) or type(target).__qualname__}"
-
-
-def _as_it_is(made: Any) -> Any:
-    return made

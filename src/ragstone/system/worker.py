@@ -826,7 +826,7 @@ def formatted(error: BaseException, *own_files: str) -> str:
     """The user's traceback, without Ragstone's own leading frames, at most 8,000 characters."""
     frames = error.__traceback__
     while frames is not None and (
-        frames.tb_frame.f_code.co_filename in (SOURCE_NAME, _own_file(), *own_files)
+        frames.tb_frame.f_code.co_filename in (SOURCE_NAME, globals().get("__file__"), *own_files)
         or frames.tb_frame.f_code.co_filename.startswith("<frozen importlib")
         or frames.tb_frame.f_globals.get("__name__", "").startswith("importlib")
     ):
@@ -837,10 +837,6 @@ def formatted(error: BaseException, *own_files: str) -> str:
 
 def _here() -> str:
     return os.getcwd()  # noqa: PTH109
-
-
-def _own_file() -> str:
-    return str(globals().get("__file__", SOURCE_NAME))
 
 
 def summary(error: BaseException) -> str:

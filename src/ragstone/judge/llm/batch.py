@@ -92,7 +92,8 @@ class BatchProvider:
         if found is not None:
             self._claimed.add(name)
             return found
-        batch = self._batch_of(name)
+        # The unfinished batch that contains this request may be from an earlier run.
+        batch = next((one for one in self._open if one.id not in self._ended and name in one.requests), None)
         if batch is None and not self._asked_live:
             async with self._first:
                 if not self._asked_live:
@@ -100,10 +101,6 @@ class BatchProvider:
                     self._asked_live = True
                     return reply
         return await self._wait(name, request, batch)
-
-    def _batch_of(self, name: str) -> OpenBatch | None:
-        """The unfinished batch that contains this request, from this run or an earlier one."""
-        return next((batch for batch in self._open if batch.id not in self._ended and name in batch.requests), None)
 
     async def _wait(self, name: str, request: ChatRequest, batch: OpenBatch | None) -> ChatReply:
         place = self._in_batches if batch is not None else self._collected

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ragstone.judge.judgements import ContextUse, ReferenceMatch, Statement, Verdict
 from ragstone.judge.llm import merging, reply_schemas
@@ -123,7 +124,8 @@ class ReferenceJudging:
         while True:
             known = self._find(key)
             if known is not None:
-                return known, await self._with_given(task, known, call)
+                content = _content(task, known)
+                return known, await self._core.cached(task.form(known), content, call, partial(task.ask, known))
             running = self._listing.get(key)
             if running is None:
                 return await self._list(task, key, call)
@@ -135,7 +137,8 @@ class ReferenceJudging:
         try:
             values = await task.ask(None)
             statements = reply_schemas.listed_statements(values)
-            self._store(key, statements)
+            self._remember(key, statements)
+            self._core.store(key, {"statements": [item.text for item in statements]})
             plain = reply_schemas.without_texts(values)
             own = self._core.keys.key(task.form(statements).digest, _content(task, statements), repeat=call.repeat)
             self._core.store(own, document_of(plain))
@@ -143,9 +146,6 @@ class ReferenceJudging:
         finally:
             # The waiting calls check again; if this one failed, the first of them lists the statements itself.
             self._listing.pop(key).cancel()
-
-    async def _with_given(self, task: _Task, given: tuple[Statement, ...], call: Call) -> Values:
-        return await self._core.cached(task.form(given), _content(task, given), call, lambda: task.ask(given))
 
     def _find(self, key: bytes) -> tuple[Statement, ...] | None:
         if key in self._known:
@@ -157,10 +157,6 @@ class ReferenceJudging:
         if not all(isinstance(text, str) and text.strip() for text in texts):
             return None
         return self._remember(key, tuple(Statement(f"r{at}", text) for at, text in enumerate(texts, start=1)))
-
-    def _store(self, key: bytes, statements: tuple[Statement, ...]) -> None:
-        self._remember(key, statements)
-        self._core.store(key, {"statements": [item.text for item in statements]})
 
     def _remember(self, key: bytes, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         self._known[key] = statements

@@ -59,16 +59,11 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
         return None, transport.connection_error(account, error)
     except Exception as error:
-        if isinstance(error, _base_error(sdk)):
+        if isinstance(error, getattr(sdk, "OpenAIError", None) or sdk.AnthropicError):
             return None, Broken(account.scrubbed(error))
         if account.cloud is None:
             raise
         return None, credentials_error(account, error)
-
-
-def _base_error(sdk: Any) -> type[Exception]:
-    found: type[Exception] = getattr(sdk, "OpenAIError", None) or sdk.AnthropicError
-    return found
 
 
 class SdkProvider:

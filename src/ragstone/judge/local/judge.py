@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import TypeVar
 
 from ragstone.config import LocalJudgeSettings, LocalWeights
 from ragstone.judge.judgements import (
@@ -29,8 +28,6 @@ from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 _MAX_LOG_ODDS = 6.0
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +154,13 @@ class LocalJudge:
 
     async def _rate(self, contexts: Sequence[Context], statements: Sequence[Statement]) -> list[_Rated]:
         texts = [context.text for context in contexts]
-        return await self._in_thread(lambda: [self._rate_one(texts, statement.text) for statement in statements])
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(
+                self._thread, lambda: [self._rate_one(texts, statement.text) for statement in statements]
+            )
+        except CheckerStopped:
+            raise asyncio.CancelledError from None
 
     def _rate_one(self, texts: Sequence[str], statement: str) -> _Rated:
         each = tuple(self._checker.rate(text, statement) for text in texts)
@@ -166,12 +169,6 @@ class LocalJudge:
         if len(texts) > 1 and best < SUPPORTED_FROM and self._checker.fits_one_window(joined, statement):
             best = max(best, self._checker.rate(joined, statement).supported)
         return _Rated(each, best)
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except CheckerStopped:
-            raise asyncio.CancelledError from None
 
     # -- with the words ------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def read_labels(folder: ModelFolder, given: Sequence[str]) -> tuple[Meaning, ...
         names, where = tuple(given), SETTING
     else:
         names, where = _of_config(folder), str(folder.path / "config.json")
-    meanings = [_MEANINGS.get(_plain(name)) for name in names]
+    meanings = [_MEANINGS.get(re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")) for name in names]
     strange = [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]
     if strange:
         raise ConfigError(
@@ -74,10 +74,6 @@ def _of_config(folder: ModelFolder) -> tuple[str, ...]:
     if wrong or not all(isinstance(name, str) for name in names.values()):
         raise ConfigError("the label map (id2label) must map 0, 1, … to names.", where=where, hint=_hint())
     return tuple(names[number] for number in numbers)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]+", "_", name.strip().lower()).strip("_")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -64,7 +64,8 @@ def _pooling(folder: ModelFolder) -> Pooling:
     config = folder.config(name)
     named = config.get("pooling_mode")
     on = [named] if isinstance(named, str) else [key for key, value in config.items() if value is True]
-    modes = [_plain(key) for key in on if key != "include_prompt"] or ["mean"]
+    bare = (key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for key in on)
+    modes = [mode for mode in bare if mode != "include_prompt"] or ["mean"]
     for known in get_args(Pooling):
         if modes == [known]:
             return known  # type: ignore[no-any-return]
@@ -73,11 +74,6 @@ def _pooling(folder: ModelFolder) -> Pooling:
         where=str(folder.path / name),
         hint="Supported: mean, cls or max, alone.",
     )
-
-
-def _plain(key: str) -> str:
-    """`mean` for `pooling_mode_mean_tokens`."""
-    return key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
 
 
 def _refuse_prompts(folder: ModelFolder) -> None:
@@ -128,13 +124,10 @@ class LocalSimilarity:
 
     async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
         texts = [cleaned(text).strip() or "?" for text in (question, *others)]
-        return cosines(await asyncio.to_thread(self._embed_all, texts))
+        return cosines(await asyncio.to_thread(lambda: np.stack([self._vector(text) for text in texts])))
 
     async def close(self) -> None:
         return None
-
-    def _embed_all(self, texts: Sequence[str]) -> np.ndarray:
-        return np.stack([self._vector(text) for text in texts])
 
     def _embed(self, text: str) -> np.ndarray:
         try:

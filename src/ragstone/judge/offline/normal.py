@@ -42,10 +42,6 @@ _LATIN = re.compile(r"[A-Za-z]")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
 
 
-def _replacement(found: re.Match[str]) -> str:
-    return _TABLE[ord(found.group())] or ""
-
-
 def _years(found: re.Match[str]) -> str:
     """``2018-19`` as ``2018-2019``; ``2018-09`` is a month."""
     first, low, high = found.groups()
@@ -71,7 +67,7 @@ def normalise(text: str) -> str:
     if text.isascii():
         return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
-    text = _REPLACED.sub(_replacement, unicodedata.normalize("NFKC", text))
+    text = _REPLACED.sub(lambda found: _TABLE[ord(found.group())] or "", unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)
     return _with_years(_ASCII_CONTROLS.sub(" ", text))

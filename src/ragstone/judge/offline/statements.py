@@ -42,7 +42,8 @@ def claim(sentence: str, code: str) -> str:
         if rest == found:
             break
         found = rest
-    return _capitalised(_without_source(found, code)) if found != sentence else _without_source(sentence, code)
+    bare = _without_source(found, code)
+    return bare[:1].upper() + bare[1:] if found != sentence else bare
 
 
 def is_aside(sentence: str, code: str) -> bool:
@@ -71,10 +72,6 @@ def _without_source(sentence: str, code: str) -> str:
         if found:
             return sentence[: start + found.start()] + sentence[start + found.end() :]
     return sentence
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 @cache
