@@ -26,7 +26,7 @@ from data_sets import data_folder
 from judge_cost import MODELS, SAMPLES, Cache, calls
 from scipy.stats import beta
 
-from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
@@ -128,7 +128,8 @@ def saved(provider: str, model: str, share: float) -> float:
     """The share of the cost of the four calls that is saved if each statement is decided with probability `share`."""
     price, layout = tariff(provider, model), layout_of(provider, model)
     assert price is not None
-    cache = Cache(known_cache_from(provider, model), writes=provider == "anthropic" or layout.breakpoints)
+    listed = listed_price(provider, model)
+    cache = Cache(listed.cache_from if listed else None, writes=provider == "anthropic" or layout.breakpoints)
     chance, draw = random.Random(11), random.Random(5)
     whole = less = 0.0
     for _ in range(SAMPLES):

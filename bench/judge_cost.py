@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.llm.provider import Usage
 
@@ -97,7 +97,8 @@ def costs(provider: str, model: str) -> tuple[float, float, float]:
     price, layout = tariff(provider, model), layout_of(provider, model)
     assert price is not None
     writes = provider == "anthropic" or layout.breakpoints
-    former, now = (Cache(known_cache_from(provider, model), writes=writes) for _ in range(2))
+    listed = listed_price(provider, model)
+    former, now = (Cache(listed.cache_from if listed else None, writes=writes) for _ in range(2))
     chance = random.Random(11)
     before = after = 0.0
     cached = whole = 0

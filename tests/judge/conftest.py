@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from ragstone.config import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.llm.assembly import assemble
+from ragstone.judge.llm.assembly import Assembly
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.names import split_name
@@ -309,21 +309,19 @@ class World:
         **settings: Any,
     ) -> LlmJudge:
         """A judge; its clock hurries: a wait of seconds takes 2 ms."""
-        provider, model = split_name(name)
+        provider, _ = split_name(name)
         base = self.fake.url if provider == "anthropic" else f"{self.fake.url}/v1"
         settings.setdefault("base_url", base)
         if provider != "openai-compatible":
             settings.setdefault("api_key", KEY)
-        judge = assemble(
-            JudgeSettings(name=name, **settings),
-            provider=provider,
-            model=model,
+        judge = Assembly(
+            settings=JudgeSettings(name=name, **settings),
             golden_set=GoldenSet(samples),
             cache=cache,
             environ=environ or {},
             clock=clock,
             tell_secret=tell_secret,
-        )
+        ).judge()
         self.judges.append(judge)
         return judge
 

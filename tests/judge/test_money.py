@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.prices import Budget, known_window, tariff
+from ragstone.judge.llm.prices import Budget, listed_price, tariff
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Judge
 from ragstone.judge.providers import price_date
@@ -40,7 +40,7 @@ def test_each_kind_of_token_has_its_own_price() -> None:
 )
 def test_a_dated_name_has_the_price_of_its_model(provider: str, model: str) -> None:
     assert tariff(provider, model) is not None
-    assert known_window(provider, model) is not None
+    assert listed_price(provider, model) is not None
 
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini-finetuned", "gpt-99", ""])

@@ -66,19 +66,17 @@ def build_judge(
     return make(model, settings, Surroundings(golden_set, cache, environ, tell_secret, within, rarity))
 
 
-def build_llm(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
-    from ragstone.judge.llm.assembly import assemble
+def build_llm(_: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+    from ragstone.judge.llm.assembly import Assembly
 
-    return assemble(
-        settings,
-        provider=provider_of(settings.name).name,
-        model=model,
+    return Assembly(
+        settings=settings,
         golden_set=given.golden_set,
         cache=given.cache,
         environ=given.environ,
         tell_secret=given.tell_secret,
         within=given.within,
-    )
+    ).judge()
 
 
 def build_scripted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:

@@ -55,17 +55,6 @@ class RubricJudge(Protocol):
         """One of the rubric's levels. Raises JudgementFailed."""
 
 
-def shown_to(rubric: Rubric, sample: Sample, response: Response) -> RubricTexts:
-    """What the judge of `rubric` sees of one answer."""
-    sees: Sequence[str] = rubric.sees
-    return RubricTexts(
-        question=sample.question if "question" in sees else None,
-        answer=response.answer if "answer" in sees else None,
-        contexts=tuple(context.text for context in response.contexts) if "contexts" in sees else None,
-        reference=sample.reference if "reference" in sees else None,
-    )
-
-
 async def graded_by(judge: object, label: str, rubric: Rubric, sample: Sample, response: Response, call: Call) -> Grade:
     """The grade of one answer by `judge`, called `label`; an empty answer gets the worst one without a call.
 
@@ -76,5 +65,12 @@ async def graded_by(judge: object, label: str, rubric: Rubric, sample: Sample, r
         raise JudgementFailed(NO_MODEL.format(label), not_applicable=True)
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
-    found: Grade = await ask(rubric, shown_to(rubric, sample, response), call=call)
+    sees: Sequence[str] = rubric.sees
+    shown = RubricTexts(
+        question=sample.question if "question" in sees else None,
+        answer=response.answer if "answer" in sees else None,
+        contexts=tuple(context.text for context in response.contexts) if "contexts" in sees else None,
+        reference=sample.reference if "reference" in sees else None,
+    )
+    found: Grade = await ask(rubric, shown, call=call)
     return found

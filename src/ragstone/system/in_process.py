@@ -18,7 +18,6 @@ from ragstone.config import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.kind import part_of
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
 
@@ -47,7 +46,7 @@ class CallableSystem:
         self._timeout_s = settings.timeout_s
         self._room = asyncio.Semaphore(settings.concurrency)
         self._asker: worker.Asker | None = None
-        self._part = part_of(settings)
+        self._part = worker.Part(settings.part, settings.takes_contexts)
         self._fields = worker.Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
 

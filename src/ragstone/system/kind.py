@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs
 from ragstone.system.response import RETRIEVAL, System
-from ragstone.system.worker import Fields, Part
+from ragstone.system.worker import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,3 @@ def answer_fields(settings: SystemSettings) -> Fields:
         context_score=settings.context_score_field,
         contexts_only=settings.part == RETRIEVAL,
     )
-
-
-def part_of(settings: SystemSettings) -> Part:
-    """The half of a python system that is evaluated."""
-    return Part(settings.part, settings.takes_contexts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +15,21 @@ from ragstone.config import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.cache import JudgementCache
+from ragstone.judge.cache import BATCHES, JudgementCache
 from ragstone.judge.llm.account import Account, Address
 from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_account, make_account, own_embeddings_account
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.llm.prices import Budget, Tariff, known_window, tariff
-from ragstone.judge.llm.prompts import all_schemas, layout_of
+from ragstone.judge.llm.prices import Budget, Tariff, listed_price, tariff
+from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, LiveProvider, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
-from ragstone.judge.names import local_path, provider_of
+from ragstone.judge.names import local_path, provider_of, split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
@@ -85,83 +85,99 @@ _UNKNOWN_WINDOW = (
 Closer = Callable[[], Awaitable[None]]
 
 
-def assemble(
-    settings: JudgeSettings,
-    *,
-    provider: str,
-    model: str,
-    golden_set: GoldenSet,
-    cache: Path | None,
-    environ: Mapping[str, str],
-    clock: Clock | None = None,
-    tell_secret: Callable[[str], None] | None = None,
-    within: Path | None = None,
-) -> LlmJudge:
-    """The judge for `provider` and `model`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What an LLM judge is built from; see `factory.build_judge`. Nothing is sent yet.
 
     `tell_secret` is called with each token obtained for this run, before it is used; local embeddings must lie below
-    `within`. Raises ConfigError for settings that are missing or can't be honoured. Nothing is sent yet.
+    `within`. Methods raise ConfigError for settings that are missing or can't be honoured.
     """
-    account = make_account(settings, provider, model, environ, tell_secret)
-    tls_context(account.ca_bundle)
-    price = tariff(provider, model, settings.prices)
-    _check_budget(settings, provider, model, price)
-    clock = clock or Clock()
-    scheduler = Scheduler(
-        concurrency=_BATCH_CALLS if settings.batch else settings.concurrency,
-        timeout_s=None if settings.batch else settings.timeout_s,
-        max_attempts=settings.max_attempts,
-        breaker_failures=settings.breaker_failures,
-        requests_per_minute=None if settings.batch else settings.requests_per_minute,
-        tokens_per_minute=None if settings.batch else settings.tokens_per_minute,
-        clock=clock,
-    )
-    budget = Budget(settings.max_cost_usd)
-    lazy = _provider(settings, account)
-    similarity, closers = _similarity(
-        settings,
-        account,
-        lazy,
-        golden_set=golden_set,
-        environ=environ,
-        budget=budget,
-        clock=clock,
-        tell_secret=tell_secret,
-        within=within,
-    )
-    chat: Provider = lazy
-    if settings.batch:
-        chat = _batched(lazy.made(), provider=provider, account=account, cache=cache, clock=clock)
-    store = JudgementCache(cache, refresh=settings.refresh) if cache is not None else None
-    layout = layout_of(provider, model, settings.prices)
-    identity = make_identity(settings, provider, model, account.address, similarity.label)
-    window = settings.context_window or known_window(provider, model)
-    limits = window or DEFAULT_WINDOW
-    core = Core(
-        identity=identity,
-        completer=Completer(
-            provider=chat,
+
+    settings: JudgeSettings
+    golden_set: GoldenSet
+    cache: Path | None
+    environ: Mapping[str, str]
+    tell_secret: Callable[[str], None] | None = None
+    within: Path | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def judge(self) -> LlmJudge:
+        """The judge that the settings name."""
+        settings, (provider, model) = self.settings, split_name(self.settings.name)
+        account = make_account(settings, provider, model, self.environ, self.tell_secret)
+        tls_context(account.ca_bundle)
+        price = tariff(provider, model, settings.prices)
+        _check_budget(settings, provider, model, price)
+        scheduler = Scheduler(
+            concurrency=_BATCH_CALLS if settings.batch else settings.concurrency,
+            timeout_s=None if settings.batch else settings.timeout_s,
+            max_attempts=settings.max_attempts,
+            breaker_failures=settings.breaker_failures,
+            requests_per_minute=None if settings.batch else settings.requests_per_minute,
+            tokens_per_minute=None if settings.batch else settings.tokens_per_minute,
+            clock=self.clock,
+        )
+        budget = Budget(settings.max_cost_usd)
+        lazy = _provider(settings, account)
+        similarity, closers = self._similarity(account, lazy, budget)
+        layout = layout_of(provider, model, settings.prices)
+        identity = make_identity(settings, provider, model, account.address, similarity.label)
+        listed = listed_price(provider, model)
+        window = settings.context_window or (listed.window if listed else None)
+        completer = Completer(
+            provider=self._batched(lazy.made(), account) if settings.batch else lazy,
             scheduler=scheduler,
             budget=budget,
             tariff=price,
             layout=layout,
-            window=limits,
+            window=window or DEFAULT_WINDOW,
             batched=settings.batch,
-        ),
-        layout=layout,
-        cache=store,
-        window=limits,
-        notes=() if window else (_UNKNOWN_WINDOW,),
-    )
-    concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
-    return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)
+        )
+        core = Core(
+            identity=identity,
+            completer=completer,
+            layout=layout,
+            cache=None if self.cache is None else JudgementCache(self.cache, refresh=settings.refresh),
+            window=completer.window,
+            notes=() if window else (_UNKNOWN_WINDOW,),
+        )
+        concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
+        return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)
+
+    def _batched(self, live: LiveProvider, account: Account) -> Provider:
+        """`live` behind its provider's batch API; batches.json is next to the cache, in the run directory."""
+        from ragstone.judge.llm.batch import BatchProvider
+
+        state = self.cache.with_name(BATCHES) if self.cache is not None else None
+        judge = f"{account.service} {account.address.endpoint} {account.model}"
+        return BatchProvider(live, judge=judge, state=state, clock=self.clock)
+
+    def _similarity(self, account: Account, chat: LazyProvider, budget: Budget) -> tuple[Similarity, list[Closer]]:
+        """The similarity for questions, and what has to be closed with it."""
+        settings = self.settings
+        local = local_path(settings.embeddings)
+        if local is not None:
+            from ragstone.judge.local.similarity import LocalSimilarity
+
+            device = settings.local.device
+            return LocalSimilarity(local, within=self.within, digests=settings.model_digests, device=device), []
+        owner = embeddings_account(settings, account, self.environ, self.tell_secret)
+        if owner is None:
+            return LexicalSimilarity(sample.question for sample in self.golden_set), []
+        shared = account.provider.api != "anthropic" and (owner.address, owner.key) == (account.address, account.key)
+        label = f"{owner.service} {owner.model}"
+        if settings.embeddings_base_url:
+            label += f" at {owner.address.endpoint}"
+        client = chat.client if shared else None
+        similarity = _by_embeddings(settings, owner, label, budget, self.clock, client=client)
+        return similarity, [similarity.close]
 
 
 def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
     """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
-    asked = layout_of(provider, model, settings.prices).digest() + all_schemas() + READING
+    asked = layout_of(provider, model, settings.prices).digest() + READING
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,
@@ -214,58 +230,18 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
     return LazyProvider(make)
 
 
-def _batched(live: LiveProvider, *, provider: str, account: Account, cache: Path | None, clock: Clock) -> Provider:
-    """`live` behind its provider's batch API; batches.json is next to the cache, in the run directory."""
-    from ragstone.judge.cache import BATCHES
-    from ragstone.judge.llm.batch import BatchProvider
-
-    state = cache.with_name(BATCHES) if cache is not None else None
-    judge = f"{provider} {account.address.endpoint} {account.model}"
-    return BatchProvider(live, judge=judge, state=state, clock=clock)
-
-
-def _similarity(
-    settings: JudgeSettings,
-    account: Account,
-    chat: LazyProvider,
-    *,
-    golden_set: GoldenSet,
-    environ: Mapping[str, str],
-    budget: Budget,
-    clock: Clock,
-    tell_secret: Callable[[str], None] | None = None,
-    within: Path | None,
-) -> tuple[Similarity, list[Closer]]:
-    """The similarity for questions, and what has to be closed with it."""
-    local = local_path(settings.embeddings)
-    if local is not None:
-        from ragstone.judge.local.similarity import LocalSimilarity
-
-        device = settings.local.device
-        return LocalSimilarity(local, within=within, digests=settings.model_digests, device=device), []
-    owner = embeddings_account(settings, account, environ, tell_secret)
-    if owner is None:
-        return LexicalSimilarity(sample.question for sample in golden_set), []
-    shared = account.provider.api != "anthropic" and (owner.address, owner.key) == (account.address, account.key)
-    label = f"{owner.service} {owner.model}"
-    if settings.embeddings_base_url:
-        label += f" at {owner.address.endpoint}"
-    similarity = _by_embeddings(settings, owner, label, budget, clock, client=chat.client if shared else None)
-    return similarity, [similarity.close]
-
-
 def endpoint_similarity(
-    settings: JudgeSettings, model: str, environ: Mapping[str, str], *, clock: Clock | None = None
+    settings: JudgeSettings, model: str, environ: Mapping[str, str]
 ) -> tuple[Similarity, list[Closer], str]:
     """For a judge without its own endpoint: `model` of the OpenAI-compatible server at `settings.base_url`, what has to
-    be closed, and the endpoint to show. Raises ConfigError as `assemble` does.
+    be closed, and the endpoint to show. Raises ConfigError.
     """
     if settings.embeddings_base_url:
         account = own_embeddings_account(settings, model, environ)
     else:
         account = replace(make_account(settings, COMPATIBLE, model, environ), setting="judge.embeddings")
     label = f"{COMPATIBLE} {model}"
-    similarity = _by_embeddings(settings, account, label, Budget(settings.max_cost_usd), clock or Clock())
+    similarity = _by_embeddings(settings, account, label, Budget(settings.max_cost_usd), Clock())
     return similarity, [similarity.close], account.address.endpoint
 
 

@@ -41,7 +41,7 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
 
     A compatible server's price is never guessed from its model's name.
     """
-    price = (overrides or {}).get(model) or _listed(provider, model)
+    price = (overrides or {}).get(model) or listed_price(provider, model)
     if price is None:
         return None
     known = find_provider(provider)
@@ -55,19 +55,8 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
     )
 
 
-def known_window(provider: str, model: str) -> int | None:
-    """The most tokens that a request to `model` may use at the listed price; None if unknown."""
-    price = _listed(provider, model)
-    return price.window if price else None
-
-
-def known_cache_from(provider: str, model: str) -> int | None:
-    """The shortest prefix, in tokens, that the provider caches for `model`; None if unknown."""
-    price = _listed(provider, model)
-    return price.cache_from if price else None
-
-
-def _listed(provider: str, model: str) -> ModelPrice | None:
+def listed_price(provider: str, model: str) -> ModelPrice | None:
+    """The shipped price of `model`, with its window and the shortest prefix that is cached; None if unknown."""
     known = find_provider(provider)
     return known.price(model) if known else None
 

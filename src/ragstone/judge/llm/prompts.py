@@ -20,7 +20,7 @@ from ragstone.config import Price
 from ragstone.judge.abilities import Preference
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prices import known_cache_from, tariff
+from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.providers import find_provider
 from ragstone.judge.untrusted_text import Block, fenced
 
@@ -191,11 +191,6 @@ def schema_of(task: str) -> dict[str, object]:
     return _APART[task] if task in _APART else _CLOSED[task]
 
 
-def all_schemas() -> str:
-    """All schemas that the judge's identity covers, as text to hash."""
-    return json.dumps(_CLOSED)
-
-
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -212,8 +207,9 @@ class Layout:
     breakpoints: bool
 
     def digest(self) -> str:
-        """Of all prompts that the judge's identity covers."""
-        return "".join(prompt.digest for name, prompt in self.prompts.items() if name not in APART)
+        """Of all prompts and schemas that the judge's identity covers."""
+        prompts = (prompt.digest for name, prompt in self.prompts.items() if name not in APART)
+        return "".join(prompts) + json.dumps(_CLOSED)
 
 
 def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:
@@ -222,7 +218,8 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
     The long prompts, with all worked examples, are used if the model's cache is known to take them and makes them
     cheaper than the brief ones; otherwise the examples would be paid for with every call.
     """
-    cache_from = known_cache_from(provider, model)
+    listed = listed_price(provider, model)
+    cache_from = listed.cache_from if listed else None
     price = tariff(provider, model, prices)
     prompts: dict[str, Prompt] = {}
     cached: set[str] = set()
