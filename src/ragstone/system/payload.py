@@ -80,9 +80,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None, first_te
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,
-        usage=None
-        if payload.usage is None
-        else TokenUsage(input_tokens=payload.usage.input_tokens, output_tokens=payload.usage.output_tokens),
+        usage=None if payload.usage is None else TokenUsage(**payload.usage.model_dump()),
     )
 
 

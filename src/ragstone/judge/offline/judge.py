@@ -26,12 +26,11 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline import relevance
 from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
-from ragstone.judge.offline.caching import TextCache
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, TextCache, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
