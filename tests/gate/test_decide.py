@@ -123,6 +123,32 @@ def test_a_loss_of_a_few_samples_is_suspected(run: MakeRun) -> None:
     assert _lost(run, baseline, 6) is Status.FAIL  # six lost and none won: 1 in 64
 
 
+@pytest.mark.parametrize("groups", [None, "one"])
+def test_a_collapse_of_too_few_samples_is_inconclusive_and_no_pass(run: MakeRun, groups: str | None) -> None:
+    n = 3 if groups is None else 60
+    more = {} if groups is None else {"groups": {f"s{index}": "one" for index in range(n)}}
+    before, after = (run({"faithfulness": [score] * n}, **more) for score in (1.0, 0.0))
+    check = only(decide_gate(after, before, drop(0.02)), CheckKind.DROP)
+    assert check.status is Status.INCONCLUSIVE
+    assert "too few to show even a collapse" in check.reason
+    low = only(decide_gate(after, None, floor(0.6)), CheckKind.FLOOR)
+    assert low.status is Status.INCONCLUSIVE
+
+
+def test_a_tag_that_lost_half_is_found_without_a_rule_of_its_own(run: MakeRun) -> None:
+    tags = {f"s{index}": ("billing",) if index < 12 else ("other",) for index in range(100)}
+    before = run({"faithfulness": [1.0] * 100}, tags=tags)
+    after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
+    verdict = decide_gate(after, before, drop(0.1))
+    assert verdict.status is Status.FAIL
+    (failed,) = [check for check in verdict.checks if check.status is Status.FAIL]
+    assert (failed.slice, failed.n, failed.estimate) == ("billing", 12, -0.5)
+    # Tags that lost nothing are no checks, and no tag is one where the whole set fell.
+    assert all(check.slice in (None, "billing") for check in verdict.checks)
+    everything = decide_gate(run({"faithfulness": [0.5] * 100}, tags=tags), before, drop(0.1))
+    assert {check.slice for check in everything.checks} == {None}
+
+
 def test_samples_that_trade_places_are_no_loss(run: MakeRun) -> None:
     before = run({"faithfulness": [1.0, 0.0] * 25})
     after = run({"faithfulness": [0.0, 1.0] * 8 + [1.0, 0.0] * 15 + [0.0, 0.0] * 2})

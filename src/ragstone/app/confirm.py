@@ -72,8 +72,11 @@ def _never(session: Session, merged: bool) -> str | None:
     """Why this system can't be asked again, as a clause."""
     if merged:
         return "merged shards can't be asked again"
-    if any(Need.ASKING in part.lacks for part in session.plan.parts()):
+    lacking = {need for part in session.plan.parts() for need in part.lacks}
+    if Need.ASKING in lacking:
         return "recorded answers can't be asked for again"
+    if Need.EVERY_ANSWER in lacking:
+        return "a run that may stop early does not ask every question"
     return None
 
 
