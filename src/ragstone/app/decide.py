@@ -41,7 +41,7 @@ from ragstone.run.scores import RunScores, means, without_drafts
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
 
-_RECORDS_AT_ONCE = 2000
+_RECORDS_AT_ONCE = 200
 _SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
