@@ -1,14 +1,17 @@
-"""How often `ragstone monitor` raises a false alarm, and how soon it finds a change: simulated years of daily looks.
+"""How often `ragstone monitor` raises a false alarm, and how soon it finds a loss: simulated years of daily looks.
 
-    python bench/monitoring.py [--years 1000]
+    python bench/monitoring.py [--years 200]
 
-A false alarm is the beginning of an alarm, or a jump, of one metric while nothing changed. Days differ by more than
-their samples explain in the rows with "days differ": a standard deviation of the true daily mean of that many points.
+A false alarm is the beginning of an alarm while nothing changed. All figures that are watched share one a year: each is
+simulated at its share, and their number is the sum. A loss begins one or two weeks after the anchor, or half a year
+later, when the noise is better known; its size is in points, and the change to find is 5 points.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,72 +19,97 @@ from numpy.typing import NDArray
 from ragstone.stats.surveillance import Observed, surveil
 
 Floats = NDArray[np.float64]
+FIGURES = 11
+"""As many are watched by default: eight of the log, and three metrics."""
 ANCHOR = 28
 YEAR = 365
-PER_DAY = 200
+SHIFT = 0.05
+LOSSES = (0.03, 0.05, 0.1)
+DAYS_LEFT = 60
+"""A loss that is not found in so many days counts as found then."""
 
 
-def day(rng: np.random.Generator, kind: str, mean: float, n: int) -> Observed:
-    """One day's sample of scores of a kind, with this true mean."""
-    mean = min(0.999, max(0.001, mean))
-    if kind == "yes or no":
-        values = (rng.random(n) < mean).astype(float)
-    elif kind == "thirds":
-        values = rng.binomial(3, mean, n) / 3.0
-    else:  # a share of statements: many at 1, the rest anywhere
-        perfect = max(0.0, 2.0 * mean - 1.0)
-        values = np.where(rng.random(n) < perfect, 1.0, rng.random(n))
-    return Observed(float(values.mean()), n, float(values.var(ddof=1)))
+@dataclass(frozen=True)
+class Scenario:
+    """Days with `n` samples, each a share of `steps` verdicts. Of the true daily means, in points of 1: `weekend` is
+    what Saturday and Sunday are lower by, `differ` the standard deviation of what days differ by, with the
+    autocorrelation `lasting`, and `swing` the amplitude of a yearly swing that the anchor is anywhere in."""
+
+    name: str
+    mean: float = 0.85
+    steps: int = 3
+    n: int = 200
+    weekend: float = 0.0
+    differ: float = 0.0
+    lasting: float = 0.0
+    swing: float = 0.0
+
+    def days(self, rng: np.random.Generator, count: int, *, loss: float = 0.0, at: int = 0) -> list[Observed]:
+        """`count` days, with a `loss` from the day `at` on."""
+        day = np.arange(count)
+        means = self.mean - self.weekend * (day % 7 >= 5) - loss * (day >= at)
+        means += self.swing * np.sin(2.0 * np.pi * (day / YEAR + rng.random()))
+        state = rng.standard_normal(count)
+        for i in range(1, count):
+            state[i] = self.lasting * state[i - 1] + np.sqrt(1.0 - self.lasting**2) * state[i]
+        found = []
+        for i, mean in enumerate(np.clip(means + self.differ * state, 0.001, 0.999)):
+            values = rng.binomial(self.steps, mean, self.n) / self.steps
+            found.append(Observed(float(values.mean()), self.n, float(values.var(ddof=1)), i % 7))
+        return found
+
+    def alarms(self, rng: np.random.Generator, years: int) -> tuple[float, float]:
+        """Alarms a year in all figures together, and the days of a year that a figure is in one."""
+        began, lasted = 0, 0
+        for _ in range(years):
+            states = [False, *_alarms(self.days(rng, ANCHOR + YEAR))]
+            began += sum(now and not before for before, now in pairwise(states))
+            lasted += sum(states)
+        return FIGURES * began / years, lasted / years
+
+    def delay(self, rng: np.random.Generator, times: int, loss: float, *, late: bool) -> float:
+        """The median number of days until a loss is found."""
+        found = []
+        for _ in range(times):
+            quiet = int(rng.integers(7, 15)) + (YEAR // 2 if late else 0)
+            states = _alarms(self.days(rng, ANCHOR + quiet + DAYS_LEFT, loss=loss, at=ANCHOR + quiet))[quiet:]
+            found.append(states.index(True) + 1 if True in states else DAYS_LEFT)
+        return float(np.median(found))
 
 
-def count(days: list[Observed], shift: float, *, rising: bool) -> tuple[int, int | None]:
-    """Number of beginnings of alarms, and the first of them, in days after the anchor."""
-    found = surveil(days, shift=shift, rising=rising, anchor=ANCHOR, looks_per_alarm=YEAR)
-    assert found is not None
-    started, first, before = 0, None, False
-    for number, look in enumerate(found.looks):
-        if look.jump or (look.alarm and not before):
-            started += 1
-            first = number if first is None else first
-        before = look.alarm
-    return started, first
+def _alarms(days: list[Observed]) -> list[bool]:
+    looked = surveil(days, shift=SHIFT, rising=False, anchor=ANCHOR, looks_per_alarm=FIGURES * YEAR)
+    return [look.alarm for look in looked]
+
+
+SCENARIOS = (
+    Scenario("independent days"),
+    Scenario("weekends 2 points lower", weekend=0.02),
+    Scenario("correlated days: 2 points, 0.5", differ=0.02, lasting=0.5),
+    Scenario("correlated days: 1 point, 0.7", differ=0.01, lasting=0.7),
+    Scenario("yearly swing of ± 3 points", swing=0.03),
+    Scenario("yes or no, mean 0.90", 0.90, 1),
+    Scenario("yes or no, mean 0.50", 0.50, 1),
+    Scenario("yes or no, mean 0.90, 50 a day", 0.90, 1, 50),
+    Scenario("error rate 1 %, 2,000 a day", 0.99, 1, 2000),
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--years", type=int, default=1000)
+    parser.add_argument("--years", type=int, default=200)
     years = parser.parse_args().years
-    rng = np.random.default_rng(20261122)
-    scenarios = [
-        ("faithfulness, a share", "share", 0.85, PER_DAY, 0.0, 0.05),
-        ("a grade in thirds", "thirds", 0.75, PER_DAY, 0.0, 0.05),
-        ("yes or no, mean 0.90", "yes or no", 0.90, PER_DAY, 0.0, 0.05),
-        ("yes or no, mean 0.50 (the noisiest)", "yes or no", 0.50, PER_DAY, 0.0, 0.05),
-        ("yes or no 0.90, days differ by 1", "yes or no", 0.90, PER_DAY, 0.01, 0.05),
-        ("yes or no 0.90, days differ by 2", "yes or no", 0.90, PER_DAY, 0.02, 0.05),
-        ("50 samples a day, mean 0.90", "yes or no", 0.90, 50, 0.0, 0.05),
-        ("error rate 1 %, 2,000 a day", "yes or no", 0.99, 2000, 0.0, 0.05),
-        ("error rate 1 %, 2,000 a day, shift 1", "yes or no", 0.99, 2000, 0.0, 0.01),
-        ("error rate 0.1 %, 200 a day", "yes or no", 0.999, 200, 0.0, 0.05),
-        ("yes or no, mean 0.50, 600 a day", "yes or no", 0.50, 600, 0.0, 0.05),
-    ]
-    print(f"{years:,} years each; anchor {ANCHOR} days; the shift is found if an alarm begins within 4 days of it.")
-    print(f"{'scenario':38} {'false alarms a year':>20} {'found in 4 days':>16} {'median days':>12}")
-    for name, kind, mean, n, differ, shift in scenarios:
-        false, found, delays = 0, 0, []
-        for _ in range(years):
-            means = mean + differ * rng.standard_normal(ANCHOR + YEAR)
-            false += count([day(rng, kind, m, n) for m in means], shift, rising=False)[0]
-            quiet = int(rng.integers(1, 15))
-            means = mean + differ * rng.standard_normal(ANCHOR + quiet + 30)
-            means[ANCHOR + quiet :] -= shift
-            days = [day(rng, kind, m, n) for m in means]
-            look = surveil(days, shift=shift, rising=False, anchor=ANCHOR, looks_per_alarm=YEAR)
-            assert look is not None
-            after = [one.position - ANCHOR - quiet + 1 for one in look.looks[quiet:] if one.alarm or one.jump]
-            delays.append(after[0] if after else 31)
-            found += bool(after and after[0] <= 4)
-        print(f"{name:38} {false / years:20.2f} {found / years:16.0%} {float(np.median(delays)):12.0f}")
+    print(f"{years:,} years each, {FIGURES} figures; median days until a loss is found, soon / late\n")
+    print("| days | alarms a year, all figures | days in alarm |" + "".join(f" {100 * x:.0f} points |" for x in LOSSES))
+    print("|---|" + "--:|" * (2 + len(LOSSES)))
+    for scenario in SCENARIOS:
+        rng = np.random.default_rng(20261122)
+        began, lasted = scenario.alarms(rng, years)
+        cells = [f"{began:.1f}", f"{lasted:.0f}"]
+        for loss in LOSSES:
+            soon, late = (scenario.delay(rng, years // 2, loss, late=late) for late in (False, True))
+            cells.append(f"{soon:.0f} / {late:.0f}")
+        print(f"| {scenario.name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""Surveillance of a mean over time windows: each is looked at once, and compared with an anchor and the one before.
+"""Surveillance of a mean over time windows: each is looked at once, and compared with the anchor, the first of them.
 
-Against the anchor, the mean of the first windows, runs a cusum chart (E. Page, Biometrika 41, 1954) for a shift of a
-stated size: it sums what each window is worse by than half of that shift, in standard errors. Its limit is chosen for a
-stated number of looks between false alarms, from Siegmund's approximation of the average run length (D. Siegmund,
-"Sequential Analysis", 1985, section 2.6; the correction 1.166 for the overshoot), averaged over what is not known: the
-error of the anchor, and that of the noise. Against the window before, a sudden change is tested at a level that is a
-share of the same rate.
+A cusum chart (E. Page, Biometrika 41, 1954) looks for a shift of a stated size: it sums what each window is worse by
+than half of that shift, in standard errors. Its limit is chosen for a stated number of looks between false alarms, from
+Siegmund's approximation of the average run length (D. Siegmund, "Sequential Analysis", 1985, section 2.6; the
+correction 1.166 for the overshoot), averaged over what is not known: the error of the anchor, and that of the noise.
+A single window that is bad enough is an alarm at once (J. Lucas, Journal of Quality Technology 14, 1982).
 
-The noise of a window is that of its own units, and what windows differ by beyond that, such as weekdays: both are
-estimated from the anchor. Windows must be independent given the anchor; `bench/monitoring.py` simulates all of this.
+Windows of one season, such as Mondays, differ alike from the others: that is subtracted, shrunk by what chance would
+explain of it (B. Efron and C. Morris, JASA 70, 1975). The noise of a window is that of its own units, and what windows
+differ by beyond that. What lasts for some windows raises the variance of sums, by its autocorrelation. All of this is
+estimated from the anchor, and from the windows after it that raise no alarm; `bench/monitoring.py` simulates it.
 """
 
 from __future__ import annotations
@@ -24,20 +25,24 @@ from scipy.special import chdtri, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 
-JUMPS = 0.2
-"""The share of false alarms that may come from the comparison with the window before."""
+SEASONS = 7
+"""A window is in one of so many seasons: the days of the week."""
 
-CAUTION = 1.6
-"""Factor on the looks between false alarms, because scores are skewed and the noise is estimated; chosen with
-`bench/monitoring.py`."""
+SINGLE = 0.1
+"""The share of false alarms that may come from a single window."""
 
 MIN_ANCHOR = 5
 _FREEDOMS = (4.0, 6.0, 9.0, 13.0, 18.0, 25.0, 35.0, 50.0, 80.0, 150.0, 400.0, 1e6)
 _DOUBT = 0.5
-"""Standard errors that are added to the estimate of what windows differ by, which is often 0 by chance."""
+"""Standard errors that are added to the estimate of what windows differ by, and to that of their correlation: both are
+often 0 by chance."""
+
+_LASTING = 0.6
+"""The least autocorrelation of what lasts. Shorter memory can't be told from a longer one with more noise."""
+_MAX_CORRELATION = 0.9
 
 _DIFFERENCE = 2.0 / 3.0
-"""Degrees of freedom of a squared successive difference (J. von Neumann, Annals of Math. Statistics 12, 1941)."""
+"""Degrees of freedom of a squared difference in a series (J. von Neumann, Annals of Math. Statistics 12, 1941)."""
 _OVERSHOOT = 1.166
 _NODES = 24
 _MIN_LIMIT = 0.3
@@ -47,94 +52,148 @@ _CERTAIN = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One window: the mean of `n` units (effective number) with `variance` each. 0 for a figure without units."""
+    """One window: the mean of `n` units (effective number) with `variance` each. 0 for a figure without units.
+
+    `season`, in [0, 7), is the same for windows that may be alike, such as Mondays.
+    """
 
     value: float
     n: float
     variance: float
+    season: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One window after the anchor. `alarm`: since the anchor; it lasts until the chart is back at half its limit.
+    """One window after the anchor. `alarm` lasts until the chart is back at 0.
 
-    `jump`: since the window before. `since` is the position of the first window of the shift that the chart shows, and
-    `level` the mean from there on. `z` is the change since the anchor in standard errors, positive for worse.
+    `since` is the position of the first window of the shift that the chart shows, and `level` the mean from there on.
     """
 
     position: int
-    value: float
-    z: float
     chart: float
     limit: float
     alarm: bool
-    jump: bool
     since: int
     level: float
 
 
-@dataclass(frozen=True, slots=True)
-class Surveillance:
-    """`anchor` is the mean of the first windows, with its standard error. `looks` are those after them."""
-
-    anchor: float
-    error: float
-    looks: tuple[Look, ...]
-
-
 def surveil(
     series: Sequence[Observed], *, shift: float, rising: bool, anchor: int, looks_per_alarm: float
-) -> Surveillance | None:
-    """Look at all windows after the first `anchor`, oldest first; None if there are no more than these.
+) -> tuple[Look, ...]:
+    """Look at all windows after the first `anchor`, oldest first.
 
     `shift` > 0 is the change to find, in the unit of the values, and `rising` says that a rise is worse than a fall.
-    The expected number of false alarms is at most one in `looks_per_alarm` looks. Raises ValueError for an anchor of
+    The expected number of false alarms is about one in `looks_per_alarm` looks. Raises ValueError for an anchor of
     fewer than 5 windows, or a shift that is not positive.
     """
     if anchor < MIN_ANCHOR or not shift > 0.0:
         raise ValueError(f"need an anchor of at least {MIN_ANCHOR} windows and a positive shift")
     if len(series) <= anchor:
-        return None
+        return ()
     sign = 1.0 if rising else -1.0
-    first = series[:anchor]
-    values = np.array([one.value for one in first])
-    centre = float(values.mean())
-    unit = _unit_variance(first)
-    own = [_own_variance(one, unit) for one in series]
-    squares, freedom = float(values.var(ddof=1)) * (anchor - 1), float(anchor - 1)
-    explained = float(np.sum(own[:anchor])) * (anchor - 1) / anchor
-    least = (shift / 4.0) ** 2 if squares == explained == 0.0 else 0.0  # nothing ever varied
+    noise = _Noise(series, anchor, least=(shift / 4.0) ** 2)
     error = 1.0 / math.sqrt(anchor)
     looks: list[Look] = []
-    chart, alarm, since, anchor_error = 0.0, False, anchor, 0.0
+    chart, alarm, since = 0.0, False, anchor
     for position in range(anchor, len(series)):
-        now, before = series[position], series[position - 1]
-        doubt = _DOUBT * math.sqrt(2.0 / freedom) * explained / freedom
-        between = max(least, (squares - explained) / freedom + doubt, 0.0)
-        typical = explained / freedom + between
-        noise = math.sqrt(typical)
-        anchor_error = anchor_error or noise * error
-        known = min(_CERTAIN, freedom * (typical / between) ** 2) if between > 0.0 else _CERTAIN
-        reference = max(shift / (2.0 * noise), error, _MIN_REFERENCE)
-        limit = chart_limit(round(reference, 2), error, _coarse(known), CAUTION * looks_per_alarm / (1.0 - JUMPS))
-        variance = own[position] + between
-        z = sign * (now.value - centre) / math.sqrt(variance)
+        reference = max(shift / (2.0 * noise.error), error, _MIN_REFERENCE)
+        freedom = _coarse(noise.freedom / noise.lasting)
+        limit = chart_limit(round(reference, 2), error, freedom, looks_per_alarm / (1.0 - SINGLE))
+        z = sign * (noise.without_season(position) - noise.centre) / noise.error_of(position)
         if chart == 0.0:
             since = position
-        chart = min(limit, max(0.0, chart + z - reference))
-        alarm = chart >= limit or (alarm and chart >= limit / 2.0)
-        change = sign * (now.value - before.value)
-        sudden = float(-stdtrit(known, JUMPS / (CAUTION * looks_per_alarm)))
-        spread = math.sqrt(variance + own[position - 1] + between)
-        jump = change >= sudden * spread and change >= shift / 2.0
+        # An alarm ends at less than half of the shift, or it would end and begin again with each small change.
+        chart = min(limit, max(0.0, chart + z - (reference / 2.0 if alarm else reference)))
+        sudden = -float(stdtrit(noise.freedom, SINGLE / looks_per_alarm)) / math.sqrt(noise.lasting)
+        if z >= max(sudden, reference):
+            chart = limit
+        alarm = chart >= limit or (alarm and chart > 0.0)
         level = float(np.mean([one.value for one in series[since : position + 1]]))
-        looks.append(Look(position, now.value, z, chart, limit, alarm, jump, since, level))
-        if not alarm and not jump:
-            # Successive differences are noise only, even while the mean moves slowly.
-            squares += _DIFFERENCE * (now.value - before.value) ** 2 / 2.0
-            explained += _DIFFERENCE * (own[position] + own[position - 1]) / 2.0
-            freedom += _DIFFERENCE
-    return Surveillance(centre, anchor_error, tuple(looks))
+        looks.append(Look(position, chart, limit, alarm, since, level))
+        if not alarm:
+            noise.add(position)
+    return tuple(looks)
+
+
+class _Noise:
+    """What windows differ by while nothing changes, from those of the anchor and those that were added."""
+
+    def __init__(self, series: Sequence[Observed], anchor: int, *, least: float) -> None:
+        self._values = np.array([one.value for one in series])
+        self._season = np.array([one.season for one in series])
+        unit = _unit_variance(series[:anchor])
+        self._own = np.array([_own_variance(one, unit) for one in series])
+        self._anchor, self._lag = slice(anchor), min(SEASONS, anchor)
+        self._seen = len(np.unique(self._season[:anchor]))
+        self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
+        self._effects = np.zeros(SEASONS)
+        for position in range(anchor):
+            self._add_season(position)
+        shrunk = self._learn_seasons()
+        values = self._values[:anchor] - self._effects[self._season[:anchor]]
+        self._freedom = anchor - 1.0 - (self._seen - 1.0) * shrunk
+        self._squares = float(values.var()) * anchor
+        self._explained = float(self._own[:anchor].mean()) * self._freedom
+        self._near, self._pairs = float(np.sum(np.diff(values) ** 2)) / 2.0, anchor - 1
+        self._least = least if self._squares == self._explained == 0.0 else 0.0  # nothing ever varied
+        self._estimate()
+
+    @property
+    def centre(self) -> float:
+        """The mean of the anchor, without seasons."""
+        return float(np.mean(self._values[self._anchor] - self._effects[self._season[self._anchor]]))
+
+    def without_season(self, position: int) -> float:
+        return float(self._values[position] - self._effects[self._season[position]])
+
+    def error_of(self, position: int) -> float:
+        """The standard error of a window, as it counts in a sum over many."""
+        return math.sqrt((self._own[position] + self._between) * self.lasting)
+
+    def add(self, position: int) -> None:
+        """Learn from a window. Differences are noise only, even while the mean moves slowly."""
+        now, far = self.without_season(position), self.without_season(position - self._lag)
+        self._squares += _DIFFERENCE * (now - far) ** 2 / 2.0
+        self._explained += _DIFFERENCE * (self._own[position] + self._own[position - self._lag]) / 2.0
+        self._freedom += _DIFFERENCE
+        self._near += (now - self.without_season(position - 1)) ** 2 / 2.0
+        self._pairs += 1
+        self._add_season(position)
+        self._learn_seasons()
+        self._estimate()
+
+    def _estimate(self) -> None:
+        explained, squares = self._explained / self._freedom, self._squares / self._freedom
+        doubt = _DOUBT * math.sqrt(2.0 / self._freedom) * explained
+        self._between = max(self._least, squares - explained + doubt, 0.0)
+        typical = explained + self._between
+        correlation = 0.0 if squares == 0.0 else 1.0 - self._near / self._pairs / squares
+        correlation = min(max(correlation + _DOUBT / math.sqrt(self._pairs), 0.0), _MAX_CORRELATION)
+        self.lasting = 1.0 + 2.0 * correlation / (1.0 - max(correlation, _LASTING))
+        self.error = math.sqrt(typical * self.lasting)
+        known = _CERTAIN if self._between == 0.0 else self._freedom * (typical / self._between) ** 2
+        self.freedom = min(_CERTAIN, known)
+
+    def _add_season(self, position: int) -> None:
+        """Compare a window with the mean of as many as there are seasons, up to this one."""
+        if position >= self._seen - 1:
+            change = self._values[position] - np.mean(self._values[position + 1 - self._seen : position + 1])
+            self._counts[self._season[position]] += 1
+            self._sums[self._season[position]] += change
+            self._square += float(change**2)
+
+    def _learn_seasons(self) -> float:
+        """The share of the differences between seasons that chance does not explain, which is subtracted."""
+        there = self._counts > 0.0
+        if there.sum() < 2 or self._counts[there].min() < 2:
+            return 0.0
+        effects = self._sums[there] / self._counts[there]
+        between = float(np.sum(self._counts[there] * effects**2))
+        within = max(0.0, self._square - between) / (self._counts.sum() - there.sum())
+        share = max(0.0, 1.0 - within * (there.sum() - 1) / between) if between > 0.0 else 0.0
+        self._effects[there] = share * (effects - effects.mean())
+        return share
 
 
 def _coarse(freedom: float) -> float:

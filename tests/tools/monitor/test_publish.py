@@ -17,7 +17,7 @@ from tests.job.builders import Checkout
 
 
 def found(*, alarm: bool, log: str = "log.jsonl") -> Monitored:
-    look = Look(30, 0.12, 4.0, 3.0, 3.0, alarm=alarm, jump=False, since=29, level=0.11)
+    look = Look(30, 3.0, 3.0, alarm=alarm, since=29, level=0.11)
     kind = kind_of("error_rate")
     errors = Watched("error_rate", kind, "fail", 0.02, 0.12, 0.05, 0.02, 28, 28, look, "2026-11-20", 0.11)
     window = Window("2026-11-21", {"interactions": Figure(100.0), "error_rate": Figure(0.12, 100.0, 0.1)})

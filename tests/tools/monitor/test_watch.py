@@ -26,8 +26,9 @@ from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts, read_alerts_file
+from ragstone.tools.monitor.figures import Figure
 from ragstone.tools.monitor.interaction import Problem
-from ragstone.tools.monitor.outcome import Monitored
+from ragstone.tools.monitor.outcome import Monitored, Window, watch_figures
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
 from ragstone.tools.monitor.watch import monitor
 
@@ -266,6 +267,28 @@ def test_a_rise_of_errors_fails_and_its_end_is_reported(tmp_path: Path) -> None:
     write(log, noisy(33, 45, 0.02), "a")
     states = [watch(tmp_path, log, day=45.5)]
     assert not states[-1].failing
+
+
+def test_the_figures_that_are_watched_share_one_false_alarm_a_year() -> None:
+    generator = random.Random(4)
+    names = ("error_rate", "slow_rate", "abstention_rate", "users")
+    windows = [
+        Window(
+            (START + timedelta(days=day)).date().isoformat(),
+            {name: Figure(0.1 + 0.02 * generator.gauss(0.0, 1.0), 200.0, 0.09) for name in names},
+        )
+        for day in range(30)
+    ]
+
+    def limit_of(*off: str) -> float:
+        rules = parse_alerts({"alerts": {name: {"action": "off"} for name in off}}, Source("alerts.toml"))
+        found = {one.name: one for one in watch_figures(windows, rules, per_year=365.25)}
+        look = found["error_rate"].look
+        assert look is not None
+        return look.limit
+
+    assert limit_of() > limit_of("slow_rate") > limit_of("slow_rate", "abstention_rate")
+    assert limit_of() == limit_of("users")  # is not watched by default
 
 
 def test_the_sample_is_scored_and_kept_as_a_run(tmp_path: Path) -> None:

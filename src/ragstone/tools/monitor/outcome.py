@@ -52,22 +52,31 @@ class Watched:
 
     @property
     def alert(self) -> bool:
-        return self.look is not None and (self.look.alarm or self.look.jump)
+        return self.look is not None and self.look.alarm
 
 
 def watch_figures(windows: Sequence[Window], table: AlertsTable, *, per_year: float) -> tuple[Watched, ...]:
-    """Every figure of the newest of `windows` (oldest first), in the order of `KINDS`, then the metrics."""
+    """Every figure of `windows` (oldest first), in the order of `KINDS`, then the metrics.
+
+    Those that are watched share one false alarm a year.
+    """
     if not windows:
         return ()
     start = table.windows.anchor_from
     used = [one for one in windows if start is None or date.fromisoformat(one.name) >= start]
     found = {name for one in used for name in one.figures}
     names = [name for name in KINDS if name in found] + sorted(found - KINDS.keys())
-    return tuple(_watched(name, used, table, per_year) for name in names)
+    watched = sum(_action(name, table) != "off" for name in names)
+    return tuple(_watched(name, used, table, per_year * watched) for name in names)
 
 
-def _watched(name: str, windows: Sequence[Window], table: AlertsTable, per_year: float) -> Watched:
-    kind, rule = kind_of(name), table.alerts.get(name)
+def _action(name: str, table: AlertsTable) -> Action:
+    rule = table.alerts.get(name)
+    return rule.action if rule is not None and rule.action is not None else kind_of(name).action
+
+
+def _watched(name: str, windows: Sequence[Window], table: AlertsTable, looks_per_alarm: float) -> Watched:
+    kind, rule, action = kind_of(name), table.alerts.get(name), _action(name, table)
     restarted = None
     having = [one for one in windows if name in one.figures]
     if name not in KINDS and having:
@@ -77,7 +86,6 @@ def _watched(name: str, windows: Sequence[Window], table: AlertsTable, per_year:
             last = max(i for i, one in enumerate(having) if one.judge != having[-1].judge)
             having = having[last + 1 :]
             restarted = f"the judge or the metric changed on {having[0].name}"
-    action = rule.action if rule is not None and rule.action is not None else kind.action
     rising = rule.worse == "higher" if rule is not None and rule.worse is not None else kind.rising
     newest = windows[-1].name if windows else ""
     now = having[-1].figures[name].value if having and having[-1].name == newest else None
@@ -91,16 +99,18 @@ def _watched(name: str, windows: Sequence[Window], table: AlertsTable, per_year:
     found = Watched(name, kind, action, shift, now, before, anchor, len(first), needed, restarted=restarted)
     if action == "off" or len(having) <= needed or shift <= 0.0:
         return found
-    series = [Observed(f.value, f.n, f.variance) for f in (one.figures[name] for one in having)]
-    result = surveil(series, shift=shift, rising=rising, anchor=needed, looks_per_alarm=per_year)
-    assert result is not None  # noqa: S101 - there are more windows than the anchor has
-    look = result.looks[-1]
-    was, alert = [False, *(one.alarm or one.jump for one in result.looks)][-2:]
+    series = [
+        Observed(figure.value, figure.n, figure.variance, date.fromisoformat(one.name).weekday())
+        for one, figure in ((one, one.figures[name]) for one in having)
+    ]
+    looks = surveil(series, shift=shift, rising=rising, anchor=needed, looks_per_alarm=looks_per_alarm)
+    look = looks[-1]
+    was, alert = [False, *(one.alarm for one in looks)][-2:]
     fresh = now is not None
     return replace(
         found,
         look=look,
-        since=having[look.since].name if look.alarm else having[look.position].name if look.jump else None,
+        since=having[look.since].name if look.alarm else None,
         level=look.level,
         began=fresh and alert and not was,
         ended=fresh and was and not alert,

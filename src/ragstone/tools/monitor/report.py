@@ -118,8 +118,6 @@ def sentence(one: Watched) -> str:
     title = one.kind.title
     if one.look is None:
         return title
-    if not one.look.alarm:
-        return f"{title}: {show(one.before)} in the window before, {show(one.now)} now."
     return f"{title}: {show(one.anchor)} in the anchor, {show(one.level)} since {one.since}, {show(one.now)} now."
 
 
