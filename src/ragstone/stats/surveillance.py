@@ -123,7 +123,7 @@ class _Noise:
         self._values = np.array([one.value for one in series])
         self._season = np.array([one.season for one in series])
         unit = _unit_variance(series[:anchor])
-        self._own = np.array([_own_variance(one, unit) for one in series])
+        self._own = np.array([unit / one.n if one.n > 0.0 else 0.0 for one in series])
         self._anchor, self._lag = slice(anchor), min(SEASONS, anchor)
         self._seen = len(np.unique(self._season[:anchor]))
         self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
@@ -242,7 +242,3 @@ def _unit_variance(first: Sequence[Observed]) -> float:
         return 0.0
     pooled = sum(one.n * one.variance for one in counted) / total
     return max(pooled, min(1.0, max(one.value for one in counted) or 1.0) ** 2 / (total + 2.0))
-
-
-def _own_variance(one: Observed, unit: float) -> float:
-    return unit / one.n if one.n > 0.0 else 0.0

@@ -66,6 +66,18 @@ def test_more_than_fail_by_chance_are_too_many_to_decide_on(scored: Callable[...
     assert decided(scored(range(19)), scored(), max_failed_judgements=0.1).status is Status.PASS
 
 
+def test_a_metric_that_has_all_its_scores_is_covered(run: MakeRun) -> None:
+    failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
+    then = run({"faithfulness": SCORES, "context_recall": SCORES})
+    slightly = [max(0.0, score - 0.035 * (index % 3)) for index, score in enumerate(SCORES)]
+    now = run({"faithfulness": SCORES, "context_recall": slightly}, failed=failed)
+    rules = policy_from_mapping({"metrics": dict.fromkeys(("faithfulness", "context_recall"), RULE["faithfulness"])})
+    covered = {
+        check.metric: check.status for check in decide_gate(now, then, rules).checks if check.kind is CheckKind.COVERAGE
+    }
+    assert covered == {"faithfulness": Status.ERROR, "context_recall": Status.PASS}
+
+
 def test_however_many_are_missing_it_passes_if_the_worst_scores_would(scored: Callable[..., RunScores]) -> None:
     policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.5}}})
     assert decide_gate(scored(range(19)), scored(), policy).status is Status.PASS
@@ -143,9 +155,7 @@ def test_a_metric_that_only_the_baseline_has_is_no_pass(run: MakeRun) -> None:
     assert verdict.status is Status.INCONCLUSIVE
     lost = [check for check in verdict.checks if check.kind is CheckKind.COVERAGE and check.status is not Status.PASS]
     assert [check.metric for check in lost] == ["context_recall", "politeness"]
-    assert (
-        lost[0].reason == "context_recall: the baseline has 200 scores, and this run none, so its drop was not checked."
-    )
+    assert lost[0].reason == "context_recall: the baseline has 200 scores, this run none: its drop was not checked."
     assert lost[0].reason in verdict.reason
     assert decide_gate(then, now, policy_from_mapping({})).status is Status.PASS
 

@@ -45,7 +45,8 @@ class Coverage(Checker):
                 if rule.written and not (is_relative(rule.metric) and rule.metric in run.metrics):
                     yield _nothing_scored(rule, scores, measured=rule.metric in run.metrics)
                 continue
-            worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
+            # With other scores missing, the joint decision may differ here too; that is not for want of these.
+            worst = at_worst.get((rule.metric, rule.slice), Status.PASS) if failed else Status.PASS
             if rule.slice is None or not values or worst is not Status.PASS:
                 minimum = evidence.policy.gate.min_coverage
                 yield _coverage(rule, len(values), [scores.failed[i] for i in failed], minimum, worst)
@@ -150,16 +151,9 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     run, base = evidence.current, evidence.baseline
     if base is None or other_half(run, base) is not None:
         return
-    held = {rule.key for rule in evidence.rules if (scores := run.metrics.get(rule.metric)) and _applies(scores)}
+    held = {rule.key for rule in evidence.rules if (one := run.metrics.get(rule.metric)) and (one.values or one.failed)}
     for rule in resolve_rules(evidence.policy, base).rules:
         before = base.metrics.get(rule.metric, _NO_SCORES).values
         if before and not rule.written and rule.key not in held:
-            reason = (
-                f"the baseline has {counted(len(before), 'score')}, and this run none, so its drop was not checked."
-            )
+            reason = f"the baseline has {counted(len(before), 'score')}, this run none: its drop was not checked."
             yield rule.check(CheckKind.COVERAGE, Status.INCONCLUSIVE, rule.action, reason)
-
-
-def _applies(scores: MetricScores) -> bool:
-    """Whether a metric applies to any sample."""
-    return bool(scores.values or scores.failed)

@@ -15,7 +15,6 @@ from itertools import chain
 from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, Status
-from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.proportion import p_proportion_at_most
 
@@ -31,7 +30,11 @@ def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status
         return {}
     if base is not None:
         # A question that neither system answered is no loss, and one that only this one answered is a gain.
-        base = _with_worst(base, {name: _unanswered(scores.failed) for name, scores in base.metrics.items()}, evidence)
+        unanswered = {
+            metric: [name for name, one in scores.failed.items() if one.by == "system"]
+            for metric, scores in base.metrics.items()
+        }
+        base = _with_worst(base, unanswered, evidence)
     now = {check.name: check.status for check in _floors_and_drops(evidence)}
     found: dict[tuple[str, str | None], Status] = {}
     for check in _floors_and_drops(evidence.with_scores(_with_worst(run, missing, evidence), base)):
@@ -64,10 +67,6 @@ def _changed(evidence: Evidence) -> frozenset[str]:
         return frozenset()
     now, then = (run.system.answers for run in (evidence.current, evidence.pairing.baseline))
     return frozenset(name for name in evidence.pairing.samples if name in then and now.get(name) != then[name])
-
-
-def _unanswered(failed: Mapping[str, Failed]) -> set[str]:
-    return {name for name, one in failed.items() if one.by == "system"}
 
 
 def _with_worst(run: RunScores, missing: Mapping[str, Collection[str]], evidence: Evidence) -> RunScores:
