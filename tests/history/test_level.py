@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,8 +12,8 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.drift import Drift, find_cause, measure_drift
 from ragstone.history.file import History, parse_history
-from ragstone.history.level import LEVEL_RUNS, MetricPast, looks_before, needed_runs, past_of
-from ragstone.run.scores import RunScores
+from ragstone.history.level import LEVEL_RUNS, MetricPast, at_level, looks_before, needed_runs, past_of
+from ragstone.run.scores import RunScores, rekeyed
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 from tests.history.test_drift import POLICY, draw
 
@@ -225,3 +225,56 @@ def test_there_is_no_cause_without_runs() -> None:
     assert find_cause(History(), "faithfulness", lower_is_better=False)[1] is None
     one = History().with_run(line(0), compacted(scores({"faithfulness": [1.0]})))
     assert find_cause(one, "faithfulness", lower_is_better=False)[1] is None
+
+
+def test_the_baseline_gets_the_scores_of_the_level_sample_by_sample(branch: Branch) -> None:
+    now, then = draw(12, 0.0), draw(11, 0.0)
+    found = at_level(then, now, {"faithfulness": branch.past().level(main=True)}, {})
+    runs = [draw(number, 0.0)["faithfulness"].values for number in branch.level()]
+    for name in list(now.samples)[:20]:
+        each = [run[name] for run in runs]
+        assert found["faithfulness"].values[name] == pytest.approx(sum(each) / len(each), abs=1e-3)
+        assert found["faithfulness"].answers[name] == pytest.approx(tuple(each), abs=1e-3)
+    assert found["context_recall"] is then["context_recall"]
+
+
+def test_what_the_level_does_not_have_keeps_the_score_of_the_baseline(branch: Branch) -> None:
+    then = draw(11, 0.0)
+    one, new, *_ = then.samples
+    facts = {**then.samples, new: replace(then.samples[new], content_hash="edited"), "late": then.samples[one]}
+    values = {**then["faithfulness"].values, "late": 0.25}
+    metrics = {"faithfulness": replace(then["faithfulness"], values=values)}
+    both = RunScores("run", metrics, facts)
+    found = at_level(both, both, {"faithfulness": branch.past().level(main=True)}, {})["faithfulness"]
+    assert (found.values["late"], found.values[new]) == (0.25, values[new])
+    assert {"late", new}.isdisjoint(found.answers)
+    assert len(found.answers[one]) == LEVEL_RUNS
+
+
+def test_a_sample_that_was_renamed_keeps_its_scores(branch: Branch) -> None:
+    then = draw(11, 0.0)
+    names = {f"new {name}": name for name in then.samples}
+
+    def renamed(run: RunScores) -> RunScores:
+        return rekeyed(run, lambda name: f"new {name}")
+
+    found = at_level(renamed(then), renamed(then), {"faithfulness": branch.past().level(main=True)}, names)
+    old = at_level(then, then, {"faithfulness": branch.past().level(main=True)}, {})
+    assert found["faithfulness"].values == renamed(old)["faithfulness"].values
+
+
+def test_a_score_that_did_not_change_is_exactly_equal_though_it_is_stored_in_steps() -> None:
+    odd = scores({"faithfulness": [1 / 11, 0.123456789, 1.0, 0.0]})
+    history = History()
+    for number in range(3):
+        history = history.with_run(line(number, metrics=("faithfulness",)), compacted(odd))
+    now = line(3, metrics=("faithfulness",))
+    level = past_of(looks_before(history, now), now, "faithfulness").level(main=True)
+    found = at_level(odd, odd, {"faithfulness": level}, {})["faithfulness"]
+    assert found.values == odd["faithfulness"].values
+    assert set(found.answers["s0"]) == {1 / 11}
+
+
+def test_ten_thousand_samples_and_four_metrics_are_kept_whole() -> None:
+    run = scores({name: [0.5] * 10_000 for name in HEADLINE})
+    assert all(len(codes) == 20_000 for codes in compacted(run).scores.values())

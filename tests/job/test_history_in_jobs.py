@@ -81,6 +81,41 @@ def test_a_tagged_commit_is_a_release_where_the_policy_measures_from_one(season:
     assert "release v1.0" in report
 
 
+def notes(folder: Path) -> list[str]:
+    found: list[str] = json.loads((folder / "report.json").read_text(encoding="utf-8"))["notes"]
+    return found
+
+
+def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season) -> None:
+    for _ in range(3):
+        season.merge()
+    assert season.job().code == 0
+    said = "Scores are compared with the level of the branch: the mean of its newest 3 comparable runs."
+    assert said in notes(season.out)
+    season.checkout.answer_badly()
+    assert season.job().code == 1
+
+
+def test_a_branch_that_is_below_its_level_is_said_on_top_of_a_pull_request_and_is_its_reference(
+    season: Season,
+) -> None:
+    season.merge()
+    season.merge()
+    season.job("push", GITHUB_SHA="f" * 40)
+    found = lines(season.out)
+    loss = {"metric": "faithfulness", "since": found[2]["run"], "commit": "f" * 40, "loss": 0.25, "shown": True}
+    found[2] |= {"eligible": False, "below": [loss]}
+    text = (season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [one for one in text if json.loads(one)["kind"] == "samples"]
+    (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
+    season.upload()
+    assert season.job().code == 0
+    assert any(
+        one.startswith("The main branch is 0.25 below its level of faithfulness since fffffff, the newest merge.")
+        for one in warnings(season.out)
+    )
+
+
 @pytest.mark.parametrize(
     ("message", "number"),
     [

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragstone.app.history import RunHistory, measure_run_drift
+from ragstone.app.history import RunHistory, level_of, measure_run_drift
 from ragstone.app.robustness import robustness_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
@@ -130,7 +130,8 @@ class ComparedRun:
 class Terms:
     """The terms on which a run is decided, fixed before it starts. `accepted` are the accepted drops in force.
 
-    `today` is None for a plain score file.
+    `today` is None for a plain score file. `level`: the baseline was found on a branch, so the run is compared with the
+    level of that branch where its history has one.
     """
 
     policy: Policy
@@ -139,16 +140,24 @@ class Terms:
     accepted: InForce
     today: date | None
     seed: int
+    level: bool = False
 
     @classmethod
     def of(
-        cls, policy: Policy, baseline: ComparedRun | None, today: date | None, *, required: bool = False, seed: int = 0
+        cls,
+        policy: Policy,
+        baseline: ComparedRun | None,
+        today: date | None,
+        *,
+        required: bool = False,
+        seed: int = 0,
+        level: bool = False,
     ) -> Terms:
         """The terms of a run of `today`. Drops can be accepted between run directories, not between score files."""
         accepted = InForce()
         if today is not None and (baseline is None or baseline.run is not None):
             accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
-        return cls(policy, baseline, required, accepted, today, seed)
+        return cls(policy, baseline, required, accepted, today, seed, level)
 
     @property
     def in_force(self) -> Policy:
@@ -176,12 +185,16 @@ def decide(
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.with_ids_of(current.scores)
-    drift = Drift()
+    drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
     if past is not None and run is not None:
+        if baseline is not None and terms.level:
+            reference, compared = level_of(
+                past, run, current.scores, baseline.scores, terms.policy, baseline.stored_ids
+            )
         drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
     verdict = decide_gate(
         current.scores,
-        baseline.scores if baseline is not None else None,
+        reference,
         terms.in_force,
         baseline_required=terms.baseline_required,
         seed=terms.seed,
@@ -204,6 +217,7 @@ def decide(
         verdict,
         notes=(
             *notes,
+            *compared,
             *_draft_notes(current),
             *_renamed_notes(current, baseline),
             *_shared_notes(terms.policy),

@@ -233,6 +233,7 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInp
         context.now().date(),
         required=request.baseline_required or base is not None,
         seed=plan.seed,
+        level=base is None and not isinstance(request.baseline, NamedRun),
     )
     return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
 

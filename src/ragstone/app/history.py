@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
+from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
@@ -16,8 +17,9 @@ from ragstone.history.codes import compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
-from ragstone.history.level import needed_runs
+from ragstone.history.level import at_level, is_seen, looks_before, needed_runs, past_of
 from ragstone.history.lines import RunLine
+from ragstone.metrics.registry import is_relative
 from ragstone.report.escape import clip
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
@@ -55,13 +57,46 @@ def measure_run_drift(
     past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
 ) -> Drift:
     """The drift of `run` according to the history, with the drops `accepted` in force; warns if it is damaged."""
-    taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
-    standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
-    manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
-    line = line_of(run, manifest, scores, policy, past=past)
+    line = _undecided_line(past, run, scores, policy, accepted)
     history = past.history.with_releases(past.releases)
     found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
     return replace(found, warnings=(*damage(past.history), *found.warnings))
+
+
+def level_of(
+    past: RunHistory,
+    run: RunDirectory,
+    scores: RunScores,
+    baseline: RunScores,
+    policy: Policy,
+    names: Mapping[str, str],
+) -> tuple[RunScores, tuple[str, ...]]:
+    """`baseline` with the scores of the level of its branch, as far as the history can be compared; and a note of it.
+
+    `names` are the ids that samples had before they were renamed.
+    """
+    line = _undecided_line(past, run, scores, policy, ())
+    looks = [look for look in looks_before(past.history, line) if not past.main or not is_seen((look,), line)]
+    comparable = {
+        name: past_of(looks, line, name).level(main=past.main) for name in scores.metrics if not is_relative(name)
+    }
+    counts = sorted({len(runs) for runs in comparable.values() if runs})
+    if not counts:
+        return baseline, ()
+    few, most = counts[0], counts[-1]
+    runs = counted(most, "comparable run") if few == most else f"{few} to {most} comparable runs"
+    note = f"Scores are compared with the level of the branch: the mean of its newest {runs}."
+    return at_level(baseline, scores, comparable, names), (note,) if most > 1 else ()
+
+
+def _undecided_line(
+    past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry]
+) -> RunLine:
+    """The line of `run` before its verdict, with the drops `accepted` in force."""
+    taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
+    standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
+    manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
+    return line_of(run, manifest, scores, policy, past=past)
 
 
 def add_run(

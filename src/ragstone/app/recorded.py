@@ -33,8 +33,8 @@ MAX_VERDICT_BYTES = 512 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class RecordedTerms:
     """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
-    `history` is the place of a history that is not in the run. `looked_in_order`
-    and `unproven` are as in `decide`. `limited`: a limit left samples out. `gates` share the policy's error rate.
+    `history` is the place of a history that is not in the run. `looked_in_order` and `unproven` are as in `decide`,
+    `level` as in `Terms`. `limited`: a limit left samples out. `gates` share the policy's error rate.
     """
 
     policy: PolicyTable
@@ -49,6 +49,7 @@ class RecordedTerms:
     unproven: str | None = None
     limited: bool = False
     gates: int = 1
+    level: bool = False
 
     @classmethod
     def of(
@@ -74,6 +75,7 @@ class RecordedTerms:
             unproven=unproven,
             limited=limited,
             gates=policy.gates,
+            level=terms.level,
         )
 
     def policy_again(self) -> Policy:

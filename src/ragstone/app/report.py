@@ -83,7 +83,8 @@ def _decided(run: RunDirectory, recorded: RecordedVerdict | None, wanted: Report
         warnings += undrawn
     baseline = _baseline(run, then, wanted)
     seed = wanted.seed if then is None else then.seed
-    terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=seed)
+    level = then is not None and then.level and "--baseline" not in wanted.asked
+    terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=seed, level=level)
     past = RunHistory(read_history(_history(run, then, wanted)))
     verdict = decide(
         current,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.gate.comparability import is_judged
-from ragstone.history.codes import decode, sample_codes
+from ragstone.history.codes import decode, sample_code, sample_codes
 from ragstone.history.file import History, same_run
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
+from ragstone.run.scores import STEPS, RunScores
 from ragstone.stats.drift import BEFORE
 
 Floats = NDArray[np.float64]
@@ -128,6 +129,50 @@ def newly_accepted(past: MetricPast, line: RunLine, slice_: str | None = None) -
         if (entry.metric, entry.slice) == (past.metric, slice_) and entry.id not in known
     }
     return sum(taken.values())
+
+
+def at_level(
+    baseline: RunScores,
+    current: RunScores,
+    levels: Mapping[str, Sequence[Look]],
+    names: Mapping[str, str],
+) -> RunScores:
+    """`baseline` with the scores of the level: by metric, the mean over the runs of `levels` that have the sample.
+
+    `answers` has the score of each of these runs, the oldest first. Samples and metrics that the runs don't have keep
+    the baseline's scores. `names` are the ids that samples had before they were renamed. Scores are stored in steps:
+    one that is equal to that of either run is as exact as it.
+    """
+    metrics = dict(baseline.metrics)
+    same = [name for name in current.samples if name in baseline.samples]
+    for metric, looks in levels.items():
+        then, now = metrics.get(metric), current.metrics.get(metric)
+        if then is None or now is None or not looks:
+            continue
+        codes = [sample_code(name, current.samples[name].content_hash) for name in same]
+        stored = scores_of(looks, codes, metric)
+        renamed = [index for index, name in enumerate(same) if name in names]
+        if renamed:
+            before = [sample_code(names[same[index]], current.samples[same[index]].content_hash) for index in renamed]
+            older = scores_of(looks, before, metric)
+            stored[:, renamed] = np.where(np.isfinite(stored[:, renamed]), stored[:, renamed], older)
+        values, answers = dict(then.values), dict(then.answers)
+        for name, column in zip(same, stored.T.tolist(), strict=True):
+            exact = {round(value * STEPS): value for value in (then.values.get(name), now.values.get(name)) if value}
+            scores = [exact.get(round(score * STEPS), score) for score in column if score == score]
+            if scores:
+                values[name] = scores[0] if min(scores) == max(scores) else sum(scores) / len(scores)
+                answers.pop(name, None)
+                if len(scores) > 1:
+                    answers[name] = tuple(scores)
+        metrics[metric] = replace(
+            then,
+            values=values,
+            answers=answers,
+            failed={name: why for name, why in then.failed.items() if name not in values},
+            not_applicable={name: why for name, why in then.not_applicable.items() if name not in values},
+        )
+    return replace(baseline, metrics=metrics)
 
 
 def incomparable(then: RunLine, now: RunLine, metric: str) -> str | None:

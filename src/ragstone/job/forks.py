@@ -89,7 +89,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         vouched = vouch(run, golden, custom)
         # From this checkout, not the fork's: drops accepted by a fork don't count here.
-        terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed)
+        terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
         history, damage = history_from(known.history if known is not None else None)
         past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
         changes = changes_by_a_fork(

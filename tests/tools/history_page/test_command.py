@@ -105,6 +105,23 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert [one["eligible"] for one in lines(gated)[1:]] == [True] * 2 + [False] * 2 + [True]
 
 
+def test_the_merge_with_which_a_metric_fell_is_named(gated: Path) -> None:
+    assert "faithfulness is not below its level." in ragstone(["history", "blame", "faithfulness"], gated).stdout
+    (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
+    assert gate(gated) == 1
+    said = ragstone(["history", "blame", "faithfulness"], gated)
+    assert said.returncode == 0, said.stderr
+    assert "below its level since" in said.stdout
+    assert "It came with the merge of" in said.stdout
+    found = json.loads(ragstone(["history", "blame", "faithfulness", "--format", "json"], gated).stdout)
+    assert found["below"]["metric"] == "faithfulness"
+    assert [one["run"] for one in found["merges"]] == [lines(gated)[-1]["run"]]
+    assert found["probability"] > 0.9
+    unknown = ragstone(["history", "blame", "faithfulnes"], gated)
+    assert unknown.returncode == 2
+    assert "faithfulness" in unknown.stderr
+
+
 def test_a_damaged_line_is_a_warning_at_the_top_and_gone_afterwards(project: Path) -> None:
     (project / "kept").mkdir()
     with (project / "kept" / "history.jsonl").open("a", encoding="utf-8") as stream:
