@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ragstone.stats.signflip import MAX_ENUMERATED, flipped_sums, on_grid, step_down, upper_ranks
+from ragstone.stats.signflip import MAX_BLOCKS, MAX_ENUMERATED, flipped_sums, on_grid, step_down, upper_ranks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,6 +100,8 @@ class Change:
 
 def row_means(values: Floats) -> Floats:
     """The means (n,) of the rows of `values` (n, k), without missing values; NaN for a row without any."""
+    if values.shape[1] == 1:
+        return values[:, 0]
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
@@ -128,6 +130,10 @@ def _of_wholes(changes: Sequence[Change], groups: Ints | None, seed: int) -> Flo
     columns = math.lcm(*(one.columns for one in changes))
     columns = columns if columns <= _MAX_COLUMNS else _SIGNS
     rows = _rows(changes, groups)
+    if (top := max(int(row.max()) for row in rows)) >= MAX_ROWS:
+        # Questions in random blocks change signs together: fewer flips, all of them equally likely.
+        block = np.random.Generator(np.random.PCG64(seed)).permutation(top + 1) % MAX_BLOCKS
+        rows = [block[row] for row in rows]
     totals = np.zeros((int(max(r.max() for r in rows)) + 1, columns, len(changes)))
     for j, (one, row) in enumerate(zip(changes, rows, strict=True)):
         ways = _ways(one, columns)
