@@ -118,6 +118,13 @@ def test_a_drop_that_failed_or_is_not_settled_lasts(branch: Branch) -> None:
     assert all(part.shown for part in shown.past().open)
 
 
+def test_a_drop_that_fails_again_keeps_a_loss_open_though_the_runs_since_look_recovered(branch: Branch) -> None:
+    branch.merges_of(3, 0.1)
+    branch.merge(0.0, decided=[drop(Status.FAIL)])
+    (part,) = branch.past().open
+    assert part.commit == commit(12)
+
+
 def test_plain_means_last_only_as_long_as_they_are_measured() -> None:
     branch = Branch({**ONE, "gate": {"decision": "point"}})
     branch.merges_of(4, 0.0)

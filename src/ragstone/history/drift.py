@@ -299,8 +299,8 @@ class _Watch:
         if self.policy.gate.decision == "point":
             return None  # it compares plain means: each run is judged by itself
         shown = check.status is Status.FAIL
-        if known is not None and known.until is None:
-            return known.model_copy(update={"shown": shown or known.shown})
+        if known is not None:  # it is not over, whatever else shows that it is
+            return known.model_copy(update={"shown": shown or known.shown, "until": None})
         past = self.past(check.metric)
         if not past.sound or not self.newest:
             return None
@@ -315,11 +315,12 @@ class _Watch:
     def scanned(self, asked: Sequence[_Asked]) -> Drift:
         """The losses that are new with this run, as checks; one check that passes if there is none."""
         span, notes = self._span()
+        recent = {look.line.run for look in span}
         groups: dict[tuple[str, ...], list[tuple[_Asked, _Observed]]] = {}
         for one in asked:
             past = self.past(one.metric)
             runs = (*past.looks, *self.newest)
-            chosen = [index for index in past.sound if past.looks[index] in span]
+            chosen = [index for index in past.sound if past.looks[index].line.run in recent]
             chosen = sorted({*chosen[:BEFORE], *chosen[-LOOKED_BACK:], len(runs) - 1}) if chosen else []
             if past.open or len(chosen) < 2 or self.policy.drift.anchor == "off":
                 continue
