@@ -43,7 +43,7 @@ BEFORE = 8
 MIN_BEFORE = 2
 """Minimum number of runs before the newest ones: one alone says nothing about noise."""
 
-RECOVERED = 1.0
+RECOVERED = 0.5
 """The log of the likelihood ratio from which on a recovery is shown."""
 
 AT_ONCE = 7.0
