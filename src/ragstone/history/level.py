@@ -227,8 +227,7 @@ def _undecided(line: RunLine) -> bool:
 
 
 def _place(runs: Sequence[Look], run: str, commit: str | None, default: int | None = None) -> int:
-    """The index of `run`, or of the first run of `commit`; `default` (the end) if there is none."""
-    for index, one in enumerate(runs):
-        if one.line.run == run or (commit is not None and one.line.commit == commit):
-            return index
-    return len(runs) if default is None else default
+    """The index of `run`, or else of the first run of `commit`; `default` (the end) if there is neither."""
+    exact = (i for i, one in enumerate(runs) if one.line.run == run and commit in (None, one.line.commit))
+    alike = (i for i, one in enumerate(runs) if commit is not None and one.line.commit == commit)
+    return next(exact, next(alike, len(runs) if default is None else default))
