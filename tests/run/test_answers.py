@@ -105,6 +105,14 @@ def test_a_sample_is_scored_by_the_mean_of_its_answers(tmp_path: Path) -> None:
         ([Scored(1.0), Failed("system", "timeout")], Failed("system", "1 of 2 answers: timeout")),
         ([Failed("judge", "refused"), NotApplicable("empty")], Failed("judge", "1 of 2 answers: refused")),
         (
+            [Scored(1.0), Failed("judge", "refused"), Scored(0.5), Scored(0.0)],
+            Scored(0.5, "3 answers: 1.00, 0.50, 0.00; the judge failed on 1"),
+        ),
+        (
+            [Scored(1.0), Failed("function", "ValueError"), Scored(0.5)],
+            Failed("function", "1 of 3 answers: ValueError"),
+        ),
+        (
             [Scored(1.0), NotApplicable("cites nothing"), Scored(0.0)],
             Scored(0.5, "2 answers: 1.00, 0.00; does not apply to 1"),
         ),
@@ -112,7 +120,7 @@ def test_a_sample_is_scored_by_the_mean_of_its_answers(tmp_path: Path) -> None:
         ([Scored(0.25, "1 of 4 statements")], Scored(0.25, "1 of 4 statements")),
     ],
 )
-def test_no_failed_answer_is_left_out_of_a_mean(each: list[Score], found: Score) -> None:
+def test_only_a_few_answers_that_the_judge_failed_on_are_left_out_of_a_mean(each: list[Score], found: Score) -> None:
     assert combine_answers(each) == found
 
 

@@ -91,22 +91,24 @@ def _compared(metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]
 def combine_answers(each: Sequence[Score]) -> Score:
     """One score from the scores of several answers of the system to one question.
 
-    The mean of the answers, unless one of them has failed: then the sample has failed. The mean of the others would
-    be that of a different sample: answers that time out or can't be judged are seldom like the rest. Answers to which
-    the metric does not apply are left out, as such samples are; the note says so.
+    The mean of the answers, unless the system failed on one of them, or the judge on half of them: then the sample has
+    failed. The mean of the others would be that of a different sample: answers that time out are seldom like the rest.
+    An answer that the judge failed on is left out, or every question that is asked again would fail four times as
+    often; so are answers to which the metric does not apply, as such samples are. The note says so.
     """
     if len(each) == 1:
         return each[0]
     failed = [score for score in each if isinstance(score, Failed)]
-    if failed:
+    if failed and (2 * len(failed) >= len(each) or any(score.by != "judge" for score in failed)):
         return Failed(failed[0].by, f"{len(failed)} of {len(each)} answers: {failed[0].reason}")
     scored = [score for score in each if isinstance(score, Scored)]
     if not scored:
         return next(score for score in each if isinstance(score, NotApplicable))
     mean = sum(score.value for score in scored) / len(scored)
     listed = ", ".join(figure(score.value) for score in scored)
-    left = len(each) - len(scored)
+    left = len(each) - len(scored) - len(failed)
     note = f"{counted(len(scored), 'answer')}: {listed}" + (f"; does not apply to {left}" if left else "")
+    note += f"; the judge failed on {len(failed)}" if failed else ""
     return Scored(min(1.0, max(0.0, mean)), note=note)
 
 
