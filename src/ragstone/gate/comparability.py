@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ragstone.formatting import counted
@@ -48,18 +48,21 @@ class Pairing:
         return [now[sample_id] - then[sample_id] for sample_id in self.pairs(metric)]
 
 
-def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
+def pair_runs(
+    current: RunScores, baseline: RunScores, *, unmatched: str = "pair", planned: Collection[str] = ()
+) -> Pairing:
     """Find the samples and metrics on which `current` and `baseline` can be compared.
 
     Samples are the same if their ids are, and their contents if both are known. A metric is compared if its version
     agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. `unmatched` comes from the
-    policy. Runs of different halves of a system are not compared.
+    policy. `planned` are the samples of a run that could stop early: those that it did not ask are no difference. Runs
+    of different halves of a system are not compared.
     """
     if (halves := other_half(current, baseline)) is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
     notes: list[str] = []
     skipped: dict[str, str] = {}
-    samples = _same_samples(current, baseline, unmatched, notes)
+    samples = _same_samples(current, baseline, unmatched, planned, notes)
     metrics = _same_metrics(current, baseline, samples, notes, skipped) if samples else ()
     comparable = bool(samples and metrics)
     if comparable and current.manifest and baseline.manifest:
@@ -126,12 +129,15 @@ def renamed_note(count: int) -> str:
     return f"{counted(count, 'sample')} {verb} compared with the baseline by content."
 
 
-def _same_samples(current: RunScores, baseline: RunScores, unmatched: str, notes: list[str]) -> tuple[str, ...]:
+def _same_samples(
+    current: RunScores, baseline: RunScores, unmatched: str, planned: Collection[str], notes: list[str]
+) -> tuple[str, ...]:
     common = [sample_id for sample_id in current.samples if sample_id in baseline.samples]
     same = tuple(sorted(sample_id for sample_id in common if same_content(current, baseline, sample_id)))
     changed = len(common) - len(same)
     new = len(current.samples) - len(common)
-    gone = len(baseline.samples) - len(common)
+    unasked = sum(name in baseline.samples and name not in current.samples for name in planned)
+    gone = len(baseline.samples) - len(common) - unasked
     if not same:
         notes.append(
             "the baseline has a different golden set: "

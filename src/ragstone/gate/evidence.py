@@ -49,7 +49,9 @@ class Evidence:
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
         resolved = resolve_rules(policy, current)
-        pairing = None if baseline is None else pair_runs(current, baseline, unmatched=policy.gate.unmatched)
+        pairing = None
+        if baseline is not None:
+            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order or ())
         return cls(
             current,
             policy,

@@ -57,13 +57,19 @@ class Spread:
 class Sight:
     """The smallest `drop` in `metric` that `n` samples detect in 4 of 5 runs; None: none at all.
 
-    Where less is better, it is the smallest rise.
+    Where less is better, it is the smallest rise. The policy allows drops up to `allowed`.
     """
 
     metric: str
     drop: float | None
     n: int
     lower_is_better: bool = False
+    allowed: float = 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it would take a larger drop than most would want to miss, or than the policy allows anyway."""
+        return self.drop is not None and self.drop > max(SHORT_SIGHTED, 1.5 * self.allowed)
 
 
 def sights(
@@ -85,13 +91,13 @@ def sights(
     for rule in drops:
         if rule.metric in checked:
             check = checked[rule.metric]
-            found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better))
+            found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better, rule.max_drop or 0.0))
             continue
         spread = spread_of(rule.metric, run, None, None, TYPICAL_CHANGED)
         if spread is not None:
             n = samples if samples is not None else spread.n
             drop = visible_loss(spread, n, allowed=rule.max_drop or 0.0, policy=policy, metrics=len(drops))
-            found.append(Sight(rule.metric, drop, n, rule.lower_is_better))
+            found.append(Sight(rule.metric, drop, n, rule.lower_is_better, rule.max_drop or 0.0))
     return found
 
 
@@ -163,7 +169,7 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
     worst = max(one.drop or 0.0 for one in found)
     each = ", ".join(f"{one.metric} {figure(one.drop or 0.0)}" for one in found)
     each = found[0].metric if len(found) == 1 else each
-    if worst > SHORT_SIGHTED:
+    if any(one.is_short for one in found):
         return (
             f"This golden set can't detect a {drop} of less than {figure(worst)} in 4 of 5 runs ({each}); "
             "ragstone plan says how many samples are needed.",

@@ -71,9 +71,12 @@ class Decision:
     suspected: bool = False
 
 
-def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int = 0) -> tuple[Decision, ...]:
+def decide(
+    hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, confidence: float | None = None, seed: int = 0
+) -> tuple[Decision, ...]:
     """Decide all `hypotheses` together, with family-wise error rate `alpha` over the `below` decisions.
 
+    Intervals, and `above`, are at `confidence`, at most 1 - alpha; that is also the default.
     Raises ValueError for values that are empty, not finite, out of bounds or not as many as their units.
     """
     if not 0.0 < alpha < 0.5:
@@ -82,7 +85,7 @@ def decide(hypotheses: Sequence[Hypothesis], *, alpha: float = 0.05, seed: int =
     p_below, adjusted = adjusted_p_values(ready, seed=seed)
     total = sum(h.weight for h in ready)
     return tuple(
-        _decision(h, float(p), float(p_adjusted), alpha, alpha * h.weight / total)
+        _decision(h, float(p), float(p_adjusted), alpha, alpha * h.weight / total, confidence or 1.0 - alpha)
         for h, p, p_adjusted in zip(ready, p_below, adjusted, strict=True)
     )
 
@@ -125,8 +128,10 @@ def _blocks(h: Hypothesis) -> Blocks:
     return blocks_of(h.values, h.groups)
 
 
-def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, level: float) -> Decision:
-    interval = mean_interval(h.values, confidence=1.0 - alpha, bounds=h.bounds, groups=h.groups)
+def _decision(
+    h: Hypothesis, p_below: float, adjusted: float, alpha: float, level: float, confidence: float
+) -> Decision:
+    interval = mean_interval(h.values, confidence=confidence, bounds=h.bounds, groups=h.groups)
     below = adjusted <= alpha and interval.estimate < h.bound
     above = interval.low >= h.bound and not below
     return Decision(
@@ -136,7 +141,7 @@ def _decision(h: Hypothesis, p_below: float, adjusted: float, alpha: float, leve
         below=below,
         above=above,
         n=len(h.values),
-        n_more=0 if below or above else samples_to_settle(h, level=level, alpha=alpha),
+        n_more=0 if below or above else samples_to_settle(h, level=level, alpha=1.0 - confidence),
         p_adjusted=adjusted,
     )
 

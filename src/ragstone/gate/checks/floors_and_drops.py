@@ -61,9 +61,9 @@ class FloorsAndDrops(Checker):
         if not asked:
             return
         slices = len({one.rule.slice for one in asked} - {None})
-        decisions = decide(
-            [_hypothesis(one, evidence, slices) for one in asked], alpha=family.alpha, seed=evidence.seed
-        )
+        hypotheses = [_hypothesis(one, evidence, slices) for one in asked]
+        confidence = evidence.policy.gate.confidence
+        decisions = decide(hypotheses, alpha=family.alpha, confidence=confidence, seed=evidence.seed)
         for one, decision in zip(asked, self._watched(asked, decisions, evidence), strict=True):
             lean = LEAN / (1 if one.rule.slice is None else sum(one.rule.slice is not None for one in asked))
             against = decision.estimate < one.bound - ROUNDING and (
