@@ -121,7 +121,7 @@ def p_values(changes: Sequence[Change], *, groups: Ints | None = None, seed: int
         found[whole] = np.minimum(1.0, _of_wholes([changes[i] for i in whole], groups, seed) / share)
     share = PARTS_SHARE if whole else 1.0
     for index in parts:
-        found[index] = min(1.0, _of_part(changes[index], groups) * len(parts) / share)
+        found[index] = min(1.0, _of_part(changes[index], groups, share / len(parts)) * len(parts) / share)
     return found
 
 
@@ -172,8 +172,8 @@ def _ways(one: Change, columns: int) -> Floats:
     return one.ways(columns) if columns > _SIGNS else _signed(one.values - one.expected)
 
 
-def _of_part(one: Change, groups: Ints | None) -> float:
-    """The p-value of a part, not adjusted."""
+def _of_part(one: Change, groups: Ints | None, enough: float) -> float:
+    """The p-value of a part, not adjusted; from `enough` on, anything that is no larger than it."""
     values = one.values - one.expected
     observed = float(values.sum())
     if observed >= 0.0:
@@ -185,7 +185,7 @@ def _of_part(one: Change, groups: Ints | None) -> float:
         (everywhere,) = _rows([one.whole], groups)
         totals = np.bincount(everywhere, weights=one.whole.values - one.expected)
         drawn = lower_tail(_signed(totals).reshape(1, -1), observed, copies=len(np.unique(row)))
-    if one.columns == _SIGNS:
+    if one.columns == _SIGNS or drawn >= enough:
         return drawn
     ways = one.ways(one.columns)
     moved = np.stack([np.bincount(row, weights=ways[:, way]) for way in range(ways.shape[1])], axis=1)
