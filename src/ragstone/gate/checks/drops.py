@@ -77,6 +77,7 @@ def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decisi
                     policy=policy,
                     metrics=metrics,
                     parts=parts,
+                    runs=1 if one.change is None else one.change.then.shape[1],
                 ),
                 p_adjusted=float(p),
                 suspected=bool(beyond and p <= look.suspect * policy.alpha),
