@@ -19,19 +19,26 @@ CASES = {
 def decide_once(n: int, slices: int) -> tuple[float, float]:
     """Wall and CPU seconds to decide a floor and a drop on each of four metrics, over the whole and every slice."""
     from ragstone.stats.family import Hypothesis, decide
+    from ragstone.stats.losses import Change, p_values
 
     rng = np.random.Generator(np.random.PCG64(0))
-    scores = rng.beta(6, 1, size=(n, 4))
-    change = np.where(rng.random((n, 1)) < 0.4, rng.normal(-0.01, 0.2, size=(n, 4)), 0.0).clip(-1.0, 1.0)
+    then = rng.beta(6, 1, size=(n, 4))
+    now = np.where(rng.random((n, 1)) < 0.4, rng.beta(6, 1.05, size=(n, 4)), then)
     units = np.arange(n)
     tag = rng.integers(0, max(1, slices), size=n)
-    asked = []
+    floors, drops = [], []
+    whole: dict[int, Change] = {}
     for part in (units, *(units[tag == one] for one in range(slices))):
+        alike = np.zeros(len(part), dtype=np.bool_)
         for j in range(4):
-            asked.append(Hypothesis("floor", scores[part, j], part, 0.85))
-            asked.append(Hypothesis("drop", change[part, j], part, -0.02, (-1.0, 1.0)))
+            floors.append(Hypothesis("floor", now[part, j], part, 0.85))
+            drops.append(
+                Change(part, now[part, j : j + 1], then[part, j : j + 1], alike, part=j in whole, whole=whole.get(j))
+            )
+            whole.setdefault(j, drops[-1])
     started, cpu = time.perf_counter(), time.process_time()
-    decide(asked)
+    decide(floors)
+    p_values(drops)
     return time.perf_counter() - started, time.process_time() - cpu
 
 
