@@ -6,7 +6,8 @@
 Each merge is a pull request's job and then main's own job, as the action runs them: baseline from the artifacts, judged
 answers, verdict, comment, artifact. What is simulated: the system (recorded answers that hold their own truth; 40 % are
 generated anew in every run), the judge (reads that truth, each verdict wrong with chance 0.03 and never cached), the
-clock (20 merges a week), and GitHub. What happens when is in `episodes`.
+clock (20 merges a week), and GitHub. What happens when is in `episodes`, and how much is lost in `LOSSES`; answers are
+recorded, so the system is not asked again before a run fails.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -193,7 +195,11 @@ class Unchecked(Contract):
 
 @dataclass(frozen=True)
 class Job:
-    """The result of one job. `baseline` is the index of the merge whose run it was compared with."""
+    """The result of one job.
+
+    `baseline` is the index of the merge whose run it was compared with; `loss` says in words what a pull request takes
+    from main as it was. `recovering`: main was broken, and no run of it since then passed.
+    """
 
     merge: int
     kind: str  # "main" or "pull request"
@@ -203,6 +209,8 @@ class Job:
     guarded: bool
     warned: bool
     baseline: int | None
+    loss: str = ""
+    recovering: bool = False
     text: str = field(repr=False, default="")
 
 
@@ -241,7 +249,7 @@ class Repository:
             artifact["expired"] = True
             self.github.artifacts[artifact["id"]] = (artifact, b"")
 
-    def pull_request(self, merge: int, *, healthy: bool) -> Job:
+    def pull_request(self, merge: int, *, healthy: bool, loss: str = "") -> Job:
         sha = f"{merge:08x}{'a' * 32}"
         payload = pull_request(number=merge + 1)
         payload["pull_request"]["head"]["sha"] = sha
@@ -255,7 +263,7 @@ class Repository:
             status="in_progress",
             created_at=self._stamp(),
         )
-        job = self._job(merge, "pull request", "pull_request", payload, run_id, sha, healthy)
+        job = replace(self._job(merge, "pull request", "pull_request", payload, run_id, sha, healthy), loss=loss)
         self._complete(run_id, sha, job, upload=True)
         return job
 
@@ -362,7 +370,9 @@ def episodes(merges: int) -> dict[str, Episode]:
         for name, share, length in (
             ("broken week", 0.10, 20),
             ("revert", 0.20, 3),
+            ("smaller loss", 0.24, 3),
             ("trade-off", 0.28, 1),
+            ("small loss", 0.32, 3),
             ("runs cancelled", 0.36, 60),
             ("golden set grows", 0.48, 1),
             ("slow loss", 0.55, 40),
@@ -373,12 +383,17 @@ def episodes(merges: int) -> dict[str, Episode]:
 
 
 CANCELLED = 0.1
-BROKEN = 0.15
-REVERTED = 0.15
 TRADE_OFF = 0.16
 TRADED = "context_recall"
 SLOW = 0.005
-DAMAGED = ("faithfulness", "context_recall")
+LOSSES = {
+    "broken week": dict.fromkeys(("faithfulness", "context_recall"), 0.15),
+    "revert": dict.fromkeys(("faithfulness", "context_recall"), 0.15),
+    "smaller loss": {"faithfulness": 0.10},
+    "small loss": {"faithfulness": 0.05},
+}
+"""What each metric loses in an episode."""
+NO_MORE = "nothing more than main has lost already"
 
 
 @dataclass
@@ -418,24 +433,23 @@ def simulate(
     repository = Repository(folder, github, samples=samples, seed=seed)
     season, when, rng = Season(merges, samples), episodes(merges), repository.rng
     system = repository.system
-    lost, alarmed = 0.0, False
+    lost, alarmed, recovering = 0.0, False, False
     for merge in range(merges):
         repository.pass_time(MERGE_EVERY)
         before = dict(system.loss)
         healthy = True
-        if merge in when["broken week"]:
-            system.loss.update(dict.fromkeys(DAMAGED, BROKEN))
-            healthy = False
-        elif merge in when["revert"]:
-            system.loss.update(dict.fromkeys(DAMAGED, REVERTED))
-            healthy = False
+        episode = next((name for name in LOSSES if merge in when[name]), None)
+        system.loss.update(dict.fromkeys(METRICS, 0.0))
+        loss = ""
+        if episode is not None:
+            system.loss.update(LOSSES[episode])
+            loss, healthy = _in_words(LOSSES[episode]) if merge == when[episode].start else NO_MORE, False
         elif merge in when["slow loss"] and not alarmed:
             lost += SLOW
             system.loss.update(dict.fromkeys(METRICS, lost))
-            healthy = False
+            loss, healthy = f"{100 * SLOW:g} points more in all four metrics at each merge", False
         else:
             lost = 0.0
-            system.loss.update(dict.fromkeys(METRICS, 0.0))
         if merge >= when["trade-off"].start:
             system.loss[TRADED] += TRADE_OFF
         if merge == when["golden set grows"].start:
@@ -449,7 +463,9 @@ def simulate(
         system.again(RENEWED if system.loss == before or slowly else 1.0)
 
         trading = merge == when["trade-off"].start
-        job = repository.pull_request(merge, healthy=healthy and not trading)
+        if trading:
+            loss = _in_words({TRADED: TRADE_OFF})
+        job = repository.pull_request(merge, healthy=healthy and not trading, loss=loss)
         season.jobs.append(job)
         if trading and accept is not None and job.code == 1:
             accept(repository.root, TRADED)
@@ -460,6 +476,8 @@ def simulate(
         cancelled = streak or (bool(rng.random() < CANCELLED) and not trading)
         main = repository.main(merge, healthy=healthy, cancelled=cancelled)
         if main is not None:
+            recovering = not healthy or (recovering and main.verdict != "pass")
+            main = replace(main, recovering=recovering and healthy)
             season.jobs.append(main)
             season.finished_main.append(merge)
             if slowly and main.verdict == "fail" and not alarmed:
@@ -477,19 +495,30 @@ def simulate(
 
 def table(season: Season) -> str:
     """The results of the season, as a Markdown table."""
-    healthy = [job for job in season.jobs if job.healthy]
+    recovering = [job for job in season.jobs if job.recovering]
+    healthy = [job for job in season.jobs if job.healthy and not job.recovering]
     ages = [age for job in healthy if (age := season.age(job)) is not None]
 
     def share(jobs: Sequence[Job], test: Callable[[Job], bool]) -> str:
         return f"{sum(map(test, jobs))} of {len(jobs)}"
 
+    def failed(job: Job) -> bool:
+        return job.code == 1
+
+    mains = season.of("main")
+    repaired = sum(now.healthy and not before.healthy for before, now in pairwise(mains))
     broken = season.of("pull request", healthy=False)
+    losses = [
+        (f"pull requests that lose {loss}: failed", share([job for job in broken if job.loss == loss], failed))
+        for loss in dict.fromkeys(job.loss for job in broken)
+    ]
     rows = [
         ("main runs finished / pull requests", f"{len(season.finished_main)} / {len(season.of('pull request'))}"),
         ("red runs of a healthy system", share(healthy, lambda job: job.code != 0)),
+        ("main runs after a repair that did not pass yet", f"{len(recovering)} after {repaired} repairs"),
         ("inconclusive runs of a healthy system", share(healthy, lambda job: job.verdict == "inconclusive")),
         ("clean passes of a healthy system", share(healthy, lambda job: job.verdict == "pass")),
-        ("pull requests that changed for the worse, failed", share(broken, lambda job: job.code == 1)),
+        *losses,
         ("runs without a drop check", share(season.jobs, lambda job: not job.guarded)),
         ("… at merges", ", ".join(str(job.merge) for job in season.jobs if not job.guarded)),
         ("… that say so at the top", share([j for j in season.jobs if not j.guarded], lambda job: job.warned)),
@@ -503,8 +532,10 @@ def table(season: Season) -> str:
     return "\n".join(["| | |", "|:--|:--|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
-def _loss(found: float | None) -> str:
-    return "never found" if found is None else f"{found:.3f}"
+def _in_words(loss: dict[str, float]) -> str:
+    """Such as: 15 points in faithfulness and context_recall."""
+    (size,) = set(loss.values())
+    return f"{100 * size:g} points in {' and '.join(loss)}"
 
 
 def _ages(ages: Sequence[int]) -> str:

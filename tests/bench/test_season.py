@@ -47,9 +47,12 @@ def test_a_healthy_main_branch_has_a_young_baseline(season: Season) -> None:
 
 def test_after_a_broken_week_nobody_has_to_do_anything(season: Season) -> None:
     mended = episodes(MERGES)["broken week"].stop
-    found = [job for job in _after(season, mended) if job.merge < mended + 3]
+    found = [job for job in _after(season, mended) if job.merge < mended + 4]
     assert {job.healthy for job in found} == {True}
-    assert [job for job in found if job.verdict == Status.FAIL] == []
+    assert [job for job in found if job.kind == "pull request" and job.verdict == Status.FAIL] == []
+    # Main is red until recovery is shown, which takes the runs of two commits at least.
+    main = [job for job in found if job.kind == "main"]
+    assert [job for job in main[2:] if job.verdict == Status.FAIL] == []
 
 
 def test_an_accepted_drop_is_spent(season: Season) -> None:
@@ -67,7 +70,7 @@ def test_a_broken_pull_request_is_red(season: Season) -> None:
 
 
 def test_red_runs_of_a_healthy_system_are_rare(season: Season) -> None:
-    healthy = [job for job in season.jobs if job.healthy]
+    healthy = [job for job in season.jobs if job.healthy and not job.recovering]
     red = [job for job in healthy if job.code != 0]
     # At most 5 %, and two standard errors of that on so few runs.
     assert len(red) <= len(healthy) * (0.05 + 2 * (0.05 * 0.95 / len(healthy)) ** 0.5)
