@@ -31,12 +31,7 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
         *_families(document, families),
         "## The rag family: every gate",
         *_gates(cells, sizes),
-        "## False fails of Ragstone where nothing changed, floors at the true means",
-        _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("ragstone, tight floors")),
-        "## False fails of Ragstone where nothing changed, floors 5 points below the true means",
-        _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("ragstone")),
-        "## False fails of evalsig, a metric at a time",
-        _by_family(cells, families, sizes, "gates", 0.0, lambda cell: cell["fails"].get("evalsig")),
+        *_false_fails(cells, families, sizes),
         *_sights(cells, families),
         *_power(cells, families, sizes),
         *_coverage(cells, families, sizes),
@@ -64,16 +59,31 @@ def _gates(cells: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[str]:
             shares = [
                 _one(cells, "gates", "rag", n, drop, lambda cell, gate=gate: cell["fails"].get(gate)) for n in sizes
             ]
-            rows.append((gate, *map(_share, shares)))
+            if any(share is not None for share in shares):
+                rows.append((gate, *map(_share, shares)))
         parts.append(f"{words[0].upper()}{words[1:]}.")
         parts.append(_table(("gate", *(f"n = {n}" for n in sizes)), rows))
     return parts
 
 
+def _false_fails(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    parts = []
+    for words, gate in (
+        ("Ragstone where nothing changed, floors at the true means", "ragstone, tight floors"),
+        ("Ragstone where nothing changed, floors 5 points below the true means", "ragstone"),
+        ("evalsig, a metric at a time", "evalsig"),
+        ("evalsig, Holm", "evalsig, Holm"),
+        ("deltagate, Holm", "deltagate, Holm"),
+    ):
+        table = _by_family(cells, families, sizes, "gates", 0.0, lambda cell, gate=gate: cell["fails"].get(gate))
+        parts += _section(f"False fails of {words}", table)
+    return parts
+
+
 def _sights(cells: Sequence[dict[str, Any]], families: Sequence[str]) -> list[str]:
     sizes = sorted({cell["n"] for cell in cells if cell["kind"] == "sight"})
-    head = "## The drop that is called seen in 4 of 5 runs (max_drop .02) / how often it is, a metric"
-    return [head, _by_family(cells, families, sizes, "sight", 0.0, _sight)]
+    head = "The drop that is called seen in 4 of 5 runs (max_drop .02) / how often it is, a metric"
+    return _section(head, _by_family(cells, families, sizes, "sight", 0.0, _sight))
 
 
 def _sight(cell: dict[str, Any]) -> str:
@@ -86,10 +96,8 @@ def _power(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: Sequ
     parts = []
     for drop in (0.02, 0.05, 0.1):
         for gate in ("ragstone", "deltagate, Holm", "evalsig, Holm"):
-            parts.append(f"## Drops of {drop * 100:.0f} points seen by {gate}")
-            parts.append(
-                _by_family(cells, families, sizes, "gates", drop, lambda cell, gate=gate: cell["fails"].get(gate))
-            )
+            table = _by_family(cells, families, sizes, "gates", drop, lambda cell, gate=gate: cell["fails"].get(gate))
+            parts += _section(f"Drops of {drop * 100:.0f} points in all four metrics seen by {gate}", table)
     return parts
 
 
@@ -130,9 +138,10 @@ def _asymmetric(cells: Sequence[dict[str, Any]], sizes: Sequence[int]) -> list[s
     rows = []
     for name in ("rare gains", "rare losses"):
         shares = [_one(cells, "asymmetric", "", n, 0.0, lambda cell, name=name: cell["fails"][name]) for n in sizes]
-        rows.append((name, *map(_share, shares)))
-    head = "## Beyond the assumption: differences of mean 0 that are not symmetric, false fails over four metrics"
-    return [head, _table(("differences", *(f"n = {n}" for n in sizes)), rows)]
+        if any(share is not None for share in shares):
+            rows.append((name, *map(_share, shares)))
+    head = "Beyond the assumption: differences of mean 0 that are not symmetric, false fails over four metrics"
+    return _section(head, _table(("differences", *(f"n = {n}" for n in sizes)), rows) if rows else "")
 
 
 def _by_family(
@@ -148,7 +157,12 @@ def _by_family(
         row = [_one(cells, kind, family, n, drop, read) for n in sizes]
         if any(entry is not None for entry in row):
             rows.append((family, *(entry if isinstance(entry, str) else _share(entry) for entry in row)))
-    return _table(("family", *(f"n = {n}" for n in sizes)), rows)
+    return "" if not rows else _table(("family", *(f"n = {n}" for n in sizes)), rows)
+
+
+def _section(head: str, table: str) -> list[str]:
+    """Nothing if no cell has been run for `table`."""
+    return [f"## {head}", table] if table else []
 
 
 def _one(
