@@ -1,7 +1,7 @@
 """A season of merges: main runs and their pull requests, through the real job, over a fake GitHub.
 
-    python bench/season.py                          # 1,000 merges, the published table
-    python bench/season.py --merges 120 --samples 40  # a quick look
+    python bench/season.py               # 1,000 merges
+    python bench/season.py --merges 80   # the published table
 
 Each merge is a pull request's job and then main's own job, as the action runs them: baseline from the artifacts, judged
 answers, verdict, comment, artifact. What is simulated: the system (recorded answers that hold their own truth; 40 % are
