@@ -56,7 +56,7 @@ def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decisi
     decisions = []
     for one, p in zip(asked, found, strict=True):
         n, groups = len(one.values), None if labels is None else labels[one.units]
-        interval = mean_interval(one.values, confidence=policy.gate.confidence, bounds=one.bounds, groups=groups)
+        interval = mean_interval(one.values, confidence=1.0 - policy.alpha, bounds=one.bounds, groups=groups)
         beyond = interval.estimate < one.bound - ROUNDING
         below = bool(beyond and p <= look.fail * policy.alpha)
         hypothesis = Hypothesis(one.name, one.values, one.units, one.bound, one.bounds, groups)

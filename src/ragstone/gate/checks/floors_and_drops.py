@@ -62,7 +62,7 @@ class FloorsAndDrops(Checker):
             return
         slices = len({one.rule.slice for one in asked} - {None})
         hypotheses = [_hypothesis(one, evidence, slices) for one in asked]
-        confidence = evidence.policy.gate.confidence
+        confidence = 1.0 - evidence.policy.alpha
         decisions = decide(hypotheses, alpha=family.alpha, confidence=confidence, seed=evidence.seed)
         for one, decision in zip(asked, self._watched(asked, decisions, evidence), strict=True):
             lean = LEAN / (1 if one.rule.slice is None else sum(one.rule.slice is not None for one in asked))
