@@ -41,7 +41,8 @@ def _type_of(annotation: object) -> dict[str, Any]:
         return {"is_flag": True, "default": None}
     if get_origin(annotation) is Literal or (len(types) == 1 and get_origin(types[0]) is Literal):
         return {"type": click.Choice(get_args(types[0]) or types)}
-    return {"type": next((one for one in (int, float) if one in types), str)}
+    plain = {getattr(one, "__origin__", one) for one in types}  # without what Annotated adds
+    return {"type": next((one for one in (int, float) if one in plain), str)}
 
 
 PATH = click.Path(path_type=Path)
