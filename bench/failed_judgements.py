@@ -1,6 +1,6 @@
 """Verdicts of runs with missing scores: judgements that fail by chance, and those of answers that a change made bad.
 
-    uv run --group bench python bench/coverage.py [--runs 60]
+    uv run --group bench python bench/failed_judgements.py [--runs 60]
 
 Scores are those of the rag family of `score_families.py`, floors and drops as in its tables: floors 10 points below the
 true means, 2 points of drop allowed. A cell is the share of clean passes, and of errors, in percent.
