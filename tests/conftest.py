@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# The same examples in each run, so that a change is blamed for what it does; `--hypothesis-profile=default` draws others.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 HERE = Path(__file__).parent
 # What `--fast` leaves out: tests of whole commands, whole jobs and hostile peers, which start processes and servers by
 # the hundred, and simulations. A folder, a module, or one test.

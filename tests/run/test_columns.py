@@ -86,7 +86,7 @@ def test_runs_of_the_same_samples_share_their_ids() -> None:
 
 @given(ids, ids)
 def test_ids_are_numbered_as_they_come_whatever_was_read_before(before: list[str], names: list[str]) -> None:
-    earlier = numbered([*before, "more"])
+    earlier = numbered([*before, "one more"])
     found = Ids()
     for row, name in enumerate(names):
         assert found.get(name) is None
@@ -95,4 +95,4 @@ def test_ids_are_numbered_as_they_come_whatever_was_read_before(before: list[str
         assert (found.get(name), len(found)) == (row, row + 1)
     assert list(found) == names
     assert found.rows() == rows_of(names)
-    assert earlier == rows_of([*before, "more"])
+    assert earlier == rows_of([*before, "one more"])
