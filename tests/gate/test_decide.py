@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
@@ -472,3 +473,39 @@ def test_answers_that_stopped_claiming_anything_are_pointed_out(run: MakeRun) ->
     current = run({"faithfulness": HIGH[:50]}, not_applicable={"faithfulness": silent})
     notes = decide_gate(current, baseline, drop(0.02)).notes
     assert any("no longer applies to 10 of 60 samples" in note and "abstains" in note for note in notes)
+
+
+def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again(run: MakeRun) -> None:
+    tags = {f"s{index}": ("billing",) if index < 10 else ("other",) for index in range(100)}
+    before = run({"faithfulness": [0.6] * 100}, tags=tags)
+
+    def fallen(lost: int) -> GateVerdict:
+        after = [0.2] * lost + [0.6] * (10 - lost) + [0.2, 1.0] * 20 + [0.6] * 50
+        return decide_gate(run({"faithfulness": after}, tags=tags), before, drop(0.02))
+
+    suspected = [verdict for lost in range(4, 11) if doubts(verdict := fallen(lost), 0.05)]
+    assert suspected
+    assert all(check.slice == "billing" for verdict in suspected for check in doubts(verdict, 0.05))
+    assert any(verdict.status is Status.PASS for verdict in suspected)
+
+
+def test_a_tag_of_few_samples_is_no_reason_to_call_a_run_inconclusive(run: MakeRun) -> None:
+    tags = {f"s{index}": (f"t{index // 5}",) for index in range(100)}
+    before = run({"faithfulness": [1.0] * 50 + [0.0] * 50}, tags=tags)
+    after = run({"faithfulness": [0.0] * 3 + [1.0] * 47 + [1.0] * 3 + [0.0] * 47}, tags=tags)
+    assert decide_gate(after, before, drop(0.02)).status is Status.PASS
+
+
+def test_a_long_tag_is_not_looked_at_by_itself(run: MakeRun) -> None:
+    tags = {f"s{index}": ("x" * 600,) if index < 12 else ("other",) for index in range(100)}
+    before = run({"faithfulness": [1.0] * 100}, tags=tags)
+    after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
+    assert all(check.slice is None for check in decide_gate(after, before, drop(0.1)).checks)
+
+
+def test_tags_are_not_looked_at_in_a_run_that_could_stop_early(run: MakeRun) -> None:
+    tags = {f"s{index}": ("billing",) if index < 12 else ("other",) for index in range(100)}
+    before = run({"faithfulness": [1.0] * 100}, tags=tags)
+    after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
+    found = decide_gate(after, before, drop(0.1), looked_in_order=sorted(after.samples))
+    assert all(check.slice is None for check in found.checks)

@@ -225,7 +225,7 @@ def test_the_merge_that_did_it_is_named_from_the_history(lost: Callable[[int], f
     assert cause is not None
     assert [one.commit for one in cause.lines] == [commit(15)]
     assert cause.share >= 0.9
-    assert str(cause) == "the merge of 000000f (99%)"
+    assert str(cause) == "the merge of 000000f (99 %)"
 
 
 def test_there_is_no_cause_without_runs() -> None:

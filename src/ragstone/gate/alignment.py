@@ -77,8 +77,8 @@ def alignment_warnings(evidence: Evidence) -> Iterator[str]:
     )
     if found.none > found.lower:
         look = (
-            "Most of these rest on nothing that was retrieved: look at faithfulness first, and at what the prompt says "
-            "about the contexts."
+            "Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about "
+            "the contexts."
         )
     yield (
         f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "

@@ -42,11 +42,13 @@ def look_at(confirmed: bool) -> Look:
 
 def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
     """The blocking drops that more answers could decide: those that are suspected, at the policy's error rate."""
-    return tuple(
-        check
-        for check in _drops(verdict)
-        if check.p_value is not None and AT_ONCE * alpha < check.p_value <= LAST.suspect * alpha and check.is_beyond
-    )
+    return tuple(check for check in _drops(verdict) if is_doubt(check, alpha))
+
+
+def is_doubt(check: Check, alpha: float) -> bool:
+    """Whether more answers could decide a drop: it is suspected, even where it passes if nothing is asked again."""
+    p = check.p_value
+    return p is not None and AT_ONCE * alpha < p <= LAST.suspect * alpha and check.is_beyond
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:

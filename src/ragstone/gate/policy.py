@@ -214,7 +214,13 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
 _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
     {
         MetricRule: ("max", "max_rise", "lower_is_better", "target"),
-        GateRules: ("on_judge_change", "min_paired", "max_failed_judgements"),
+        GateRules: (
+            "on_judge_change",
+            "min_paired",
+            "max_failed_judgements",
+            "confirm",
+            "confirm_repeats",
+        ),
         SystemRules: ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
     }
 )
@@ -231,8 +237,6 @@ def policy_hash(policy: Policy) -> str:
         for key in _LATER[type(default)]:
             if table[key] == getattr(default, key):
                 del table[key]
-    if policy.gate.confirm:
-        del rules["gate"]["confirm"], rules["gate"]["confirm_repeats"]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 

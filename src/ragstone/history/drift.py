@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from ragstone.formatting import change, counted, figure, listed, score
+from ragstone.formatting import change, counted, figure, listed, percent, score
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
@@ -75,7 +75,7 @@ class Cause:
 
     def __str__(self) -> str:
         """``the merge of 3f2a91c (92 %)``."""
-        named, chance = [commit_of(line) for line in self.lines], f"{min(0.99, self.share):.0%}"
+        named, chance = [commit_of(line) for line in self.lines], percent(round(min(0.99, self.share), 2))
         if len(named) == 1:
             return f"the merge of {named[0]} ({chance})"
         return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"

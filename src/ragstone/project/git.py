@@ -22,7 +22,7 @@ MAX_ANCESTORS = 1_000
 
 
 class GitFailed(Exception):  # noqa: N818 - an outcome to report
-    """git refused; `line` is its last line, without credentials."""
+    """git refused; `line` is what it calls fatal, or else its last line, without credentials."""
 
     def __init__(self, arguments: tuple[str, ...], line: str) -> None:
         super().__init__(f"git {arguments[0]}: {line}")
@@ -62,7 +62,8 @@ class Git:
             raise GitFailed(arguments, f"it took more than {_TIMEOUT_S} s") from None
         if found.returncode != 0:
             lines = found.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {found.returncode}"]
-            raise GitFailed(arguments, _USER_IN_URL.sub("//***@", lines[-1])[:300])
+            line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+            raise GitFailed(arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300])
         return found.stdout
 
     def text(self, *arguments: str) -> str:

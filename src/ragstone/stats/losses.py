@@ -135,10 +135,11 @@ def _of_wholes(changes: Sequence[Change], groups: Ints | None, seed: int) -> Flo
         block = np.random.Generator(np.random.PCG64(seed)).permutation(top + 1) % MAX_BLOCKS
         rows = [block[row] for row in rows]
     totals = np.zeros((int(max(r.max() for r in rows)) + 1, columns, len(changes)))
+    most = max(map(len, rows))  # means, times this: of many questions a mean moves by less than the grid
     for j, (one, row) in enumerate(zip(changes, rows, strict=True)):
         ways = _ways(one, columns)
         for way in range(columns):
-            totals[:, way, j] = np.bincount(row, weights=ways[:, way] / len(row), minlength=len(totals))
+            totals[:, way, j] = np.bincount(row, weights=ways[:, way] * (most / len(row)), minlength=len(totals))
     totals = on_grid(totals)
     weights = np.ones(len(changes))
     if len(changes) > 1:

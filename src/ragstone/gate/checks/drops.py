@@ -18,6 +18,8 @@ MIN_TAGGED = 5
 """A tag of fewer samples is not looked at by itself: not even their total collapse would show."""
 MAX_TAGS = 50
 """Of more tags, those with the most samples are looked at."""
+MAX_TAG_CHARS = 200
+"""A longer tag is not looked at by itself: it would fill every report, and does not fit into a history."""
 
 
 def drops_by_tag(asked: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
@@ -28,7 +30,8 @@ def drops_by_tag(asked: Sequence[BoundCheck], evidence: Evidence) -> tuple[Bound
     members: dict[str, set[str]] = {}
     for sample_id, facts in evidence.current.samples.items():
         for tag in facts.tags:
-            members.setdefault(tag, set()).add(sample_id)
+            if len(tag) <= MAX_TAG_CHARS:
+                members.setdefault(tag, set()).add(sample_id)
     usual = range(MIN_TAGGED, len(evidence.current.samples))
     tags = sorted((tag for tag, ids in members.items() if len(ids) in usual), key=lambda tag: (-len(members[tag]), tag))
     ruled = {(one.rule.metric, one.rule.slice) for one in asked} | evidence.policy.widened.keys()

@@ -20,6 +20,7 @@ from ragstone.gate.checks.drops import decide_drops, drops_by_tag
 from ragstone.gate.checks.families import Family, family_of
 from ragstone.gate.checks.reasons import corrected_reason, reason_for
 from ragstone.gate.comparability import differences
+from ragstone.gate.confirm import is_doubt
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.early import watched_decisions
 from ragstone.gate.evidence import Evidence
@@ -73,22 +74,22 @@ class FloorsAndDrops(Checker):
             yield _check(one, decision, status, reason_for(one, decision, status, how))
 
     def _drops(self, family: Family, evidence: Evidence) -> Iterator[Check]:
-        asked, how = family.drops, evidence.policy.gate.decision
-        tags = drops_by_tag(asked, evidence) if how == "evidence" and self._action is Action.BLOCK else ()
+        asked, policy = family.drops, evidence.policy
+        # What is found at any look of a run that could stop early would need limits of its own.
+        looks_at_tags = policy.gate.decision == "evidence" and self._action is Action.BLOCK and evidence.order is None
+        tags = drops_by_tag(asked, evidence) if looks_at_tags else ()
         decisions = decide_drops((*asked, *tags), evidence)
-        own = self._watched(asked, decisions[: len(asked)], evidence)
-        lost = set()
-        for one, decision in zip((*asked, *tags), (*own, *decisions[len(asked) :]), strict=True):
-            # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an
-            # unchanged judge differ by exactly zero, and better ones must not do worse than unchanged ones.
-            unharmed = bool(np.all(one.values >= 0.0))
-            against = decision.suspected or decision.estimate - one.unchanged <= COLLAPSE - 1.0
-            status = Status.PASS if unharmed else _status(decision, one.bound, how, against=against)
-            if one in asked:
-                lost |= {one.rule.metric} if status is Status.FAIL and one.rule.slice is None else set()
-            elif status is Status.PASS or one.rule.metric in lost:
-                continue
-            yield _check(one, decision, status, reason_for(one, decision, status, how))
+        own = [
+            _dropped(one, decision, policy.gate.decision, few=True)
+            for one, decision in zip(asked, self._watched(asked, decisions[: len(asked)], evidence), strict=True)
+        ]
+        yield from own
+        lost = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}
+        for one, decision in zip(tags, decisions[len(asked) :], strict=True):
+            check = _dropped(one, decision, policy.gate.decision, few=False)
+            found = check.status is not Status.PASS or is_doubt(check, policy.alpha)
+            if found and check.metric not in lost:
+                yield check
 
     def _watched(
         self, asked: Sequence[BoundCheck], decisions: Sequence[Decision], evidence: Evidence
@@ -137,6 +138,16 @@ def _hypothesis(one: BoundCheck, evidence: Evidence, slices: int) -> Hypothesis:
         groups=None if labels is None else labels[one.units],
         weight=1.0 if one.rule.slice is None else 1.0 / slices,
     )
+
+
+def _dropped(one: BoundCheck, decision: Decision, how: str, *, few: bool) -> Check:
+    """The check of a drop; with `few`, a collapse of too few samples to show it is inconclusive."""
+    # If no sample got worse there is no drop to rule out, however few the samples: unchanged answers under an unchanged
+    # judge differ by exactly zero, and better ones must not do worse than unchanged ones.
+    unharmed = bool(np.all(one.values >= 0.0))
+    against = decision.suspected or (few and decision.estimate - one.unchanged <= COLLAPSE - 1.0)
+    status = Status.PASS if unharmed else _status(decision, one.bound, how, against=against)
+    return _check(one, decision, status, reason_for(one, decision, status, how))
 
 
 def _check(one: BoundCheck, decision: Decision, status: Status, reason: str) -> Check:
