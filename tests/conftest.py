@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples in each run, so that a change is blamed for what it does; `--hypothesis-profile=default` draws others.
+# The same examples in each run: a change is blamed for what it does. `--hypothesis-profile=default` draws others.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 HERE = Path(__file__).parent
