@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ALPHA, MAX_DROP = 0.05, 0.02
-METRICS, TAGS, RUNS, MORE = 4, 10, 6, 3
+METRICS, TAGS, RUNS, MORE = 4, 10, 6, default_policy().gate.confirm_repeats
 RENEWED, MISJUDGED, FALL = 0.4, 0.03, 0.5
 
 UNHARMED = Change(np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1, np.bool_), part=True)
@@ -138,7 +138,7 @@ def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -
     now = [system.ask()]
     p = smallest(now, then, tags)
     once = "fail" if p <= ONCE.fail * ALPHA else "inconclusive" if p <= ONCE.suspect * ALPHA else "pass"
-    if not AT_ONCE * ALPHA < p <= LAST.suspect * ALPHA:
+    if not AT_ONCE * ALPHA < p <= ONCE.ask * ALPHA:
         return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
     before, judged = now[0], 1.0
     for _ in range(MORE):
@@ -148,7 +148,7 @@ def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -
         if all(np.array_equal(one, now[0]) for one in now):
             return Outcome(once, once, judged)
         p = smallest(now, then, tags)
-        if not AT_ONCE * ALPHA < p <= LAST.suspect * ALPHA:
+        if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
             break
     verdict = "fail" if p <= LAST.fail * ALPHA else "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
     return Outcome(verdict, once, judged)

@@ -127,14 +127,14 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed(project: Project) -> Non
     system = System(always_bad(1, 2, 3, 4, 5, 6))
     found = project.gate(system)
     assert found.exit_code == 1
-    assert found.verdict.reason.endswith("Confirmed with 3 more answers to each of 20 samples.")
-    assert times_asked(system) == {4}
+    assert found.verdict.reason.endswith("Confirmed with 5 more answers to each of 20 samples.")
+    assert times_asked(system) == {6}
     assert found.run is not None
-    assert found.run.manifest.answers == 4
-    assert "asking each question again to confirm the verdict (1 of at most 3)" in project.said
+    assert found.run.manifest.answers == 6
+    assert "asking each question again to confirm the verdict (1 of at most 5)" in project.said
     report = (project.root / "run" / "report.md").read_text()
-    assert "Confirmed with 3 more answers to each of 20 samples." in report
-    assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == 4
+    assert "Confirmed with 5 more answers to each of 20 samples." in report
+    assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == 6
 
 
 def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) -> None:
@@ -152,8 +152,8 @@ def test_all_answers_are_stored_and_can_be_replayed(project: Project) -> None:
     project.gate(System(always_bad(1, 2, 3, 4, 5, 6)))
     run = RunDirectory.open(project.root / "run")
     answers = [[one.answer for one in record.responses] for record in run.records()]
-    assert answers[0] == ["It is 0."] * 4
-    assert answers[1] == ["N", "No", "Noo", "Nooo"]
+    assert answers[0] == ["It is 0."] * 6
+    assert answers[1] == ["N", "No", "Noo", "Nooo", "Noooo", "Nooooo"]
     assert replayed(run).scores() == run.scores()
     assert run.manifest.verdict == "fail"
     assert sorted(path.name for path in (project.root / "run").iterdir() if path.name.startswith(".")) == []
@@ -182,14 +182,14 @@ def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Pr
     project.policy(POLICY)
     system = System(worse_than_it_looks)
     assert project.gate(system).verdict.status is Status.FAIL
-    assert times_asked(system) == {4}
+    assert times_asked(system) == {6}
 
 
 def test_confirming_needs_no_word_from_the_user(project: Project) -> None:
     project.policy(POLICY.replace("confirm = true", ""))
     system = System(always_bad(1, 2, 3, 4, 5, 6))
     assert project.gate(system).verdict.status is Status.FAIL
-    assert times_asked(system) == {4}
+    assert times_asked(system) == {6}
 
 
 def test_asking_stops_when_the_suspicion_is_gone(project: Project) -> None:
@@ -287,8 +287,8 @@ def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
 
 def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Any) -> None:
     found = judged(System(always_bad(1, 2, 3, 4, 5, 6)))
-    assert found.run.manifest.answers == 4
-    assert judged.fake.kinds().count("answer") == N + 6 * 3
+    assert found.run.manifest.answers == 6
+    assert judged.fake.kinds().count("answer") == N + 6 * 5
     assert found.run.manifest.cost.calls == len(judged.fake.chats)
     assert found.run.manifest.observed is not None
 

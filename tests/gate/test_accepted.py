@@ -184,6 +184,17 @@ def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> Non
     assert status(0.08, accepted, decision) is Status.FAIL
 
 
+def test_of_a_loss_beyond_the_accepted_one_only_what_is_beyond_must_be_shown() -> None:
+    def wrong(count: int) -> RunScores:
+        values = {f"q{i}": float(i >= count) for i in range(40)}
+        return scores_from_mapping({"faithfulness": values, "context_recall": dict.fromkeys(values, 1.0)})
+
+    accepted = policy().with_accepted(InForce((entry(drop=0.25),)))
+    assert decide_gate(wrong(12), wrong(0), policy()).status is Status.FAIL
+    assert decide_gate(wrong(12), wrong(0), accepted).status is not Status.FAIL
+    assert decide_gate(wrong(24), wrong(0), accepted).status is Status.FAIL
+
+
 def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
     assert status(0.0, (entry(),), recall=0.06) is Status.FAIL
     assert status(0.06, (entry(metric="context_recall"),)) is Status.FAIL

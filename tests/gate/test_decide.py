@@ -483,10 +483,39 @@ def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again(run:
         after = [0.2] * lost + [0.6] * (10 - lost) + [0.2, 1.0] * 20 + [0.6] * 50
         return decide_gate(run({"faithfulness": after}, tags=tags), before, drop(0.02))
 
-    suspected = [verdict for lost in range(4, 11) if doubts(verdict := fallen(lost), 0.05)]
-    assert suspected
-    assert all(check.slice == "billing" for verdict in suspected for check in doubts(verdict, 0.05))
+    verdicts = [fallen(lost) for lost in range(4, 11)]
+    suspected = [one for one in verdicts if {check.slice for check in doubts(one, 0.05)} == {"billing"}]
     assert any(verdict.status is Status.PASS for verdict in suspected)
+
+
+def lost_and_won(run: MakeRun, lost: int, won: int, **current: Any) -> tuple[RunScores, RunScores]:
+    """A run of 40 answers and its baseline: some right answers are wrong now, and some wrong ones right."""
+    before = [1.0] * 20 + [0.0] * 20
+    after = [0.0] * lost + [1.0] * (20 - lost) + [1.0] * won + [0.0] * (20 - won)
+    return run({"faithfulness": after}, **current), run({"faithfulness": before})
+
+
+def test_what_was_asked_about_again_is_suspected_for_longer(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+    once = manifest()
+    status = [
+        decide_gate(*lost_and_won(run, 6, 1, manifest=once.model_copy(update={"confirmed": again})), drop(0.02)).status
+        for again in (False, True)
+    ]  # 8 in 128 by chance
+    assert status == [Status.PASS, Status.INCONCLUSIVE]
+
+
+def test_scores_that_the_history_rounded_are_no_losses(run: MakeRun) -> None:
+    exact, stored = 6 / 11, 1375 / 2520  # rounded up
+    baseline = run({"faithfulness": [[stored, stored]] * 40})
+    verdict = decide_gate(run({"faithfulness": [0.0] * 5 + [exact] * 35}), baseline, drop(0.02))
+    assert verdict.status is Status.INCONCLUSIVE  # 1 in 32
+
+
+def test_floors_have_a_part_of_the_error_rate_beside_drops(run: MakeRun) -> None:
+    rules = {"faithfulness": {"min": 0.9}}, {"faithfulness": {"min": 0.9, "max_drop": 0.02}}
+    scores = run({"faithfulness": [1.0] * 44 + [0.0] * 11})  # .80, shown at .05 and not at .0075
+    statuses = [only(decide_gate(scores, scores, policy(metrics=one)), CheckKind.FLOOR).status for one in rules]
+    assert statuses == [Status.FAIL, Status.INCONCLUSIVE]
 
 
 def test_a_tag_of_few_samples_is_no_reason_to_call_a_run_inconclusive(run: MakeRun) -> None:

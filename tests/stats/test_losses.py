@@ -134,6 +134,16 @@ def test_a_part_that_lost_everything_is_shown_although_it_is_small() -> None:
     assert found[2] > 0.2
 
 
+def test_the_answers_of_a_part_may_be_noise_where_the_others_have_none() -> None:
+    now, then = np.ones((80, 4)), np.ones((80, 6))
+    now[:8], then[:8] = (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.0, 0.0, 0.0)
+    whole = change(now, then)
+    lost = part_of(whole, slice(0, 8))
+    assert p_of(whole, lost)[1] > 0.1
+    once = replace(whole, now=row_means(now)[:, None], then=row_means(then)[:, None])
+    assert p_of(once, part_of(once, slice(0, 8)))[1] < 0.01
+
+
 @pytest.mark.parametrize("parts", [20, 400])
 def test_thirty_answers_of_a_part_that_all_fall_are_shown_however_many_parts_there_are(parts: int) -> None:
     whole = fallen(np.array([-1.0] * 30 + [0.0] * 970))

@@ -111,7 +111,7 @@ async def _rounds(
         cost, wall_s = cost.plus(run.manifest.cost), wall_s + run.manifest.wall_s
         run = run.with_manifest(run.manifest.model_copy(update={"confirmed": True}))
         verdict = decide(run)
-        if not doubts(verdict, policy.alpha) or settled(verdict, policy.alpha) or _all_alike(run):
+        if not doubts(verdict, policy.alpha, confirmed=True) or settled(verdict, policy.alpha) or _all_alike(run):
             break
     return run.with_manifest(run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})), verdict
 

@@ -17,15 +17,16 @@ from ragstone.gate.verdict import CHANGES, Action, Check, GateVerdict, Status
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at all drops: they fail at p-values up to `fail` times the policy's error rate, and are suspected up to
-    `suspect` times."""
+    """A look at all drops: up to which share of the policy's error rate their p-values fail, are suspected, and are
+    asked about again."""
 
     fail: float
     suspect: float
+    ask: float
 
 
-ONCE = Look(fail=0.4, suspect=1.0)
-LAST = Look(fail=0.5, suspect=2.0)
+ONCE = Look(fail=0.4, suspect=1.0, ask=3.0)
+LAST = Look(fail=0.4, suspect=2.0, ask=2.0)
 
 FLOORS = 0.15
 """The share of the error rate that the floors have at each look, if there are drops; without a baseline, they have it
@@ -40,15 +41,16 @@ def look_at(confirmed: bool) -> Look:
     return LAST if confirmed else ONCE
 
 
-def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
-    """The blocking drops that more answers could decide: those that are suspected, at the policy's error rate."""
-    return tuple(check for check in _drops(verdict) if is_doubt(check, alpha))
+def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tuple[Check, ...]:
+    """The blocking drops that more answers could decide, at the policy's error rate."""
+    look = look_at(confirmed)
+    return tuple(check for check in _drops(verdict) if is_doubt(check, alpha, look))
 
 
-def is_doubt(check: Check, alpha: float) -> bool:
-    """Whether more answers could decide a drop: it is suspected, even where it passes if nothing is asked again."""
+def is_doubt(check: Check, alpha: float, look: Look) -> bool:
+    """Whether more answers could decide a drop, even where it passes if nothing is asked again."""
     p = check.p_value
-    return p is not None and AT_ONCE * alpha < p <= LAST.suspect * alpha and check.is_beyond
+    return p is not None and AT_ONCE * alpha < p <= look.ask * alpha and check.is_beyond
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:

@@ -88,6 +88,11 @@ class Evidence:
         return self.current.manifest is not None and self.current.manifest.state == "finished"
 
     @property
+    def confirmed(self) -> bool:
+        """Whether the system was asked again before the run is decided."""
+        return self.current.manifest is not None and self.current.manifest.confirmed
+
+    @property
     def offline(self) -> bool:
         """Whether the offline judge scored the run."""
         return self.current.manifest is not None and self.current.manifest.judge.offline

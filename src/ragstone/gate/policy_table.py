@@ -79,7 +79,7 @@ class GateRules(_Table):
         "can be asked again.",
     )
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = Field(
-        default=3, description="How often each question is asked again at most."
+        default=5, description="How often each question is asked again at most."
     )
 
     @property

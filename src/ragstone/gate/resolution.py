@@ -124,9 +124,9 @@ def visible_loss(
         return None
     alpha, tests = error_of_a_drop(policy, metrics, parts=parts)
     blocks = n / spread.group_size
-    if 0.5**blocks > alpha / tests:
-        return None  # not even if all of them fall
     twice = policy.gate.confirm
+    if 0.5**blocks > policy.alpha * (LAST if twice else ONCE).fail / tests:
+        return None  # not even if all of them fall
     shown = detectable_drop(
         spread.sd,
         n,
@@ -154,7 +154,7 @@ def power_of_first_look(runs: int) -> float:
 
 
 def error_of_a_drop(policy: Policy, metrics: int, *, parts: bool) -> tuple[float, float]:
-    """The error rate at which a drop raises a suspicion, or is shown if nothing is asked again; and who shares it."""
+    """The error rate at which a drop is suspected, or is shown if nothing is asked again; and who shares it."""
     alpha = policy.alpha * (LAST.suspect if policy.gate.confirm else ONCE.fail)
     mean = MEAN_WEIGHT if metrics > 1 else 0.0
     return alpha, (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))

@@ -92,8 +92,7 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
 def powerless(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rules that can never fail with this few samples."""
     policy, drops = evidence.policy, watched_drops(evidence.rules)
-    confirmed = evidence.current.manifest is not None and evidence.current.manifest.confirmed
-    whole = policy.alpha * look_at(confirmed or policy.gate.confirm).fail
+    whole = policy.alpha * look_at(evidence.confirmed or policy.gate.confirm).fail
     floors = [check for check in evidence.decided if check.kind in LEVELS and check.action is Action.BLOCK]
     slices = max(1, len({rule.slice for rule in evidence.rules} - {None}))
     found = []

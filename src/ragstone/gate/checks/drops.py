@@ -50,8 +50,7 @@ def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decisi
     """The decisions on `asked`, which share the policy's error rate; tags and slices have a part of it together."""
     if not asked:
         return []
-    policy, manifest = evidence.policy, evidence.current.manifest
-    look = look_at(manifest is not None and manifest.confirmed)
+    policy, look = evidence.policy, look_at(evidence.confirmed)
     labels = group_labels(evidence.current, asked[0].ids)
     found = p_values(list(_changes(asked)), groups=labels, seed=evidence.seed)
     parts = any(one.rule.slice is not None for one in asked)

@@ -20,7 +20,7 @@ from ragstone.gate.checks.drops import decide_drops, drops_by_tag
 from ragstone.gate.checks.families import Family, family_of
 from ragstone.gate.checks.reasons import corrected_reason, reason_for
 from ragstone.gate.comparability import differences
-from ragstone.gate.confirm import is_doubt
+from ragstone.gate.confirm import is_doubt, look_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.early import watched_decisions
 from ragstone.gate.evidence import Evidence
@@ -87,7 +87,7 @@ class FloorsAndDrops(Checker):
         lost = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}
         for one, decision in zip(tags, decisions[len(asked) :], strict=True):
             check = _dropped(one, decision, policy.gate.decision, few=False)
-            found = check.status is not Status.PASS or is_doubt(check, policy.alpha)
+            found = check.status is not Status.PASS or is_doubt(check, policy.alpha, look_at(evidence.confirmed))
             if found and check.metric not in lost:
                 yield check
 
