@@ -50,10 +50,10 @@ def test_no_file_is_an_empty_history(tmp_path: Path) -> None:
     assert read_history(tmp_path / "history.jsonl") == History()
 
 
-def test_a_second_attempt_of_a_job_takes_the_place_of_the_first() -> None:
+def test_a_second_attempt_of_a_job_has_a_line_of_its_own() -> None:
     found = history(2).with_run(line(7, github_run=99), None).with_run(line(8, github_run=99), None)
-    assert [one.run[-1] for one in found.runs] == ["0", "1", "8"]
-    assert len(found.with_run(line(8), None).runs) == 3
+    assert [one.run[-1] for one in found.runs] == ["0", "1", "7", "8"]
+    assert len(found.with_run(line(8, github_run=99), None).runs) == 4
 
 
 def test_runs_stand_by_time_in_whatever_order_they_were_added() -> None:

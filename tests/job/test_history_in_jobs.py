@@ -96,18 +96,42 @@ def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season)
     assert season.job().code == 1
 
 
+def lose(season: Season) -> None:
+    """A job on main that ends with a loss."""
+    season.job("push", GITHUB_SHA="f" * 40)
+    found = lines(season.out)
+    found[2]["run"] = "e" * 16  # a job of the same second has the same name
+    loss = {"metric": "faithfulness", "since": found[2]["run"], "commit": "f" * 40, "loss": 0.25, "shown": True}
+    found[2] |= {"eligible": False, "verdict": "fail", "below": [loss]}
+    text = (season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [one for one in text if json.loads(one)["kind"] == "samples"]
+    (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("event", ["push", "pull_request"])
+def test_another_attempt_of_a_run_knows_what_the_first_one_found(season: Season, event: str) -> None:
+    season.merge()
+    season.merge()
+    lose(season)
+    season.upload(event, sha="f" * 40)
+    season.github.merged.add("f" * 40)
+    own = next(run for run in season.github.runs if run["id"] == 900 + season.runs)
+    own.update(status="in_progress", run_attempt=2)
+    found = season.checkout.gate(
+        season.github, "push", GITHUB_RUN_ID=str(own["id"]), GITHUB_RUN_ATTEMPT="2", GITHUB_SHA="f" * 40
+    )
+    known = event == "push"  # what a pull request left tells nothing of the branch
+    assert found.code == int(known)
+    assert len(lines(season.out)) == 3 + known
+    assert ("Faithfulness is below its level since" in found.summary) == known
+
+
 def test_a_branch_that_is_below_its_level_is_said_on_top_of_a_pull_request_and_is_its_reference(
     season: Season,
 ) -> None:
     season.merge()
     season.merge()
-    season.job("push", GITHUB_SHA="f" * 40)
-    found = lines(season.out)
-    loss = {"metric": "faithfulness", "since": found[2]["run"], "commit": "f" * 40, "loss": 0.25, "shown": True}
-    found[2] |= {"eligible": False, "below": [loss]}
-    text = (season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()
-    kept = [one for one in text if json.loads(one)["kind"] == "samples"]
-    (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
+    lose(season)
     season.upload()
     assert season.job().code == 0
     assert any(

@@ -26,8 +26,8 @@ class Stored:
     `read` takes the limits of the members that are wanted, and raises ArchiveRefused, StoreFailed and ApiRefused.
     `commit` is the commit that the run is of; if `exact`, its manifest must say so. `is_on_branch` tells
     whether a commit is on the store's branch: a run carries the baseline it was compared with, which may be of any.
-    `refused`: why the run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of the platform's run,
-    where it has one.
+    `refused`: why the run needn't be read. `history_only`: it can't be a baseline, but its history counts. `run_id`,
+    `url`, `branch` and `created_at` are those of the platform's run, where it has one.
     """
 
     place: str
@@ -36,6 +36,7 @@ class Stored:
     commit: str | None = None
     exact: bool = False
     refused: str | None = None
+    history_only: bool = False
     run_id: int = 0
     url: str = ""
     branch: str = ""

@@ -41,7 +41,7 @@ class History:
     damaged: tuple[str, ...] = ()
 
     def with_run(self, line: RunLine, scores: Compact | None) -> History:
-        """With `line` added, replacing a line of the same run (a second attempt of a job is the same run)."""
+        """With `line` added, replacing a line of the same run."""
         samples = dict(self.samples)
         if scores is not None:
             samples[scores.samples.key] = scores.samples
@@ -200,10 +200,8 @@ def _without_scores(line: RunLine) -> RunLine:
 
 
 def same_run(one: RunLine, other: RunLine) -> bool:
-    """Whether both lines are of the same run. On GitHub, later attempts of a workflow run are the same run."""
-    if one.github_run is not None and other.github_run is not None:
-        return one.github_run == other.github_run
-    return one.run == other.run
+    """Whether both lines are of the same attempt: jobs that began in the same second may have the same name."""
+    return (one.run, one.github_run) == (other.run, other.github_run)
 
 
 def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +88,10 @@ class _Search:
 
     def _look_at(self, stored: Stored) -> TrustedBaseline | None:
         """The baseline that `stored` leads to: itself, the one it carries, or the one it names."""
+        if stored.history_only:
+            with suppress(ArchiveRefused):
+                self._read(stored)
+            return None
         self._seen += 1
         try:
             files, manifest = self._read(stored)

@@ -11,6 +11,7 @@ left none, the artifacts are listed by name, and the run of each is verified lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -37,6 +38,7 @@ class WorkflowRun(ApiReply):
     head_branch: str | None = None
     head_sha: str
     created_at: str
+    run_attempt: int = 1
     html_url: str = ""
     repository: _Owner
     head_repository: _Owner | None = None
@@ -57,7 +59,8 @@ class TrustedRuns:
         self.repository_id = repository.id
         self.branch = branch or repository.default_branch
         self._api = api
-        self._workflow_id = _workflow_id(api, own_run, workflow)
+        self._own = _own_run(api, own_run, workflow)
+        self._workflow_id = self._own.workflow_id if isinstance(self._own, WorkflowRun) else self._own
         self._own_run = own_run
         self._head: str | None = None
         self._held: dict[str, bool] = {}
@@ -80,6 +83,11 @@ class TrustedRuns:
         run = self._api.find(WorkflowRun, f"{self._api.base}/actions/runs/{run_id}")
         return run if run is not None and self._is_trusted(run) else None
 
+    def earlier_attempt(self) -> WorkflowRun | None:
+        """The own run, if it could be one of these once it is completed, and was started before."""
+        own = self._own
+        return own if isinstance(own, WorkflowRun) and own.run_attempt > 1 and self._is_of_branch(own) else None
+
     def names_branch(self, head_branch: str | None) -> bool:
         """Whether a run with that head branch could be one of these."""
         return head_branch == self.branch or (head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
@@ -94,6 +102,9 @@ class TrustedRuns:
         return self._held[sha]
 
     def _is_trusted(self, run: WorkflowRun) -> bool:
+        return run.status == "completed" and run.id != self._own_run and self._is_of_branch(run)
+
+    def _is_of_branch(self, run: WorkflowRun) -> bool:
         """Whether only people with write access can start `run`, as far as the run itself tells.
 
         A head repository that no longer exists (null) is not ours.
@@ -101,20 +112,18 @@ class TrustedRuns:
         queued = (run.head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
         return (
             run.event in TRUSTED_EVENTS
-            and run.status == "completed"
             and (queued if run.event == "merge_group" else run.head_branch == self.branch)
             and run.repository.id == self.repository_id
             and run.head_repository is not None
             and run.head_repository.id == self.repository_id
             and (isinstance(self._workflow_id, str) or run.workflow_id == self._workflow_id)
-            and run.id != self._own_run
         )
 
 
-def _workflow_id(api: GitHubApi, run_id: int, workflow: str | None) -> int | str:
-    """The run's workflow, from GitHub's data on it; from its file if the run can't be read."""
+def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | str:
+    """GitHub's data on the run; the file of its workflow if the run can't be read."""
     try:
-        return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}").workflow_id
+        return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}")
     except GitHubApiError as api_error:
         if workflow is None or api_error.lacks_permission:
             raise
@@ -150,6 +159,9 @@ class GitHubArtifacts(BaselineStore):
     def newest(self, ancestors: Sequence[str] = ()) -> Iterator[Stored]:  # noqa: ARG002 - GitHub knows the branch
         listed = self._runs().newest()
         self._has_runs = bool(listed)
+        again = self._runs().earlier_attempt()
+        if again is not None and (artifact := newest_artifact(self._api, again.id, self._artifact)) is not None:
+            yield replace(self._stored(again, artifact), history_only=True)
         for run in listed[:MAX_NEAR]:
             artifact = newest_artifact(self._api, run.id, self._artifact)
             if artifact is not None and run.id not in self._seen:
