@@ -8,8 +8,23 @@ from collections.abc import Iterator
 import sentencex
 
 _BULLET = re.compile(r"^\s*(?:[-*+•◦▪‣·]|\(?\d{1,3}[.)](?!\d)|\(?[a-zA-Z][.)](?=\s))\s+")
-_MARKUP = re.compile(r"^[#>\s]+|[*_]{2,}|`{1,3}|<[a-zA-Z/][^<>]{0,80}>")
-_MARKUP_MARKS = "#>*_`<"
+_LINE_MARK = re.compile(r"^\s*(?:#{1,6}\s+|>(?![>=])\s*)*")
+_MARKUP = re.compile(
+    r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    r"|(?<![A-Za-z0-9_*\\/])(?P<stars>\*{2,3})(?P<strong>[^\s*/](?:(?!\*\*).)*?)(?<![\s/])(?P=stars)(?![A-Za-z0-9_*])"
+    r"|(?<!\w)(?P<lows>_{2,3})(?![A-Za-z0-9_]+__)(?P<bold>[^\s_](?:(?!__).)*?)(?<!\s)(?P=lows)(?!\w)"
+    r"|</?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?P<attributes>\s[^<>]{0,200})?/?>"
+)
+"""Code, which stays as it is, and marks that go: emphasis in pairs, unless it is a name (``__init__``), an argument
+(``**kwargs``) or a glob (``src/**``), and HTML tags."""
+
+_CLOSED = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*)\s*>")
+_FENCE = re.compile(r"(```|~~~)")
+_HTML = re.compile(
+    r"a|abbr|b|big|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|font|h[1-6r]|i|img|ins|kbd|li|mark|ol|p|pre"
+    r"|q|s|samp|small|span|strike|strong|su[bp]|summary|table|tbody|t[dhrt]|tfoot|thead|ul?|var"
+)
+_ALONE = frozenset({"br", "hr", "img"})
 _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
@@ -24,7 +39,8 @@ _WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
 def split_sentences(text: str, language: str) -> list[str]:
     """The sentences of normalised `text` in order, without bullets and light markup; none is empty.
 
-    `language` is an ISO 639-1 code. Each line of a list or a table is separate; wrapped lines are joined.
+    `language` is an ISO 639-1 code. Each line of a list, a table or a block of code is separate; wrapped lines are
+    joined. Code, names like ``__init__``, placeholders like ``<branch>`` and globs keep their marks.
     """
     sentences: list[str] = []
     for block in _blocks(text):
@@ -37,26 +53,30 @@ def split_sentences(text: str, language: str) -> list[str]:
 
 
 def _blocks(text: str) -> list[str]:
-    """Paragraphs, list items and headings, each on one line."""
+    """Paragraphs, list items, headings, and rows of tables and of code, each on one line."""
+    closed = frozenset(map(str.lower, _CLOSED.findall(text))) if "</" in text else frozenset()
     if "\n" not in text:
-        bare = _strip(text)
-        return [bare] if bare else []
-    blocks: list[list[str]] = []
-    open_block = False
-    for line in text.split("\n"):
-        if not line.strip() or _TABLE_RULE.match(line):
-            open_block = False
-            continue
-        starts_item = bool(_BULLET.match(line)) or line.lstrip().startswith(("#", "|"))
-        bare = _strip(line)
-        if not bare:
-            open_block = False
-        elif open_block and not starts_item:
-            blocks[-1].append(bare)
-        else:
-            blocks.append([bare])
-            open_block = not line.lstrip().startswith(("#", "|"))
-    return [" ".join(lines) for lines in blocks]
+        return [_bare(text, closed)]
+    found: list[str] = []
+    block: list[str] = []
+    fence = ""
+    for line in (*text.split("\n"), ""):
+        plain = line.strip()
+        mark = _FENCE.match(plain)
+        row = plain.startswith(("#", "|"))
+        rule = not plain or _TABLE_RULE.match(plain) is not None
+        if block and (mark or row or rule or _BULLET.match(line)):
+            found.append(_bare(" ".join(block), closed))
+            block = []
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        elif fence:
+            found.append(plain)
+        elif row:
+            found.append(_bare(plain, closed))
+        elif not rule:
+            block.append(_LINE_MARK.sub("", plain, count=1))
+    return found
 
 
 def _parts(block: str) -> Iterator[str]:
@@ -68,6 +88,7 @@ def _parts(block: str) -> Iterator[str]:
         stop, most = _WIDE_STOP, _LONG_WIDE
     else:
         stop, most = _FULL_STOP, _LONG_QUOTED if _WIDE_STOPS & set(block) else _LONG
+        most = _LONG_WIDE if "`" in block else most
     start = 0
     while len(block) - start > most:
         end = start + most
@@ -78,10 +99,20 @@ def _parts(block: str) -> Iterator[str]:
     yield block[start:]
 
 
-def _strip(line: str) -> str:
-    if line[:1].isspace() or any(mark in line for mark in _MARKUP_MARKS):
-        line = _MARKUP.sub("", line)
-    return _BULLET.sub("", line).strip()
+def _bare(block: str, closed: frozenset[str]) -> str:
+    """`block` without bullet and markup; `closed` are the names of the tags that the text closes."""
+
+    def unmarked(found: re.Match[str]) -> str:
+        tag = (found["tag"] or "").lower()
+        if not tag:
+            return found["code"] or found["strong"] or found["bold"]
+        markup = tag in _ALONE or tag in closed or "=" in (found["attributes"] or "")
+        return "" if markup and _HTML.fullmatch(tag) else found[0]
+
+    block = _LINE_MARK.sub("", block, count=1)
+    if "**" in block or "__" in block or "<" in block:
+        block = _MARKUP.sub(unmarked, block)
+    return _BULLET.sub("", block)
 
 
 def _bounded(sentence: str) -> list[str]:

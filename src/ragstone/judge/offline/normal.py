@@ -23,7 +23,7 @@ _INVISIBLE = dict.fromkeys(
 _DIGITS = {start + digit: str(digit) for start in (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50) for digit in range(10)}
 _PUNCTUATION = str.maketrans(
     {
-        "‘": "'", "’": "'", "‚": "'", "‛": "'", "ʼ": "'", "′": "'", "`": "'",
+        "‘": "'", "’": "'", "‚": "'", "‛": "'", "ʼ": "'", "′": "'",
         "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "″": '"',
         "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "―": "-", "−": "-",
         "\u2028": "\n", "\u2029": "\n", "\x85": "\n",
@@ -36,7 +36,7 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
-_YEARS = re.compile(r"\b((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
+_YEARS = re.compile(r"(?<![\w./-])((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
 _WORD = re.compile(r"\w+")
 _LATIN = re.compile(r"[A-Za-z]")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")

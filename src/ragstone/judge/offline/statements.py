@@ -100,9 +100,11 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
 MAX_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
-_CITATION = re.compile(r"\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]")
+_CITATION = re.compile(
+    r"(`[^`]+`)|\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]"
+)
 _HEADING = re.compile(
-    r"^[ \t]{0,3}#{1,6}[ \t][^\n]*$|^[ \t]{0,3}(?:\*\*|__)[^\n*_]{1,80}(?:\*\*|__):?[ \t]*$", re.MULTILINE
+    r"^[ \t]{0,3}#{1,6}[ \t][^\n]*$|^[ \t]{0,3}(?:\*\*|__(?!\w+__))[^\n*_]{1,80}(?:\*\*|__):?[ \t]*$", re.MULTILINE
 )
 _LEAD_IN_WORDS = 8
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
@@ -158,7 +160,7 @@ def _without_headings(text: str) -> str:
 
 
 def _without_citations(sentence: str) -> str:
-    return _CITATION.sub("", sentence) if "[" in sentence else sentence
+    return _CITATION.sub(r"\1", sentence) if "[" in sentence else sentence
 
 
 def _without_closing(sentence: str, code: str) -> str:
