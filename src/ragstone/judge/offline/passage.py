@@ -14,6 +14,7 @@ from ragstone.judge.offline.tokens import (
     NUMBER,
     has_unspaced,
     key_sequence,
+    running,
     sequence_words,
     small_words,
     spaced_keys,
@@ -205,8 +206,9 @@ class Sentence:
 class Passage:
     """One text, as the texts of its sentences. What is asked about all sentences is found without parsing each."""
 
-    def __init__(self, texts: tuple[str, ...], language: Language) -> None:
+    def __init__(self, texts: tuple[str, ...], language: Language, whole: str = "") -> None:
         self.texts = texts
+        self._whole = whole
         self.language = language
         self._sentences: dict[int, Sentence] = {}
         self._pairs: dict[int, frozenset[tuple[str, str]]] = {}
@@ -239,6 +241,13 @@ class Passage:
         return tuple(
             [_keys(text, self.language) if keys is None else keys for text, keys in zip(self.texts, found, strict=True)]
         )
+
+    @Lazy
+    def running(self) -> tuple[tuple[str, str], ...]:
+        """The text without marks, and if that makes a difference as it is, each with its words in order."""
+        bare = "\n".join(self.texts)
+        found = {running(text): text for text in (self._whole, bare)}
+        return tuple((text, run) for run, text in found.items())
 
     @Lazy
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -312,4 +321,5 @@ def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language
 
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
-    return Passage(tuple(split_sentences(normalise(text), language.code)), language)
+    plain = normalise(text)
+    return Passage(tuple(split_sentences(plain, language.code)), language, plain)

@@ -15,8 +15,12 @@ from ragstone.judge.offline.model import Weights, load_weights
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.verbatim import stands_in
 
 _HALF = 0.5
+_VERBATIM = 0.99
+"""The probability of a statement that stands in a context word for word."""
+
 _AS_GOOD = 0.95
 """A context with this share of the best one's support also counts as supporting the statement."""
 
@@ -45,6 +49,8 @@ class SupportModel:
     def rate(self, statement: Sentence, contexts: Sequence[Passage], language: Language) -> Rating:
         """The rating of `statement` by all `contexts` together."""
         found = match(statement, contexts, self._rarity, language)
+        if stands_in(statement.text, contexts, language):
+            return Rating(_VERBATIM, False, found)
         chance = self._model.probability(found.features)
         for doubt, conflict in zip(self._doubts, found.conflicts, strict=True):
             if conflict:

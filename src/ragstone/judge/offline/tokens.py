@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -72,6 +72,12 @@ _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGN
 # `re` does not count Indic vowel signs and combining accents as word characters, though they belong to their word.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
+_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_LETTER = rf"(?:(?![{_NO_SPACES}])[^\W\d_]|[{_MARKS}])"
+_RUNNING = re.compile(
+    rf"\d+(?:[.,:]\d+)*|[{_NO_SPACES}]|{_LETTER}+(?:'{_LETTER}+)?"
+    r"|[%‰°$€£¥₹±<>=+]|(?<!\w)-(?=\d)"
+)
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
@@ -90,6 +96,18 @@ _UNDECIDED = "\0"
 def words(text: str) -> list[str]:
     """The surface tokens of normalised `text`, in order."""
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
+
+
+def running_words(lowered: str) -> Iterator[re.Match[str]]:
+    """Where the words of a lower-case text are: numbers, single characters of scripts without spaces, and signs that
+    change what is said (-5, 5 %).
+    """
+    return _RUNNING.finditer(lowered)
+
+
+def running(text: str) -> str:
+    """The `running_words` of `text`, in order, each between spaces."""
+    return f" {' '.join(_RUNNING.findall(text.lower()))} "
 
 
 class _Pieces(dict[str, tuple[str, ...]]):

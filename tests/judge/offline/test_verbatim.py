@@ -1,0 +1,209 @@
+"""What stands in a context word for word is supported, and marks go only where they are emphasis."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.passage import read_passage
+from ragstone.judge.offline.verbatim import stands_in
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.sentences import split_sentences
+from ragstone.report.escape import markdown_inline
+from ragstone.system.response import Context
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data"
+CALL = Call("s")
+
+PASSAGES = {
+    "en": "The bridge opened in 1932, and it does not carry lorries over 7.5 t. Nobody may stop on it. Tolls rose by 5 "
+    "% in May; cyclists pay nothing. Set `__debug__` to False, or pass **kwargs to <branch>.",
+    "de": "Die Brücke wurde 1932 eröffnet. Sie trägt keine Lastwagen über 7,5 t. Radfahrer zahlen nichts, aber Autos "
+    "kosten 3 €. Niemand darf auf ihr anhalten.",
+    "fr": "Le pont a ouvert en 1932. Il ne porte pas de camions de plus de 7,5 t. Les cyclistes ne paient rien.",
+    "es": "El puente se abrió en 1932. No admite camiones de más de 7,5 t. Los ciclistas nunca pagan peaje.",
+    "it": "Il ponte fu aperto nel 1932. Non porta camion oltre 7,5 t. I ciclisti non pagano nulla.",
+    "pt": "A ponte abriu em 1932. Não admite camiões acima de 7,5 t. Os ciclistas nunca pagam portagem.",
+    "nl": "De brug ging in 1932 open. Zij draagt geen vrachtwagens boven 7,5 t. Fietsers betalen niets.",
+    "zh": "这座桥于1932年开放。它不允许超过7.5吨的卡车通行。骑自行车的人没有费用。",
+    "ja": "この橋は1932年に開通した。7.5トンを超えるトラックは通れない。自転車は料金がかからない。",
+    "ko": "이 다리는 1932년에 개통되었다. 7.5톤이 넘는 트럭은 다닐 수 없다. 자전거는 요금이 없다.",
+    "ru": "Мост открылся в 1932 году. Грузовики тяжелее 7,5 т не допускаются. Велосипедисты ничего не платят.",
+    "ar": "افتتح الجسر عام 1932. لا يسمح بمرور الشاحنات التي يزيد وزنها على 7.5 أطنان. لا يدفع راكبو الدراجات شيئا.",
+    "hi": "पुल 1932 में खुला। इस पर 7.5 टन से भारी ट्रक नहीं चल सकते। साइकिल चालक कुछ नहीं देते।",
+    "th": "สะพานเปิดใช้ในปี 1932 รถบรรทุกที่หนักเกิน 7.5 ตันห้ามผ่าน จักรยานไม่เสียค่าผ่านทาง",
+}
+MARKED = [
+    "Set `__debug__` to 1 and read __name__ in __init__.py, or __init__ and __new__.",
+    "Pass **kwargs on, or call f(*args, **kwargs) and g(**options).",
+    "The glob src/**/*.py matches, and so do tests/** and **/*.md in ~/.config.",
+    "Put <branch> and <your-name> in place, as in SELECT * FROM <table> or List<String>.",
+    "x**2 + y**2 is 2 ** 3 ** 4 or (x)**2 + (y)**2.",
+    "Run `git log --format=%H **bold** <b>x</b>` in C:\\dir\\__x__.",
+    "Name: ____ and snake_case_name, #include <stdio.h>, argv `[1]` and >= 3.11.",
+]
+
+
+def supports(context: str, answer: str) -> list[tuple[str, Support]]:
+    """The verdict on each statement of `answer`, with its text."""
+
+    async def judged() -> list[tuple[str, Support]]:
+        judge = OfflineJudge()
+        try:
+            listed = (await judge.statements("What?", answer, call=CALL)).statements
+        except JudgementFailed:  # there is too little text
+            return []
+        if not listed:
+            return []
+        table = await judge.support([Context("Bees live in hives."), Context(context)], listed, call=CALL)
+        return [(one.text, each) for one, each in zip(listed, table.supports, strict=True)]
+
+    return asyncio.run(judged())
+
+
+def all_supported(context: str, answer: str) -> None:
+    wrong = {text: each for text, each in supports(context, answer) if each.verdict is not Verdict.SUPPORTED}
+    assert not wrong
+
+
+@pytest.mark.parametrize("code", PASSAGES)
+def test_a_passage_supports_all_that_it_says_in_every_language(code: str) -> None:
+    all_supported(PASSAGES[code], PASSAGES[code])
+
+
+@given(st.sampled_from(sorted(PASSAGES)), st.data())
+def test_a_passage_supports_each_choice_of_its_sentences(code: str, data: st.DataObject) -> None:
+    sentences = split_sentences(PASSAGES[code], code)
+    chosen = data.draw(st.lists(st.sampled_from(sentences), min_size=1, unique=True))
+    for sentence in chosen:
+        all_supported(PASSAGES[code], sentence)
+
+
+def verdict(context: str, statement: str) -> Verdict:
+    table = OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=CALL)
+    return asyncio.run(table).supports[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("context", "statement"),
+    [
+        ("It is not true that the bridge carries lorries.", "The bridge carries lorries."),
+        ("Es gibt keine Brücke über den breiten Fluss.", "Brücke über den breiten Fluss."),
+        ("Tolls rose by 15 % in the month of May.", "Tolls rose by 5 % in the month of May."),
+        ("The temperature fell to -5 degrees that night.", "The temperature fell to 5 degrees that night, not -5."),
+        ("价格是110日元。", "价格是10日元。"),
+    ],
+)
+def test_words_that_a_negation_or_another_number_precedes_do_not_stand_there(context: str, statement: str) -> None:
+    language = guess_language(context)
+    assert not stands_in(statement, [read_passage(context, language)], language)
+
+
+def test_a_negation_before_a_stop_negates_nothing_after_it() -> None:
+    assert verdict("It does not rain, and the tall bridge opened in May.", "The tall bridge opened in May.") is (
+        Verdict.SUPPORTED
+    )
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_names_arguments_globs_placeholders_and_code_keep_their_marks(text: str) -> None:
+    assert split_sentences(text, "en") == [text]
+    shown = [one for one, _ in supports(text, text)]
+    assert " ".join(shown) == text
+    assert "**kwargs" not in text or "\\*\\*kwargs" in markdown_inline(shown[0])
+
+
+def test_rows_of_tables_and_of_code_stay_letter_by_letter() -> None:
+    text = (
+        "Before it.\n\n| key | `a**b**c` |\n|---|---|\n| __all__ | <id> |\n\n"
+        "```python\nx = a**b**c\n# **note**\n```\nAfter."
+    )
+    assert split_sentences(text, "en") == [
+        "Before it.",
+        "| key | `a**b**c` |",
+        "| __all__ | <id> |",
+        "x = a**b**c",
+        "# **note**",
+        "After.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("**Note:** it is ***very*** __really important__ here.", "Note: it is very really important here."),
+        ("## A heading", "A heading"),
+        ("> quoted\n> in **two\n> lines**", "quoted in two lines"),
+        ("<p>Some <b>bold</b> <a href='x'>text</a><br></p>", "Some bold text"),
+        ("这是**重要**的。", "这是重要的。"),
+        ("**1.** item", "item"),
+    ],
+)
+def test_emphasis_headings_quotes_and_tags_go(text: str, bare: str) -> None:
+    assert split_sentences(text, "en") == [bare]
+
+
+@given(
+    st.lists(st.sampled_from(["**", "__", "`", "<b>", "</b>", "a", "kwargs", " ", "\n", "# ", "> ", "*", "|", "```"]))
+)
+def test_no_word_is_lost_with_the_marks(parts: list[str]) -> None:
+    text = "".join(parts)
+    kept = "".join(split_sentences(text, "en"))
+    assert kept.count("kwargs") == text.count("kwargs") or "```" in text
+
+
+def _texts(file: str) -> Iterator[str]:
+    path = DATA / file
+    if not path.is_file():
+        pytest.skip(f"the data set is not there: {path}")
+    with gzip.open(path, "rt", encoding="utf-8") if file.endswith(".gz") else path.open(encoding="utf-8") as lines:
+        for line in lines:
+            row: dict[str, Any] = json.loads(line)
+            for name in (
+                "context",
+                "contexts",
+                "sentences",
+                "evidence_sentences",
+                "context_v1",
+                "context_v2",
+                "knowledge",
+            ):
+                found = row.get(name)
+                if found:
+                    yield found if isinstance(found, str) else "\n".join(found[:30])
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "begin.jsonl.gz",
+        "wice_claim.jsonl.gz",
+        "clapnq_dev.jsonl.gz",
+        "halueval_qa_500.jsonl.gz",
+        "ragtruth_qa_half.jsonl.gz",
+        "wikieval.jsonl",
+    ],
+)
+def test_contexts_of_the_public_sets_support_all_that_they_say(file: str) -> None:
+    texts = list(dict.fromkeys(_texts(file)))
+    assert texts
+    for text in texts[:: max(1, len(texts) // 60)]:
+        all_supported(text, text)
+
+
+def test_the_pages_of_the_documentation_support_all_that_they_say() -> None:
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        all_supported(text[:3000], text[:3000])
