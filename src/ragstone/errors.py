@@ -7,11 +7,13 @@ Every message is written for the person who sees it: what was found, where, what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+    from pydantic_core import ErrorDetails, ValidationError
 
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
@@ -149,6 +151,37 @@ def expected(found: ErrorDetails) -> str:
     if sentence is None:
         return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return sentence.format(**found.get("ctx", {}))
+
+
+@contextmanager
+def disk_errors(
+    where: Path | str, what: str = "can't be read", *, kind: type[RagstoneError] = ConfigError, hint: str | None = None
+) -> Iterator[None]:
+    """Raise an OSError of the block as `kind`: "can't be read: Permission denied."."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}.", where=str(where), hint=hint) from None
+
+
+@contextmanager
+def parse_errors(
+    where: Path | str | None, what: str, *, kind: type[RagstoneError] = ConfigError, hint: str | None = None
+) -> Iterator[None]:
+    """Raise the first problem that pydantic found in the block as `kind`, after `what` and a colon."""
+    from pydantic_core import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        message = f"{what}: {first_problem(error)}."
+        raise kind(message, where=None if where is None else str(where), hint=hint) from None
+
+
+def first_problem(error: ValidationError) -> str:
+    """Place and message of the first problem that pydantic found; the message alone if it is the whole."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ": ".join((*filter(None, [".".join(map(str, first["loc"]))[:200]]), first["msg"]))
 
 
 def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -185,7 +185,7 @@ def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: {**m, "schema_version": 2}, "the schema version is not"),
+        (lambda m: {**m, "schema_version": 2}, "not a valid manifest: schema_version"),
         (lambda m: {**m, "counts": {**m["counts"], "scored": -1}}, "counts.scored"),
         (lambda m: {**m, "surprise": 1}, "surprise"),
         (lambda m: [m], "not a valid manifest"),

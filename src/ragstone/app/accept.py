@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ragstone.app.gate import REPORT_FILES
 from ragstone.config import read_text
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
 from ragstone.files import read_regular
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
@@ -157,9 +157,5 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
 def _report(path: Path) -> ReportDocument:
     file = path / REPORT_FILES["json"]
     hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
-    try:
+    with disk_errors(file, hint=hint), parse_errors(file, "not a report of this version", hint=hint):
         return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
-    except ValidationError:
-        raise ConfigError("not a report of this version.", where=str(file), hint=hint) from None

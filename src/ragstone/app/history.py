@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
@@ -20,14 +18,12 @@ from ragstone.history.file import History, read_history, write_history
 from ragstone.history.level import at_level, is_seen, looks_before, needed_runs, past_of
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
-from ragstone.report.escape import clip
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
 from ragstone.run.scores import RunScores, without_drafts
 
 _SHOWN = 3
 """Maximum number of damaged lines that are named individually."""
-_SHOWN_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,8 @@ def line_of(
     """The line of `run`, with what `past` knows of it. Raises RunDirectoryError for a manifest that makes none."""
     if past is not None:
         release = past.releases.get(manifest.system.commit or "")
-    try:
+    # A manifest from elsewhere may hold anything.
+    with parse_errors(run.path, "its manifest is not valid", kind=RunDirectoryError):
         return run_line(
             scores,
             manifest,
@@ -182,12 +179,6 @@ def line_of(
             event=None if past is None else past.event,
             release=release,
         )
-    except ValidationError as error:  # of a manifest from elsewhere
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(
-            f"its '{clip(place, _SHOWN_CHARS)}' is not valid: {first['msg']}.", where=str(run.path)
-        ) from None
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:

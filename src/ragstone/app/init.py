@@ -11,7 +11,7 @@ from pathlib import Path
 from ragstone.app.plan import plan, usual_drops
 from ragstone.app.survey.look import FoundGolden
 from ragstone.app.survey.proposal import Proposal
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.formatting import figure
 from ragstone.gate.policy import policy_from_mapping
@@ -99,7 +99,7 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
     if repository is None and not path.exists():
         return False
     folders = [folder for folder in (directory, *directory.parents) if folder.is_relative_to(repository or directory)]
-    try:
+    with disk_errors(path, "can't be changed"):
         texts = [_text_of(folder / _IGNORE_FILE) for folder in folders]
         for text, lines in zip(texts, (_HERE, *[_ANYWHERE] * len(texts)), strict=False):
             if any(line.strip() in lines for line in text.splitlines()):
@@ -108,8 +108,6 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
         newline = "\r\n" if "\r\n" in text else "\n"
         with path.open("a", encoding="utf-8", newline="") as stream:
             stream.write(("" if not text or text.endswith("\n") else newline) + IGNORED + newline)
-    except OSError as error:
-        raise ConfigError(f"can't be changed: {error.strerror}.", where=str(path)) from None
     return True
 
 

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ragstone.app.decide import ComparedRun, Terms
 from ragstone.app.history import RunHistory
-from ragstone.errors import BaselineError, RunDirectoryError
+from ragstone.errors import BaselineError, RunDirectoryError, disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.calibration import Calibration
@@ -135,15 +135,8 @@ def read_verdict(run: RunDirectory) -> RecordedVerdict | None:
     hint = "Remove the file to decide again, or run the gate again."
     if run.manifest.verdict is None or not os.path.lexists(file):
         return None
-    try:
+    kind = RunDirectoryError
+    with disk_errors(file, kind=kind, hint=hint), parse_errors(file, "not a valid verdict", kind=kind, hint=hint):
         found = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file), hint=hint) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(
-            f"not a valid verdict: {place + ': ' if place else ''}{first['msg']}.", where=str(file), hint=hint
-        ) from None
     its_own = found.run == run.fingerprint and found.view.status.value == run.manifest.verdict
     return found if its_own else None

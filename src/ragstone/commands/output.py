@@ -66,10 +66,8 @@ def linked(path: Path) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a report to `path`, whose folders are made. Raises ConfigError."""
-    from ragstone.errors import ConfigError
+    from ragstone.errors import disk_errors
 
-    try:
+    with disk_errors(path, "can't be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror}.", where=str(path)) from None

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import IO
 
 from ragstone.container.confinement import SAFE_PATH, Confinement
-from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
+from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached, disk_errors
 from ragstone.files import read_regular
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import child_environment
@@ -238,10 +238,8 @@ def _key(version: str | None, files: Sequence[Path]) -> str:
 
 
 def _read(file: Path) -> bytes:
-    try:
+    with disk_errors(file):
         return read_regular(file, limit=_MAX_REQUIREMENTS_BYTES)
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(file)) from None
 
 
 def _base_python() -> str:

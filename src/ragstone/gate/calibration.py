@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.errors import ConfigError
+from ragstone.errors import disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.run.scores import RunScores
@@ -104,14 +104,9 @@ class Calibration(_Part):
 def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
     """The calibration in `path`, inside `within`; `where` is the key with its name. Raises ConfigError."""
     hint = "Create it again: ragstone calibrate LABELS --run RUN --out FILE."
-    try:
+    unreadable = f"calibration file {path} can't be read"
+    with disk_errors(where or path, unreadable, hint=hint), parse_errors(path, "not a calibration", hint=hint):
         return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))
-    except OSError as error:
-        raise ConfigError(f"calibration file {path} can't be read: {error.strerror}.", where=where, hint=hint) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ConfigError(f"not a calibration: {place}: {first['msg']}.", where=str(path), hint=hint) from None
 
 
 def same_judge(calibration: Calibration, run: RunScores) -> bool:

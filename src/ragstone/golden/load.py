@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from ragstone.errors import ConfigError, GoldenSetError, suggestion
+from ragstone.errors import ConfigError, GoldenSetError, disk_errors, suggestion
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
 from ragstone.golden.formats import delimited
@@ -107,14 +107,13 @@ def _read(
 
     def add(sample: Sample) -> None:
         ids.append(_digest(sample.id))
-        try:
+        with disk_errors(
+            tempfile.gettempdir(),
+            "a temporary file for its samples can't be written",
+            kind=GoldenSetError,
+            hint="Set TMPDIR to a folder with more space.",
+        ):
             samples.append(sample)
-        except OSError as error:
-            raise GoldenSetError(
-                f"a temporary file for its samples can't be written: {error.strerror}.",
-                where=tempfile.gettempdir(),
-                hint="Set TMPDIR to a folder with more space.",
-            ) from None
 
     for source, open_table in sources:
         left = None if limit is None else limit - len(samples)

@@ -10,7 +10,7 @@ from ragstone.app.gate import REPORT_FILES
 from ragstone.ci.comments import post_comment
 from ragstone.ci.http import ApiRefused
 from ragstone.ci.platforms import PLATFORMS, platform_of
-from ragstone.errors import ConfigError, PlatformError
+from ragstone.errors import ConfigError, PlatformError, disk_errors
 from ragstone.files import read_regular
 
 _MAX_REPORT_BYTES = 1_000_000
@@ -25,12 +25,8 @@ def comment(run: Path, environ: Mapping[str, str], *, name: str = "ragstone") ->
     if not _NAME.fullmatch(name):
         raise ConfigError(f"'{name}' can't name a comment.", hint="Use letters, digits, '.', '_' and '-'.")
     path = run / REPORT_FILES["md"]
-    try:
+    with disk_errors(path, "the report can't be read", hint="`ragstone gate` writes it."):
         body = read_regular(path, within=run, limit=_MAX_REPORT_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise ConfigError(
-            f"the report can't be read: {error.strerror}.", where=str(path), hint="`ragstone gate` writes it."
-        ) from None
     platform, job = platform_of(environ) or (None, None)
     if platform is None or job is None or platform.comments is None:
         known = [one.name for one in PLATFORMS if one.comments is not None]

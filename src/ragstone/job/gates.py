@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ragstone.ci.github.base_files import MAX_LISTED, changed_files, read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, proposed_change
 from ragstone.config import MAX_GATES, Settings, read_toml
-from ragstone.errors import ConfigError, RagstoneError, suggestion
+from ragstone.errors import ConfigError, RagstoneError, parse_errors, suggestion
 from ragstone.formatting import some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.policy import Policy
@@ -178,13 +178,8 @@ def read_gates_file(path: Path, shown: str, *, within: Path | None = None) -> Ga
         document = read_toml(path, within=within)
     except ConfigError as error:
         raise ConfigError(error.message, where=shown, hint=error.hint or "The input 'gates-file' names it.") from None
-    try:
+    with parse_errors(shown, "not valid", hint='Write a table for each gate: [gates.NAME] with paths = ["…"].'):
         found = GatesFile.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        hint = 'Write a table for each gate: [gates.NAME] with paths = ["…"].'
-        raise ConfigError(f"'{key}': {first['msg']}.", where=shown, hint=hint) from None
     for pattern in (*found.paths, *(path for gate in found.gates.values() for path in gate.paths)):
         if any(sign in pattern for sign in "?[]{}\\"):
             raise ConfigError(

@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
     AnswerSimilarity,
@@ -102,20 +102,10 @@ def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None
 
     Raises ConfigError with the file and the position in it.
     """
-    try:
+    hint = 'Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.'
+    with disk_errors(path, "the script can't be read"), parse_errors(path, "not a script of judgements", hint=hint):
         text = read_regular(path, within=within, limit=_MAX_BYTES)
-    except OSError as error:
-        raise ConfigError(f"the script can't be read: {error.strerror}.", where=str(path)) from None
-    try:
         script = _SCRIPT.validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the whole file"
-        raise ConfigError(
-            f"{place}: {first['msg']}.",
-            where=str(path),
-            hint='Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.',
-        ) from None
     _refuse_unknown(path, text)
     return ScriptedJudge(script, name=path.name, version=hashlib.sha256(text).hexdigest()[:12], concurrency=concurrency)
 

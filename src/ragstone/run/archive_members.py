@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragstone.archive import ArchiveRefused
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.files import read_regular
 from ragstone.metrics.metric import Metric
 from ragstone.run.directory import (
@@ -121,10 +121,8 @@ def pack_run(directory: Path, *, without: frozenset[str] = frozenset()) -> bytes
             path = directory / name
             if name in without or not path.is_file():
                 continue
-            try:
+            with disk_errors(path, kind=RunDirectoryError):
                 content = read_regular(path, within=directory, limit=limit)
-            except OSError as error:
-                raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
 

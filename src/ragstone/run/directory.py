@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import ValidationError
-
-from ragstone.errors import RunDirectoryError
-from ragstone.files import open_regular
+from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
+from ragstone.files import open_regular, read_regular
 from ragstone.run.gather import Gathering
-from ragstone.run.manifest import SCHEMA_VERSION, Manifest
+from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.run.serialise import (
@@ -199,10 +197,8 @@ class RunDirectory:
 
     def _stream(self) -> BinaryIO:
         path = self.path / SAMPLES
-        try:
+        with disk_errors(path, kind=RunDirectoryError):
             return open_regular(path)
-        except OSError as error:
-            raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
 
     def _lines_of(self, stream: BinaryIO, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
         number = 0
@@ -226,29 +222,14 @@ def _stamp(stream: BinaryIO) -> tuple[int, int]:
 def read_manifest(path: Path) -> Manifest:
     """The validated manifest of the run in `path`."""
     file = path / MANIFEST
-    try:
-        with open_regular(file) as stream:
-            body = stream.read(MAX_MANIFEST_BYTES + 1)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         raise RunDirectoryError(
             f"no {MANIFEST}, so this is not a run directory." if path.exists() else "there is no such directory.",
             where=str(path),
             hint="Use a directory written by `ragstone run` or `ragstone gate`.",
-        ) from None
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file)) from None
-    if len(body) > MAX_MANIFEST_BYTES:
-        raise RunDirectoryError("larger than 4 MiB.", where=str(file))
-    try:
+        )
+    with disk_errors(file, kind=RunDirectoryError):
+        body = read_regular(file, limit=MAX_MANIFEST_BYTES)
+    hint = "Run the evaluation again with this version of Ragstone."
+    with parse_errors(file, "not a valid manifest", kind=RunDirectoryError, hint=hint):
         return Manifest.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        hint = "Run the evaluation again with this version of Ragstone."
-        if place == "schema_version":
-            raise RunDirectoryError(
-                f"the schema version is not {SCHEMA_VERSION}.", where=str(file), hint=hint
-            ) from None
-        raise RunDirectoryError(
-            f"not a valid manifest: {place or 'document'}: {first['msg']}.", where=str(file), hint=hint
-        ) from None

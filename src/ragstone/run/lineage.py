@@ -13,7 +13,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.files import open_regular
 from ragstone.run.directory import (
     ASIDE,
@@ -109,7 +109,7 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
     if _same(baseline.path, target):
         return baseline
     fresh = directory / f".{CARRIED}.tmp"
-    try:
+    with disk_errors(target, "can't store the baseline", kind=RunDirectoryError):
         _remove(fresh)
         fresh.mkdir(parents=True)
         for name in (MANIFEST, SAMPLES):
@@ -117,17 +117,13 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
                 shutil.copyfileobj(source, out, _CHUNK)
         _remove(target)
         fresh.replace(target)
-    except OSError as error:
-        raise RunDirectoryError(f"can't store the baseline: {error.strerror}.", where=str(target)) from None
     return RunDirectory.open(target)
 
 
 def drop_carried(directory: Path, name: str = CARRIED) -> None:
     """Remove the baseline carried in `directory`, if any. A link is removed, not followed."""
-    try:
+    with disk_errors(directory / name, "can't be removed", kind=RunDirectoryError):
         _remove(directory / name)
-    except OSError as error:
-        raise RunDirectoryError(f"can't be removed: {error.strerror}.", where=str(directory / name)) from None
 
 
 def cache_of(baseline: RunDirectory) -> Path:

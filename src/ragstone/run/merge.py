@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import reduce
 from pathlib import Path
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.files import open_regular
 from ragstone.formatting import counted, listed
 from ragstone.golden.sample import GoldenSet, hash_of_contents
@@ -97,10 +97,8 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
 
 
 def _runs_in(folder: Path) -> list[Path]:
-    try:
+    with disk_errors(folder, kind=RunDirectoryError):
         inside = sorted(folder.iterdir())
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(folder)) from None
     return [one for one in inside if any(os.path.lexists(one / name) for name in (MANIFEST, SAMPLES))]
 
 

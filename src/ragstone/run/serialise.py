@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.golden.sample import Origin, Review, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, Verdict
 from ragstone.judge.protocol import Ledger
@@ -284,16 +284,9 @@ _Line = TypeVar("_Line")
 
 
 def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _Line:
-    try:
+    hint = "The file was changed or truncated; run the evaluation again."
+    with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
         return adapter.validate_json(line)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(
-            f"not a sample record: {place or 'line'}: {first['msg']}.",
-            where=where,
-            hint="The file was changed or truncated; run the evaluation again.",
-        ) from None
 
 
 def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:

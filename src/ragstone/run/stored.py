@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import open_regular
 from ragstone.formatting import counted
 from ragstone.golden.aliases import RECORDED, normal
@@ -134,14 +134,8 @@ class StoredAnswers:
             self.read_run(run)
             return run
         self._fields = fields or self._fields
-        try:
+        with disk_errors(path, hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions."):
             self._read_interactions(SourceFile(path, str(path)), columns or {})
-        except OSError as error:
-            raise ConfigError(
-                f"can't be read: {error.strerror}.",
-                where=str(path),
-                hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions.",
-            ) from None
         return None
 
     def read_run(self, run: RunDirectory, *, only_new: bool = False) -> None:

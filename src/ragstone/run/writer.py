@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.files import open_regular
 from ragstone.run.columns import Ids
 from ragstone.run.directory import (
@@ -144,11 +144,9 @@ class RunWriter:
     ) -> RunWriter:
         if (path / SAMPLES).is_symlink():
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
-        try:
+        with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
             written, counts, cost = _finished_part(path, keep, usage)
-        except OSError as error:
-            raise RunDirectoryError(f"can't be resumed: {error.strerror}.", where=str(path / SAMPLES)) from None
         kept = manifest.model_copy(
             update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
         )
@@ -244,7 +242,7 @@ def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
 def refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError if `path`, or its target, contains something other than a run."""
     hint = "Use another directory with --out, or `out` under [run]."
-    try:
+    with disk_errors(path, kind=RunDirectoryError):
         if path.is_symlink() and not path.exists():
             raise RunDirectoryError("it is a dangling link.", where=str(path), hint=hint)
         place = path.resolve()
@@ -255,8 +253,6 @@ def refuse_foreign(path: Path) -> None:
             and any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir())
             and not _holds_run(place)
         )
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
     if foreign:
         raise RunDirectoryError("the directory exists and does not contain a run.", where=str(path), hint=hint)
     if ".git" in place.parts:

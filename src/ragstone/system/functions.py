@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import ConfigError, SystemUnderTestError, disk_errors
 from ragstone.files import read_regular
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
@@ -159,10 +159,8 @@ def source_digest(text: bytes) -> str:
 def digest_of(spec: str, directory: Path, *, where: str, within: Path | None = None) -> str:
     """The digest of the file of the function `spec`. Raises ConfigError."""
     path = directory / source_file(spec, directory, where=where)
-    try:
+    with disk_errors(where, f"{path} can't be read"):
         return source_digest(read_regular(path, within=within, limit=MAX_SOURCE_BYTES))
-    except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}.", where=where) from None
 
 
 def digest_of_object(function: Callable[..., object]) -> str:

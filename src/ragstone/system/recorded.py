@@ -18,7 +18,7 @@ from typing import BinaryIO
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.config import SystemSettings
-from ragstone.errors import SystemUnderTestError
+from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
@@ -52,14 +52,13 @@ class RecordedAnswers:
 
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
-        try:
+        with disk_errors(
+            self.entrypoint,
+            "the recorded answers can't be read",
+            kind=SystemUnderTestError,
+            hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
+        ):
             self._file, found = open_records(self._source)
-        except OSError as error:
-            raise SystemUnderTestError(
-                f"the recorded answers can't be read: {error.strerror}.",
-                where=self.entrypoint,
-                hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
-            ) from None
         await asyncio.to_thread(self._build, found)
 
     async def ask(self, sample: Sample) -> Response:
@@ -138,9 +137,7 @@ def recorded_response(
         try:
             return replace(_RESPONSE.validate_python(_responses(record)[place]), sample_id=sample_id)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(str(part) for part in ("response", *first["loc"]))
-            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: {field}: {first['msg']}")
+            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
     latency_s = worker.number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationEr
 
 from ragstone._version import __version__
 from ragstone.ci.http import ApiRefused
+from ragstone.errors import first_problem
 
 PER_PAGE = 100
 MAX_PAGES = 50
@@ -315,6 +316,4 @@ class GitHubApi:
         try:
             return TypeAdapter(model).validate_python(found)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise GitHubApiError(ApiErrorKind.BROKEN, f"'{place}': {first['msg']}", wrote=wrote) from None
+            raise GitHubApiError(ApiErrorKind.BROKEN, first_problem(error), wrote=wrote) from None

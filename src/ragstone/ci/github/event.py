@@ -9,11 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.ci.github.platform import GITHUB
 from ragstone.ci.platform import Variables
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, parse_errors
 
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
 """GitHub caps webhook payloads at 25 MB."""
@@ -178,12 +178,8 @@ def load_event(environ: Mapping[str, str]) -> Event:
 def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     """The Event of `payload` (decoded JSON) under the runner's variables. Raises ConfigError for a wrong shape."""
     variables = GITHUB.variables(environ)
-    try:
+    with parse_errors(None, "the event's payload is not as expected"):
         document = _Document.model_validate(payload)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "payload"
-        raise ConfigError(f"the event's payload is not as expected: '{place}': {first['msg']}.") from None
     name = variables.get("GITHUB_EVENT_NAME")
     kind = EventKind(name) if name in set(EventKind) - {EventKind.OTHER} else EventKind.OTHER
     pull = document.pull_request

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 
 # The fields of each message whose messages lead to operators or tensors.
@@ -204,10 +204,8 @@ class ModelFolder:
         return (file.parent.relative_to(self.path) / plain).as_posix()
 
     def _read(self, name: str, limit: int) -> bytes:
-        try:
+        with disk_errors(self.path / name):
             body = read_regular(self.path / name, limit=limit, within=self._within)
-        except OSError as error:
-            raise ConfigError(f"can't be read: {error.strerror}.", where=str(self.path / name)) from None
         self._hashes[name] = hashlib.sha256(body).hexdigest()
         return body
 

@@ -23,7 +23,7 @@ from jinja2 import (
 )
 
 from ragstone import formatting
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean
 from ragstone.report.escape import markdown_inline, one_line
@@ -86,10 +86,8 @@ def _source(folder: Path, name: str, within: Path | None) -> str:
     root = Path(os.path.realpath(folder))
     if within is not None and not root.is_relative_to(os.path.realpath(within)):
         raise _wrong("it is outside the workspace", str(path), None)
-    try:
+    with disk_errors(path, "the template can't be read"):
         body = read_regular(path, within=root, limit=_MAX_SIZE)
-    except OSError as error:
-        raise ConfigError(f"the template can't be read: {error.strerror}.", where=str(path)) from None
     try:
         # Nothing that a log would act upon: the text of a template is printed as it is.
         return clean(body.decode("utf-8-sig"))

@@ -230,18 +230,15 @@ def _refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError if `path` exists and was not written by this command."""
     import os
 
-    from ragstone.errors import RunDirectoryError
+    from ragstone.errors import RunDirectoryError, disk_errors
     from ragstone.files import open_regular
     from ragstone.tools.history_page.page import GENERATOR
 
     if not os.path.lexists(path):
         return
     elsewhere = "Move it away, or use another folder with -o."
-    try:
-        with open_regular(path) as stream:
-            ours = GENERATOR.encode() in stream.read(16 * 1024)
-    except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path), hint=elsewhere) from None
+    with disk_errors(path, kind=RunDirectoryError, hint=elsewhere), open_regular(path) as stream:
+        ours = GENERATOR.encode() in stream.read(16 * 1024)
     if not ours:
         raise RunDirectoryError("is not a page of `ragstone history report`.", where=str(path), hint=elsewhere)
 

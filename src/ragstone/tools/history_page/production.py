@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.formatting import percent, seconds
 from ragstone.history.lines import Text
@@ -68,18 +68,11 @@ class MonitorReport(_Part):
 
 def read_monitor_report(path: Path) -> MonitorReport:
     """The report in `path`, its windows sorted. Raises ConfigError if it can't be read or is none."""
-    try:
+    with disk_errors(path, hint=_HINT), parse_errors(path, "not the report of a monitor", hint=_HINT):
         found = MonitorReport.model_validate_json(read_regular(path, limit=MAX_BYTES))
+    try:
         for one in found.windows:
             date.fromisoformat(one.window)
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=_HINT) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise ConfigError(
-            f"not the report of a monitor ({place}: {first['msg']}).", where=str(path), hint=_HINT
-        ) from None
     except ValueError as error:
         raise ConfigError(f"a window is not a date: {error}.", where=str(path), hint=_HINT) from None
     if (named := len({name for one in found.windows for name in one.figures})) > MAX_FIGURES:

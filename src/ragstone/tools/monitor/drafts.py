@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ragstone._version import __version__
 from ragstone.config import Settings
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
@@ -298,12 +298,10 @@ def _draft(case: _Case, reasons: Sequence[str]) -> Sample:
 def _append(file: Path, drafts: Sequence[Sample]) -> None:
     """Add drafts to the end of `file`, in one step; what is there stays as it is, byte for byte."""
     before = ""
-    try:
+    with disk_errors(file, "can't be written"):
         if file.exists():
             before = read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8")
         file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror or error}.", where=str(file)) from None
     if before and not before.endswith("\n"):
         before += "\n"
     replace_text(file, before + "".join(f"{line}\n" for line in native_lines(drafts)))

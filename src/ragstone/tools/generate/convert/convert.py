@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, LINES
 from ragstone.golden.sample import Sample
@@ -41,7 +41,7 @@ def write_samples(samples: Iterable[Sample], target: Path, *, force: bool = Fals
     """
     check_target(target)
     refuse_existing(target, force=force)
-    try:
+    with disk_errors(target, "can't be written"):
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
@@ -52,5 +52,3 @@ def write_samples(samples: Iterable[Sample], target: Path, *, force: bool = Fals
             with contextlib.suppress(OSError):
                 Path(name).unlink()
             raise
-    except OSError as error:
-        raise ConfigError(f"can't be written: {error.strerror}.", where=str(target)) from None

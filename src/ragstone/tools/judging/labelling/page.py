@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.errors import ConfigError, expected
+from ragstone.errors import disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean
 from ragstone.report.html_page import render_page
@@ -103,15 +103,8 @@ def read_saved(
     model: type[_Model], path: Path, hint: str | None = None, what: str = "a file that a page saved"
 ) -> _Model:
     """The file `path`, which is `what`. Raises ConfigError."""
-    try:
+    with disk_errors(path, hint=hint), parse_errors(path, f"not {what}", hint=hint):
         return model.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
-    except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path), hint=hint) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        why = f"'{place}' {expected(first)}" if place else expected(first)
-        raise ConfigError(f"not {what}: {why}.", where=str(path), hint=hint) from None
 
 
 def render_labelling(page: LabellingPage) -> str:
