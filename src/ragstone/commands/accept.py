@@ -7,20 +7,20 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, PATH, setting, settings_from
+from ragstone.commands.options import CONFIG, PATH, option, setting, settings_from
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 
 
 @click.command(name="accept")
 @click.argument("run", type=PATH, required=False)
-@click.option("--metric", required=True, metavar="NAME", help="The metric that dropped, or 'golden set'.")
-@click.option("--slice", "tag", metavar="TAG", help="The slice, if the drop is in a slice.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why it is worth it, for the reviewer.")
-@click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it is valid.")
-@click.option("--drop", type=float, metavar="SIZE", help="Size of the drop, if you don't have the RUN directory.")
-@click.option("--of-run", metavar="FINGERPRINT", help="The run with the drop, as shown in its report.")
-@click.option("--of-baseline", metavar="FINGERPRINT", help="The baseline of that run, as shown in its report.")
+@option("--metric", value="NAME", required=True, help="The metric that dropped, or 'golden set'.")
+@option("--slice", "tag", value="TAG", help="The slice, if the drop is in a slice.")
+@option("--reason", value="TEXT", required=True, help="Why it is worth it, for the reviewer.")
+@option("--expires", value="DATE", type=click.DateTime(["%Y-%m-%d"]), help="The last day on which it is valid.")
+@option("--drop", value="SIZE", type=float, help="Size of the drop, if you don't have the RUN directory.")
+@option("--of-run", value="FINGERPRINT", help="The run with the drop, as shown in its report.")
+@option("--of-baseline", value="FINGERPRINT", help="The baseline of that run, as shown in its report.")
 @setting("thresholds")
 @CONFIG
 def command(

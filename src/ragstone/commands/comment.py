@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import PATH
+from ragstone.commands.options import PATH, option
 from ragstone.commands.output import say
 
 
 @click.command(name="comment")
 @click.argument("run", type=PATH, default="ragstone-run")
-@click.option("--name", default="ragstone", show_default=True, help="Tells the comments of several gates apart.")
+@option("--name", default="ragstone", help="Tells the comments of several gates apart.")
 def command(run: Path, name: str) -> None:
     """Post the report of RUN on the merge request of this job: one comment, updated from run to run.
 

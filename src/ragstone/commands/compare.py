@@ -8,7 +8,7 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import PATH, POLICY, REPORT, with_options
+from ragstone.commands.options import PATH, POLICY, REPORT, SEED, option, with_options
 from ragstone.commands.output import write_text
 
 
@@ -17,8 +17,8 @@ from ragstone.commands.output import write_text
 @click.argument("runs", type=PATH, metavar="RUN...", nargs=-1, required=True)
 @POLICY
 @with_options(REPORT)
-@click.option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")
+@SEED
 def command(
     baseline: Path,
     runs: tuple[Path, ...],

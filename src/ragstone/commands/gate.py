@@ -9,26 +9,37 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, GATE, JUDGE, PATH, REPORT, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.options import (
+    CONFIG,
+    GATE,
+    JUDGE,
+    PATH,
+    REPORT,
+    RUN,
+    SYSTEM,
+    option,
+    settings_from,
+    with_options,
+)
 from ragstone.commands.output import linked, run_line, say, write_text
 
 
 @click.command(name="gate")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
-@click.option(
+@option(
     "--github",
     is_flag=True,
     help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
 )
-@click.option(
+@option(
     "--merge",
     "shards",
-    multiple=True,
+    value="SHARD",
     type=PATH,
-    metavar="SHARD",
+    multiple=True,
     help="Instead of evaluating, merge shards: run directories, or folders of them, can be repeated.",
 )
-@click.option(
+@option(
     "--allow-missing", is_flag=True, help="With --merge: count the samples of missing and damaged shards as failed."
 )
 @with_options(REPORT)

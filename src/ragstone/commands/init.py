@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragstone.commands.options import option
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
@@ -25,10 +26,10 @@ _OTHERS = 3
 
 @click.command(name="init")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
-@click.option(
-    "--entrypoint", metavar="WHERE", help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]"
+@option(
+    "--entrypoint", value="WHERE", help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]"
 )
-@click.option(
+@option(
     "--probe", is_flag=True, help="Also ask services on this machine's usual ports for /openapi.json (one GET each)."
 )
 def command(directory: Path, entrypoint: str | None, probe: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, PATH, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, option, setting, settings_from, with_options
 from ragstone.commands.output import run_line, say
 from ragstone.formatting import counted
 
@@ -15,7 +15,7 @@ from ragstone.formatting import counted
 @click.argument("shards", nargs=-1, required=True, type=PATH, metavar="SHARD...")
 @with_options((CONFIG,))
 @setting("out")
-@click.option(
+@option(
     "--allow-missing",
     is_flag=True,
     help="Count the samples of missing, unfinished and damaged shards as failed. Needs the golden set.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -46,6 +46,19 @@ def _type_of(annotation: object) -> dict[str, Any]:
 
 
 PATH = click.Path(path_type=Path)
+_PATHS = ("FILE", "DIR", "FOLDER", "RUN")
+
+
+def option(
+    *names: str, help: str, value: str | None = None, choices: Sequence[str] = (), **given: Any
+) -> Callable[[Function], Function]:
+    """An option of one command. `value` stands for its value in help, and is a path if it is called so."""
+    if choices or value in _PATHS:
+        given = {"type": click.Choice(choices) if choices else PATH, **given}
+    if "default" in given:
+        given = {"show_default": True, **given}
+    return click.option(*names, metavar=value, help=help, **given)
+
 
 CONFIG = click.option("--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]")
 
@@ -69,17 +82,15 @@ RUN = _settings("run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
-OUTPUT = click.option("-o", "--output", type=PATH, metavar="FILE", help="Output file  [default: standard output]")
-
-JSON_LINES = click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="JSON Lines file to write.")
-
-FORCE = click.option("--force", is_flag=True, help="Overwrite the output file.")
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+OUTPUT = option("-o", "--output", value="FILE", help="Output file  [default: standard output]")
+JSON_LINES = option("-o", "--output", value="FILE", required=True, help="JSON Lines file to write.")
+FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
+SEED = option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 
 
 def output_format(*names: str, what: str = "Output format.") -> Callable[[Function], Function]:
     """`--format`, the parameter `form`: one of `names`, the first by default."""
-    return click.option("--format", "form", type=click.Choice(names), default=names[0], show_default=True, help=what)
+    return option("--format", "form", choices=names, default=names[0], help=what)
 
 
 FORMAT = output_format("text", "json")

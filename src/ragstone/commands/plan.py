@@ -7,21 +7,19 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, setting, settings_from
+from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, option, setting, settings_from
 from ragstone.commands.output import show
 
 
 @click.command(name="plan")
 @click.argument("run", type=PATH, required=False)
-@click.option("--baseline", type=PATH, metavar="RUN", help="A second run to pair RUN with.")
-@click.option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
-@click.option("--power", type=float, default=0.8, show_default=True, help="Share of runs in which to detect it.")
+@option("--baseline", value="RUN", help="A second run to pair RUN with.")
+@option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
+@option("--power", type=float, default=0.8, help="Share of runs in which to detect it.")
 @CONFIG
 @POLICY
-@click.option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
-@click.option(
-    "--changed", type=float, default=0.4, show_default=True, help="Share of answers that change between runs."
-)
+@option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
+@option("--changed", type=float, default=0.4, help="Share of answers that change between runs.")
 @setting("gates")
 @FORMAT
 def command(

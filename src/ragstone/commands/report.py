@@ -8,7 +8,7 @@ from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, FLAGS, PATH, REPORT, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, FLAGS, PATH, REPORT, option, setting, settings_from, with_options
 from ragstone.commands.output import write_text
 
 
@@ -18,13 +18,13 @@ from ragstone.commands.output import write_text
 @setting("thresholds", help="Decide again with this policy  [default: the gate's own]")
 @setting("baseline", help="Decide again, compared with this run  [default: the gate's own]")
 @setting("history", help="Decide again, compared with this history  [default: the gate's own]")
-@click.option(
+@option(
     "--templates",
+    value="DIR",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
     help="Folder with your report.md.j2  [default: templates, if it contains one]",
 )
-@click.option("--link", metavar="URL", help="URL pattern for links to samples, with {file} and {line}.")
+@option("--link", value="URL", help="URL pattern for links to samples, with {file} and {line}.")
 def command(
     run: Path | None,
     form: str,

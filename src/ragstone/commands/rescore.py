@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, PATH, SCORING, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, SCORING, option, setting, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
@@ -17,10 +17,10 @@ DEFAULT_OUT = "ragstone-rescored"
 @click.argument("sources", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @with_options((CONFIG,), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those of the runs, else those that apply]")
-@click.option("--golden", multiple=True, metavar="FILE", help="Golden set to take references from, can be repeated.")
-@click.option("--out", default=DEFAULT_OUT, show_default=True, metavar="DIR", help="Run directory to write.")
-@click.option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
-@click.option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
+@option("--golden", value="FILE", type=str, multiple=True, help="Golden set to take references from, can be repeated.")
+@option("--out", value="DIR", type=str, default=DEFAULT_OUT, help="Run directory to write.")
+@option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
+@option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
 @setting("workers")
 @setting("dask")
 @setting("resume")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, PATH, settings_from, with_options
+from ragstone.commands.options import CONFIG, PATH, option, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import counted
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from ragstone.tools.export.tracker import Exported
 
 _RUN = click.argument("run", type=PATH, required=False)
-_TEXTS = click.option(
-    "--texts", is_flag=True, help="Also send questions, answers and messages, with known secrets redacted."
-)
+_TEXTS = option("--texts", is_flag=True, help="Also send questions, answers and messages, with known secrets redacted.")
 
 
 @click.group(name="export")
@@ -67,9 +65,9 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
 
 @command.command(name="mlflow", short_help="To MLflow: a run, with a table of samples.")
 @_RUN
-@click.option(
+@option(
     "--experiment",
-    metavar="NAME",
+    value="NAME",
     help="The experiment, created if it does not exist  [default: as in MLFLOW_EXPERIMENT_NAME, else ragstone]",
 )
 @with_options((_TEXTS, CONFIG))
@@ -94,8 +92,8 @@ def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: objec
 
 @command.command(name="wandb", short_help="To Weights & Biases: a run, with a table of samples.")
 @_RUN
-@click.option("--project", metavar="NAME", help="The project  [default: as in WANDB_PROJECT, else ragstone]")
-@click.option("--entity", metavar="NAME", help="The user or team  [default: as in WANDB_ENTITY, else that of the key]")
+@option("--project", value="NAME", help="The project  [default: as in WANDB_PROJECT, else ragstone]")
+@option("--entity", value="NAME", help="The user or team  [default: as in WANDB_ENTITY, else that of the key]")
 @with_options((_TEXTS, CONFIG))
 def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool, **flags: object) -> None:
     """Write RUN as a run of Weights & Biases: config, figures, verdict, samples.

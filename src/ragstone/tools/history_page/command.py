@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, OUTPUT, PATH, output_format, setting, settings_from
+from ragstone.app.history import add_runs, damage
+from ragstone.commands.context import redactor
+from ragstone.commands.options import CONFIG, OUTPUT, PATH, option, output_format, setting, settings_from
+from ragstone.errors import ConfigError, RunDirectoryError, disk_errors, suggestion
+from ragstone.files import open_regular
 from ragstone.formatting import counted
+from ragstone.history.codes import sample_code
+from ragstone.history.drift import find_cause
+from ragstone.history.file import read_history, write_history
+from ragstone.project.golden import read_golden_set
+from ragstone.project.policy import read_policy
+from ragstone.report.escape import terminal
+from ragstone.report.terminal import look_of
+from ragstone.run.directory import HISTORY
+from ragstone.run.files import replace_text, writing_to
+from ragstone.tools.history_page.page import GENERATOR, SampleName, history_page, render_history
+from ragstone.tools.history_page.production import read_monitor_report
+from ragstone.tools.history_page.table import blame_json, blame_text, csv_text, list_lines
 
-_FILE = click.option(
+_FILE = option(
     "--history",
-    metavar="FILE",
+    value="FILE",
+    type=str,
     help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
 )
 
@@ -21,7 +41,7 @@ _FILE = click.option(
 @CONFIG
 @_FILE
 @output_format("text", "csv", "jsonl")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the newest N runs.")
+@option("--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs.")
 @OUTPUT
 @click.pass_context
 def command(ctx: click.Context, /, form: str, last: int | None, output: Path | None, **flags: object) -> int:
@@ -37,16 +57,6 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     ctx.obj = flags
     if ctx.invoked_subcommand is not None:
         return 0
-    import os
-    import sys
-    from dataclasses import replace
-
-    from ragstone.app.history import damage
-    from ragstone.history.file import read_history
-    from ragstone.report.escape import terminal
-    from ragstone.report.terminal import look_of
-    from ragstone.tools.history_page.table import csv_text, list_lines
-
     path = _existing(flags) if flags.get("history") else _path(flags)
     history = read_history(path)
     for said in damage(history):
@@ -63,18 +73,14 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     if output is None:
         click.echo(text, nl=False)
     else:
-        from ragstone.run.files import replace_text
-
         replace_text(output, text)
     return 0
 
 
 @command.command(name="add", short_help="Add finished runs, in any order.")
 @click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
-@click.option(
-    "--release",
-    metavar="NAME",
-    help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
+@option(
+    "--release", value="NAME", help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.'
 )
 @setting("thresholds", help="Policy file, for its slices")
 @_FILE
@@ -87,11 +93,6 @@ def add(
     history: str | None,
 ) -> int:
     """Add finished runs to the history, in any order. A run that was added before is replaced."""
-    from ragstone.app.history import add_runs, damage
-    from ragstone.history.file import read_history, write_history
-    from ragstone.project.policy import read_policy
-    from ragstone.report.escape import terminal
-
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
     path = _path(flags)
     past = read_history(path)
@@ -124,13 +125,6 @@ def blame(parent: dict[str, object], metric: str, form: str, thresholds: str | N
       ragstone history blame faithfulness
       ragstone history blame faithfulness --format json
     """
-    from ragstone.errors import ConfigError, suggestion
-    from ragstone.history.drift import find_cause
-    from ragstone.history.file import read_history
-    from ragstone.project.policy import read_policy
-    from ragstone.report.escape import terminal
-    from ragstone.tools.history_page.table import blame_json, blame_text
-
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
     path = _existing(flags)
     past = read_history(path)
@@ -144,30 +138,23 @@ def blame(parent: dict[str, object], metric: str, form: str, thresholds: str | N
 
 
 @command.command(name="report", short_help="Write a page of trends, and of versions side by side.")
-@click.option(
+@option(
     "-o",
     "--output",
-    type=PATH,
+    value="DIR",
     default=Path("history"),
-    metavar="DIR",
-    show_default=True,
     help="Folder for the page; its other files stay as they are.",
 )
 @setting("thresholds", help="Policy file, for the thresholds in the charts")
 @setting("golden", help="Golden set, to name samples")
-@click.option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
-@click.option(
-    "--monitor",
-    type=PATH,
-    metavar="FILE",
-    help="Report of `ragstone monitor --format json`, to show its windows.",
-)
-@click.option(
+@option("--no-questions", is_flag=True, help="Show samples by their hash, without ids and questions.")
+@option("--monitor", value="FILE", help="Report of `ragstone monitor --format json`, to show its windows.")
+@option(
     "--repository",
-    metavar="URL",
+    value="URL",
     help="Repository on GitHub, for links to commits, pull requests and jobs  [default: that of the job]",
 )
-@click.option("--title", default="RAG quality history", show_default=True, help="Title of the page.")
+@option("--title", default="RAG quality history", help="Title of the page.")
 @_FILE
 @click.pass_obj
 def report(
@@ -188,19 +175,6 @@ def report(
       ragstone history report -o history
       ragstone history report -o public --history main-run/history.jsonl --no-questions
     """
-    import os
-
-    from ragstone.app.history import damage
-    from ragstone.commands.context import redactor
-    from ragstone.history.codes import sample_code
-    from ragstone.history.file import read_history
-    from ragstone.project.golden import read_golden_set
-    from ragstone.project.policy import read_policy
-    from ragstone.report.escape import terminal
-    from ragstone.run.files import replace_text, writing_to
-    from ragstone.tools.history_page.page import SampleName, history_page, render_history
-    from ragstone.tools.history_page.production import read_monitor_report
-
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
     settings, past = settings_from(flags), read_history(_existing(flags))
     redact = redactor(settings)
@@ -228,12 +202,6 @@ def report(
 
 def _refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError if `path` exists and was not written by this command."""
-    import os
-
-    from ragstone.errors import RunDirectoryError, disk_errors
-    from ragstone.files import open_regular
-    from ragstone.tools.history_page.page import GENERATOR
-
     if not os.path.lexists(path):
         return
     elsewhere = "Move it away, or use another folder with -o."
@@ -254,10 +222,6 @@ _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
 
 def _existing(flags: dict[str, object]) -> Path:
     """The history. Raises ConfigError if there is none."""
-    import os
-
-    from ragstone.errors import ConfigError
-
     path = _path(flags)
     if not os.path.lexists(path):
         raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
@@ -265,8 +229,6 @@ def _existing(flags: dict[str, object]) -> Path:
 
 
 def _path(flags: dict[str, object]) -> Path:
-    from ragstone.run.directory import HISTORY
-
     settings = settings_from(flags)
     if settings.run.history is not None:
         return settings.path(settings.run.history)

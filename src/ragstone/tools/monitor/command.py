@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, OUTPUT, PATH, SCORING, output_format, setting, settings_from, with_options
+from ragstone.commands.context import run_context, run_to_end
+from ragstone.commands.options import (
+    CONFIG,
+    OUTPUT,
+    SCORING,
+    option,
+    output_format,
+    setting,
+    settings_from,
+    with_options,
+)
 from ragstone.commands.output import say, write_text
-
-if TYPE_CHECKING:
-    from ragstone.rounds.context import RunContext
-    from ragstone.tools.monitor.outcome import Monitored
-    from ragstone.tools.monitor.webhook import Format
+from ragstone.errors import EXIT_GATE_FAILED, ConfigError
+from ragstone.rounds.context import RunContext
+from ragstone.tools.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
+from ragstone.tools.monitor.outcome import Monitored
+from ragstone.tools.monitor.publish import publish_monitored
+from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_message, monitor_text
+from ragstone.tools.monitor.watch import monitor
+from ragstone.tools.monitor.webhook import URL, Format, post, webhook_body
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"
@@ -23,38 +36,16 @@ DEFAULT_OUT = "ragstone-monitored"
 
 @click.command(name="monitor")
 @click.argument("logs", nargs=-1, metavar="[LOG...]")
-@click.option(
-    "--alerts",
-    type=PATH,
-    metavar="FILE",
-    help="Rules: logs, columns, windows, alerts  [default: alerts.toml, if it exists]",
-)
-@click.option(
-    "--state",
-    type=PATH,
-    default=DEFAULT_STATE,
-    show_default=True,
-    metavar="FILE",
-    help="The state between jobs: what was counted already.",
-)
-@click.option(
-    "--out",
-    type=PATH,
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the scored samples, one run per window.",
-)
-@click.option(
-    "--drafts",
-    type=PATH,
-    metavar="FILE",
-    help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file.",
+@option("--alerts", value="FILE", help="Rules: logs, columns, windows, alerts  [default: alerts.toml, if it exists]")
+@option("--state", value="FILE", default=DEFAULT_STATE, help="The state between jobs: what was counted already.")
+@option("--out", value="DIR", default=DEFAULT_OUT, help="Folder for the scored samples, one run per window.")
+@option(
+    "--drafts", value="FILE", help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file."
 )
 @with_options((CONFIG,), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those that need no reference]")
-@click.option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
-@click.option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
+@option("--no-scores", is_flag=True, help="Only count; the judge scores no sample.")
+@option("--github", is_flag=True, help="In a job on GitHub: write its summary; an issue while an alert fails.")
 @output_format("text", "md", "json", what="Report format.")
 @OUTPUT
 def command(
@@ -81,13 +72,6 @@ def command(
       ragstone monitor --alerts alerts.toml --judge openai:gpt-5.4-mini --format md -o monitor.md
       ragstone monitor --drafts drafts.jsonl
     """
-    from ragstone.commands.context import run_context, run_to_end
-    from ragstone.errors import EXIT_GATE_FAILED, ConfigError
-    from ragstone.tools.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
-    from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
-    from ragstone.tools.monitor.watch import monitor
-    from ragstone.tools.monitor.webhook import URL
-
     settings = settings_from(flags)
     file = alerts if alerts is not None else settings.path(ALERTS_FILE)
     if alerts is not None and not alerts.exists():
@@ -114,8 +98,6 @@ def command(
         render = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}[form]
         text = context.redact(render(found))
         if github:
-            from ragstone.tools.monitor.publish import publish_monitored
-
             publish_monitored(found, os.environ, context.redact, context.say)
     if output is None:
         if form == "text":
@@ -129,11 +111,6 @@ def command(
 
 def _notify(form: Format, context: RunContext, found: Monitored) -> bool:
     """Call the webhook; whether the message arrived."""
-    import time
-
-    from ragstone.tools.monitor.report import monitor_message
-    from ragstone.tools.monitor.webhook import post, webhook_body
-
     text, facts = monitor_message(found)
     problem = post(context.environ, webhook_body(form, context.redact(text), facts), now=context.now, sleep=time.sleep)
     if problem is not None:

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, FORCE, PATH, settings_from
+from ragstone.commands.options import CONFIG, FORCE, option, settings_from
 from ragstone.commands.output import say
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import ColumnMapping
+from ragstone.tools.generate.convert.convert import write_samples
 
-if TYPE_CHECKING:
-    from ragstone.golden.sample import ColumnMapping
-
-
-COLUMNS = click.option(
+COLUMNS = option(
     "--column",
     "columns",
+    value="FIELD=COLUMN",
     multiple=True,
-    metavar="FIELD=COLUMN",
     help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
 )
 
 
 @click.command(name="convert")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    metavar="FILE",
-    help="JSON Lines file to write  [default: standard output]",
-)
+@option("-o", "--output", value="FILE", help="JSON Lines file to write  [default: standard output]")
 @COLUMNS
 @FORCE
 @CONFIG
@@ -45,12 +39,6 @@ def command(
     FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The mapping of columns to fields is
     printed to standard error.
     """
-    from collections import Counter
-
-    from ragstone.golden.convert import native_lines
-    from ragstone.golden.load import load_golden_set
-    from ragstone.tools.generate.convert.convert import write_samples
-
     golden = load_golden_set(files, columns=columns_of(columns, config))
     counts = Counter(sample.origin.file for sample in golden if sample.origin is not None)
     for mapping in golden.mappings:

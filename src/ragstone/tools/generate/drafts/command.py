@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, setting, settings_from, with_options
+from ragstone.commands.context import redactor, run_to_end
+from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, option, setting, settings_from, with_options
 from ragstone.commands.output import say
-from ragstone.errors import ConfigError
+from ragstone.config import Settings
+from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
 from ragstone.formatting import counted
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.drafting import Kind
+from ragstone.judge.factory import build_judge
+from ragstone.report.progress import progress_for
+from ragstone.run.directory import CACHE
+from ragstone.run.files import replace_text
+from ragstone.tools.generate.convert.convert import check_target, refuse_existing, write_samples
+from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
+from ragstone.tools.generate.drafts.plan import (
+    DEFAULT_SHARES,
+    Generated,
+    Material,
+    Wanted,
+    plan_text,
+    read_material,
+    require_writer,
+)
+from ragstone.tools.generate.drafts.rules import configured_samples
 from ragstone.tools.generate.golden.command import named_share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ragstone.config import Settings
-    from ragstone.golden.sample import Sample
-    from ragstone.judge.drafting import Kind
-    from ragstone.tools.generate.drafts.plan import Generated, Material, Wanted
 
 
 @click.command(name="generate")
 @click.argument("docs", nargs=-1, required=True, type=PATH, metavar="DOCS...")
 @JSON_LINES
-@click.option("--n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Questions to write.")
-@click.option(
+@option("--n", "count", type=click.IntRange(1, 10_000), default=50, help="Questions to write.")
+@option(
     "--share",
     "shares",
+    value="KIND=SHARE",
     multiple=True,
-    metavar="KIND=SHARE",
     help="Share of a kind of question, can be repeated; together 1, and none of the other kinds  "
     "[default: single-passage=0.35, multi-passage=0.15, multi-document=0.1, comparison=0.1, paraphrase=0.15, "
     "unanswerable=0.15]",
 )
-@click.option(
-    "--tries", type=click.IntRange(1, 10), default=3, show_default=True, help="Drafts for one question, at most."
-)
-@click.option(
+@option("--tries", type=click.IntRange(1, 10), default=3, help="Drafts for one question, at most.")
+@option(
     "--pairs",
-    type=PATH,
-    metavar="FILE",
+    value="FILE",
     help="Also write answers made worse on purpose and diluted contexts, as pairs for meta-eval.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
-@click.option("--force", is_flag=True, help="Overwrite the output files.")
+@option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
+@option("--force", is_flag=True, help="Overwrite the output files.")
 @with_options((CONFIG,), JUDGE[:2])
 @setting("golden", help="Golden set that no question may repeat")
 @setting("max_cost_usd")
@@ -74,10 +85,6 @@ def command(
     Example:
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
     """
-    from ragstone.tools.generate.convert.convert import check_target, refuse_existing
-    from ragstone.tools.generate.drafts.plan import Wanted, plan_text, read_material, require_writer
-    from ragstone.tools.generate.drafts.rules import configured_samples
-
     settings = settings_from(flags)
     require_writer(settings.judge)
     wanted = Wanted(count, _shares(shares), tries, settings.run.seed, pairs is not None)
@@ -98,17 +105,6 @@ def command(
 
 
 def _generate(settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]) -> Generated:
-    import os
-    import sys
-
-    from ragstone.commands.context import redactor, run_to_end
-    from ragstone.errors import Interrupted
-    from ragstone.golden.sample import GoldenSet
-    from ragstone.judge.factory import build_judge
-    from ragstone.report.progress import progress_for
-    from ragstone.run.directory import CACHE
-    from ragstone.tools.generate.drafts.generate import generate
-
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
     # Each round waits for the one before, so a batch would take days.
@@ -134,11 +130,6 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
 
 def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
-    from ragstone.errors import JudgeError
-    from ragstone.run.files import replace_text
-    from ragstone.tools.generate.convert.convert import write_samples
-    from ragstone.tools.generate.drafts.generate import continued, pair_lines
-
     if found.samples:
         write_samples(found.samples, output, force=True)
         say(f"wrote {counted(len(found.samples), 'draft')} to {output}")
@@ -157,10 +148,6 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
 
 
 def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
-    from ragstone.errors import suggestion
-    from ragstone.judge.drafting import Kind
-    from ragstone.tools.generate.drafts.plan import DEFAULT_SHARES
-
     if not given:
         return dict(DEFAULT_SHARES)
     kinds = {str(kind): kind for kind in Kind}

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, PATH, POLICY, SEED, settings_from
+from ragstone.app.compare import read_compare_policy, read_side
+from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, POLICY, SEED, option, settings_from
 from ragstone.commands.output import say, show
+from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
+from ragstone.gate.policy import Policy
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.names import split_name
+from ragstone.project.golden import read_golden_set
 from ragstone.tools.generate.convert.command import COLUMNS, columns_of, explain
-
-if TYPE_CHECKING:
-    from ragstone.config import Settings
-    from ragstone.gate.policy import Policy
-    from ragstone.golden.sample import GoldenSet
+from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.tools.generate.golden.changes import changes
+from ragstone.tools.generate.golden.corpus import read_corpus
+from ragstone.tools.generate.golden.exports import Tool, import_files
+from ragstone.tools.generate.golden.health import report_on
+from ragstone.tools.generate.golden.subsets import sample_file, split_files
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -34,11 +42,9 @@ def command() -> None:
 
 @command.command(short_help="Show contents, resolution and problems.")
 @_FILES
-@click.option("--corpus", type=PATH, metavar="FOLDER", help="The documents, to check references against.")
-@click.option("--run", type=PATH, metavar="RUN", help="A run, for the variances of its scores.")
-@click.option(
-    "--strict", is_flag=True, help="Exit with 3 if there are duplicates, contradictions or missing references."
-)
+@option("--corpus", value="FOLDER", help="The documents, to check references against.")
+@option("--run", value="RUN", help="A run, for the variances of its scores.")
+@option("--strict", is_flag=True, help="Exit with 3 if there are duplicates, contradictions or missing references.")
 @POLICY
 @CONFIG
 @FORMAT
@@ -60,11 +66,6 @@ def stats(
     Example:
       ragstone golden stats golden.jsonl --corpus docs
     """
-    from ragstone.app.compare import read_side
-    from ragstone.judge.names import split_name
-    from ragstone.tools.generate.golden.corpus import read_corpus
-    from ragstone.tools.generate.golden.health import report_on
-
     settings, policy = _policy(thresholds, config)
     found = report_on(
         _golden(files, config),
@@ -79,11 +80,9 @@ def stats(
 
 @command.command(short_help="Divide into parts, such as dev and test.")
 @_FILES
-@click.option(
-    "--into", "parts", multiple=True, required=True, metavar="NAME=SHARE", help="A part and its share; at least two."
-)
-@click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Folder for the parts.")
-@click.option("--afresh", is_flag=True, help="Divide all samples anew, also those that the parts already have.")
+@option("--into", "parts", value="NAME=SHARE", multiple=True, required=True, help="A part and its share; at least two.")
+@option("-o", "--output", value="FOLDER", required=True, help="Folder for the parts.")
+@option("--afresh", is_flag=True, help="Divide all samples anew, also those that the parts already have.")
 @SEED
 @CONFIG
 def split(
@@ -98,8 +97,6 @@ def split(
     Example:
       ragstone golden split golden.jsonl --into dev=0.2 --into test=0.8 -o golden
     """
-    from ragstone.tools.generate.golden.subsets import split_files
-
     shares = dict(_part(part) for part in parts)
     if len(shares) < max(2, len(parts)):
         raise ConfigError("name at least two parts, each once.", hint="--into dev=0.2 --into test=0.8")
@@ -111,8 +108,6 @@ def split(
 
 def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
     """The settings, and the policy that they name."""
-    from ragstone.app.compare import read_compare_policy
-
     settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
     named = settings.gate.thresholds
     return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
@@ -136,7 +131,7 @@ def _part(text: str) -> tuple[str, float]:
 
 @command.command(short_help="Draw a small set for pull requests.")
 @_FILES
-@click.option("--n", "size", type=click.IntRange(min=1), required=True, metavar="N", help="Number of samples.")
+@option("--n", "size", value="N", type=click.IntRange(min=1), required=True, help="Number of samples.")
 @JSON_LINES
 @FORCE
 @SEED
@@ -160,8 +155,6 @@ def sample(
     Example:
       ragstone golden sample golden.jsonl --n 50 -o smoke.jsonl
     """
-    from ragstone.tools.generate.golden.subsets import sample_file
-
     _, policy = _policy(thresholds, config)
     golden = _golden(files, config)
     chosen, missing = sample_file(golden, size, output, policy, seed=seed, force=force)
@@ -179,9 +172,6 @@ def sample(
 @FORMAT
 def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None, form: str) -> int:
     """Show what changed from the golden set OLD to NEW: by id, else by content, else by the wording of the question."""
-    from ragstone.golden.load import load_golden_set
-    from ragstone.tools.generate.golden.changes import changes
-
     mapped = columns_of(columns, config)
     old, new = (load_golden_set(name, columns=mapped) for name in (before, after))
     found = changes(old.samples, new.samples)
@@ -191,19 +181,19 @@ def diff(before: str, after: str, columns: tuple[str, ...], config: Path | None,
 
 @command.command(name="import", short_help="Import an export of another tool.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
+@option(
     "--from",
     "tool",
-    type=click.Choice(["huggingface", "langfuse", "langsmith", "phoenix", "opik"]),
+    choices=["huggingface", "langfuse", "langsmith", "phoenix", "opik"],
     required=True,
     help="Where the files were exported.",
 )
 @JSON_LINES
 @FORCE
-@click.option("--dataset", metavar="NAME", help="Name of the data set  [default: as in the files]")
-@click.option("--version", metavar="VERSION", help="Version of the data set  [default: as in the files]")
-@click.option("--partial", is_flag=True, help="Accept files with only a part of the data set.")
-@click.option("--draft", "drafts", is_flag=True, help="Import as drafts, which count in no check before a review.")
+@option("--dataset", value="NAME", help="Name of the data set  [default: as in the files]")
+@option("--version", value="VERSION", help="Version of the data set  [default: as in the files]")
+@option("--partial", is_flag=True, help="Accept files with only a part of the data set.")
+@option("--draft", "drafts", is_flag=True, help="Import as drafts, which count in no check before a review.")
 @COLUMNS
 @CONFIG
 def import_(
@@ -227,9 +217,6 @@ def import_(
     Example:
       ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
     """
-    from ragstone.tools.generate.convert.convert import write_samples
-    from ragstone.tools.generate.golden.exports import Tool, import_files
-
     golden, export = import_files(
         files,
         Tool(tool),
@@ -250,8 +237,5 @@ def import_(
 
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
     """The golden set in `files`, else that of the config."""
-    from ragstone.golden.load import load_golden_set
-    from ragstone.project.golden import read_golden_set
-
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)

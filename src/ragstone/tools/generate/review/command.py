@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, JSON_LINES, PATH, DefaultGroup, settings_from
+from ragstone.commands.context import redactor
+from ragstone.commands.options import CONFIG, JSON_LINES, PATH, DefaultGroup, option, settings_from
 from ragstone.commands.output import linked, say, write_text
 from ragstone.formatting import counted, some
+from ragstone.golden.load import load_golden_set
+from ragstone.run.directory import RunDirectory
+from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.tools.generate.review.review import merge_review, review_page
 
 
 @click.group(name="review", cls=DefaultGroup, default="page")
@@ -21,18 +27,10 @@ def command() -> None:
 
 @command.command(short_help="Make a page for the drafts.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--reviewer", default="", metavar="NAME", help="Who reviews  [default: asked when saving]")
-@click.option("--run", type=PATH, metavar="RUN", help="A run, to show what the system answered.")
-@click.option("--all", "everything", is_flag=True, help="Review all samples, not only drafts.")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("review.html"),
-    show_default=True,
-    metavar="FILE",
-    help="The page.",
-)
+@option("--reviewer", value="NAME", default="", show_default=False, help="Who reviews  [default: asked when saving]")
+@option("--run", value="RUN", help="A run, to show what the system answered.")
+@option("--all", "everything", is_flag=True, help="Review all samples, not only drafts.")
+@option("-o", "--output", value="FILE", default=Path("review.html"), help="The page.")
 @CONFIG
 def page(
     files: tuple[str, ...], reviewer: str, run: Path | None, everything: bool, output: Path, config: Path | None
@@ -43,11 +41,6 @@ def page(
     Example:
       ragstone review drafts.jsonl --reviewer anna
     """
-    from ragstone.commands.context import redactor
-    from ragstone.golden.load import load_golden_set
-    from ragstone.run.directory import RunDirectory
-    from ragstone.tools.generate.review.review import review_page
-
     settings = settings_from({"config": config})
     html, count = review_page(
         load_golden_set(files, columns=dict(settings.golden.columns)),
@@ -68,7 +61,7 @@ def page(
 @click.argument("golden", metavar="GOLDEN_SET")
 @click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
 @JSON_LINES
-@click.option("--force", is_flag=True, help="Overwrite the output file, which may be GOLDEN_SET itself.")
+@option("--force", is_flag=True, help="Overwrite the output file, which may be GOLDEN_SET itself.")
 @CONFIG
 def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, config: Path | None) -> int:
     """Put the decisions in FILE, saved by a page, into GOLDEN_SET, and write it as native JSONL.
@@ -80,12 +73,6 @@ def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, confi
     Example:
       ragstone review merge golden.jsonl review-anna.json -o golden.jsonl --force
     """
-    from datetime import UTC, datetime
-
-    from ragstone.golden.load import load_golden_set
-    from ragstone.tools.generate.convert.convert import write_samples
-    from ragstone.tools.generate.review.review import merge_review
-
     columns = dict(settings_from({"config": config}).golden.columns)
     merged = merge_review(load_golden_set(golden, columns=columns), files, today=datetime.now(UTC).date())
     write_samples(merged.samples, output, force=force)

@@ -6,29 +6,24 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import FORMAT, PATH, POLICY, SEED
+from ragstone.app.compare import read_compare_policy, read_side
+from ragstone.commands.options import FORMAT, PATH, POLICY, SEED, option
 from ragstone.config import Settings
+from ragstone.report.escape import terminal
+from ragstone.report.templates import render_text_template
+from ragstone.run.files import replace_text
+from ragstone.tools.judging.calibrate.labels import read_labels
+from ragstone.tools.judging.calibrate.measure import calibrate
 
 
 @click.command(name="calibrate")
 @click.argument("labels", type=PATH)
-@click.option(
-    "--run",
-    type=PATH,
-    default=Path(Settings().run.out),
-    show_default=True,
-    help="The run whose answers were labelled, or a score file.",
+@option(
+    "--run", type=PATH, default=Path(Settings().run.out), help="The run whose answers were labelled, or a score file."
 )
-@click.option("--metric", metavar="NAME", help="The labelled metric, if the lines don't name it.")
-@click.option(
-    "--scale",
-    type=(float, float),
-    default=(0.0, 1.0),
-    show_default=True,
-    metavar="WORST BEST",
-    help="Scale of numeric labels.",
-)
-@click.option("--out", type=PATH, metavar="FILE", help="Write the calibration for the gate.")
+@option("--metric", value="NAME", help="The labelled metric, if the lines don't name it.")
+@option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
+@option("--out", value="FILE", help="Write the calibration for the gate.")
 @POLICY
 @SEED
 @FORMAT
@@ -55,11 +50,6 @@ def command(
     Example:
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
     """
-    from ragstone.app.compare import read_compare_policy, read_side
-    from ragstone.run.files import replace_text
-    from ragstone.tools.judging.calibrate.labels import read_labels
-    from ragstone.tools.judging.calibrate.measure import calibrate
-
     scores = read_side(run).scores
     found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
     if out is not None:
@@ -67,9 +57,6 @@ def command(
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:
-        from ragstone.report.escape import terminal
-        from ragstone.report.templates import render_text_template
-
         required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
         values = {"calibration": found, "label": scores.label, "required": required, "file": out}
         click.echo(terminal(render_text_template("calibration.txt.j2", "ragstone.tools.judging.calibrate", **values)))

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 
-from ragstone.commands.options import CONFIG, PATH, SEED, DefaultGroup, settings_from
+from ragstone.commands.context import redactor
+from ragstone.commands.options import CONFIG, PATH, SEED, DefaultGroup, option, settings_from
 from ragstone.commands.output import linked, say
 from ragstone.formatting import counted
-
-if TYPE_CHECKING:
-    from ragstone.tools.judging.labelling.labelling import By, Scale
+from ragstone.run.directory import RunDirectory
+from ragstone.run.files import replace_text
+from ragstone.tools.judging.labelling.labelling import (
+    LABELS,
+    By,
+    Scale,
+    batch_status,
+    draw_batch,
+    merge_labels,
+    write_adjudication,
+    write_batch,
+)
 
 _FOLDER = "labels"
 
@@ -28,27 +39,38 @@ def command() -> None:
 
 @command.command(short_help="Draw answers, and make a page for each person.")
 @click.argument("run", type=PATH)
-@click.option("--n", "size", type=click.IntRange(min=1), metavar="N", help="Number of answers  [default: all]")
-@click.option("--annotators", default="me", show_default=True, metavar="NAMES", help="Who labels, separated by commas.")
-@click.option("--overlap", type=click.IntRange(min=0), default=0, metavar="K", help="Answers that everyone labels.")
-@click.option(
+@option("--n", "size", value="N", type=click.IntRange(min=1), help="Number of answers  [default: all]")
+@option("--annotators", value="NAMES", default="me", help="Who labels, separated by commas.")
+@option(
+    "--overlap",
+    value="K",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=False,
+    help="Answers that everyone labels.",
+)
+@option(
     "--by",
-    type=click.Choice(["random", "uncertainty", "disagreement"]),
+    choices=["random", "uncertainty", "disagreement"],
     default="random",
-    show_default=True,
     help="Which answers are drawn more often.",
 )
-@click.option(
+@option(
     "--scale",
-    type=click.Choice(["pass-fail", "1-5", "statements"]),
+    choices=["pass-fail", "1-5", "statements"],
     default="pass-fail",
-    show_default=True,
     help="What a label is; statements are labelled one by one.",
 )
-@click.option("--metrics", default="", metavar="NAMES", help="What to label  [default: the first metric of the run]")
-@click.option("--show-verdicts", is_flag=True, help="Show what the judge said. Labels are then no longer independent.")
+@option(
+    "--metrics",
+    value="NAMES",
+    default="",
+    show_default=False,
+    help="What to label  [default: the first metric of the run]",
+)
+@option("--show-verdicts", is_flag=True, help="Show what the judge said. Labels are then no longer independent.")
 @SEED
-@click.option("-o", "--output", type=PATH, default=Path(_FOLDER), show_default=True, help="Folder to write.")
+@option("-o", "--output", type=PATH, default=Path(_FOLDER), help="Folder to write.")
 @CONFIG
 def draw(
     run: Path,
@@ -72,10 +94,6 @@ def draw(
     Example:
       ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
     """
-    from ragstone.commands.context import redactor
-    from ragstone.run.directory import RunDirectory
-    from ragstone.tools.judging.labelling.labelling import draw_batch, write_batch
-
     opened = RunDirectory.open(run)
     batch = draw_batch(
         opened,
@@ -99,8 +117,6 @@ def draw(
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
 def status(folder: Path) -> int:
     """Show how many answers each annotator has labelled. FOLDER has batch.json and the files that the pages saved."""
-    from ragstone.tools.judging.labelling.labelling import batch_status
-
     batch, found = batch_status(folder)
     say(f"{counted(len(batch.items), 'answer')}, drawn by {batch.by}, for {', '.join(batch.metrics)}")
     for one in found:
@@ -110,8 +126,8 @@ def status(folder: Path) -> int:
 
 @command.command(short_help="Merge the labels of a batch.")
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
-@click.option("--run", type=PATH, metavar="RUN", help="The run, to make a page of the disagreements.")
-@click.option("-o", "--output", type=PATH, metavar="FILE", help="Labels  [default: in FOLDER]")
+@option("--run", value="RUN", help="The run, to make a page of the disagreements.")
+@option("-o", "--output", value="FILE", help="Labels  [default: in FOLDER]")
 @SEED
 @CONFIG
 def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
@@ -125,17 +141,6 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
       ragstone label merge labels --run ragstone-run
       ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
     """
-    import json
-
-    from ragstone.commands.context import redactor
-    from ragstone.run.directory import RunDirectory
-    from ragstone.run.files import replace_text
-    from ragstone.tools.judging.labelling.labelling import (
-        LABELS,
-        merge_labels,
-        write_adjudication,
-    )
-
     merged = merge_labels(folder, seed=seed)
     target = output if output is not None else folder / LABELS
     page = None

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, FORMAT, JUDGE, PATH, setting, settings_from, with_options
+from ragstone.commands.context import run_to_end
+from ragstone.commands.options import CONFIG, FORMAT, JUDGE, PATH, option, setting, settings_from, with_options
 from ragstone.commands.output import write_text
+from ragstone.report.escape import terminal
+from ragstone.report.templates import render_text_template
+from ragstone.tools.judging.metaeval.evaluate import evaluate_judge, to_json
 
 
 @click.command(name="meta-eval")
 @click.argument("dataset", type=PATH)
 @with_options((CONFIG,), JUDGE[:-2])
-@click.option(
+@option(
     "--method",
-    type=click.Choice(["metric", "score", "ranking"]),
+    choices=["metric", "score", "ranking"],
     default="metric",
-    show_default=True,
     help="Ragstone's metrics, or the RAGAS paper's GPT Score and GPT Ranking baselines.",
 )
-@click.option("--split", metavar="NAME", help="Split to use  [default: test, if it exists]")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N items.")
+@option("--split", value="NAME", help="Split to use  [default: test, if it exists]")
+@option("--limit", value="N", type=click.IntRange(min=1), help="Use only the first N items.")
 @setting("seed")
 @setting("out", help="Directory of the judgement cache")
-@click.option("--output", type=PATH, metavar="FILE", help="Also write the results as JSON.")
+@option("--output", value="FILE", help="Also write the results as JSON.")
 @FORMAT
 def command(
     dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, form: str, **flags: object
@@ -35,13 +39,6 @@ def command(
     CLAPNQ or the RAGChecker meta-evaluation, which are recognised by their fields. Intervals are 95 % bootstrap
     intervals over groups.
     """
-    import os
-
-    from ragstone.commands.context import run_to_end
-    from ragstone.report.escape import terminal
-    from ragstone.report.templates import render_text_template
-    from ragstone.tools.judging.metaeval.evaluate import evaluate_judge, to_json
-
     settings = settings_from(flags)
     found = run_to_end(evaluate_judge(settings, dataset, environ=os.environ, method=method, split=split, limit=limit))
     document = to_json(found)

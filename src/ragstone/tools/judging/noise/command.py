@@ -6,23 +6,24 @@ from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, FORMAT, PATH, setting, settings_from
+from ragstone.commands.context import run_context, run_to_end
+from ragstone.commands.options import CONFIG, FORMAT, PATH, option, setting, settings_from
 from ragstone.commands.output import show
+from ragstone.project.plan import project_metrics
+from ragstone.project.policy import read_policy
+from ragstone.rounds.sources import JudgeSource
+from ragstone.run.directory import RunDirectory
+from ragstone.tools.judging.noise.noise import measure_noise, recorded_noise
 
 
 @click.command(name="noise")
 @click.argument("run", type=PATH)
-@click.option(
-    "--again",
-    type=PATH,
-    metavar="RUN",
-    help="A second run of the same version, to measure the system's own variance.",
-)
-@click.option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
+@option("--again", value="RUN", help="A second run of the same version, to measure the system's own variance.")
+@option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
 @setting("judge")
 @setting("judge_base_url")
 @setting("max_cost_usd")
-@click.option("--answers", type=int, default=100, show_default=True, help="Number of answers to sample.")
+@option("--answers", type=int, default=100, help="Number of answers to sample.")
 @setting("seed")
 @setting("thresholds", help="Policy file, to warn about a max_drop below the noise")
 @FORMAT
@@ -34,13 +35,6 @@ def command(run: Path, again: Path | None, recorded: bool, answers: int, form: s
     metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
     system. Warns if a max_drop in the policy is smaller than the noise.
     """
-    from ragstone.commands.context import run_context, run_to_end
-    from ragstone.project.plan import project_metrics
-    from ragstone.project.policy import read_policy
-    from ragstone.rounds.sources import JudgeSource
-    from ragstone.run.directory import RunDirectory
-    from ragstone.tools.judging.noise.noise import measure_noise, recorded_noise
-
     settings = settings_from(flags)
     policy = read_policy(settings)
     one = RunDirectory.open(run)
