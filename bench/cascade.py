@@ -31,8 +31,7 @@ from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.items import Case, EvalTask, Pairwise, Pointwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.load import Case, EvalTask, Pairwise, Pointwise, load_items
 
 FILES = {"BEGIN": "begin.jsonl.gz", "WiCE": "wice_claim.jsonl.gz", "HaluEval QA": "halueval_qa_500.jsonl.gz"}
 HARD_CASES = Path(__file__).parents[1] / "examples" / "hard-cases" / "faithfulness.jsonl"

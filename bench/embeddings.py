@@ -39,10 +39,9 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.evaluate import as_golden_set, run_judge, summarise
-from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
-from ragstone.tools.judging.metaeval.load import load_items
-from ragstone.tools.judging.metaeval.measures import auroc
+from ragstone.tools.judging.metaeval.command import as_golden_set, run_judge, summarise
+from ragstone.tools.judging.metaeval.load import Case, EvalTask, Item, Pairwise, Pointwise, load_items
+from ragstone.tools.judging.metaeval.scoring import auroc
 
 TEXTS = {
     "wice_claim.jsonl.gz": "evidence_sentences",

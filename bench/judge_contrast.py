@@ -26,7 +26,7 @@ from public_scores import public_scores
 
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.sentences import split_sentences
-from ragstone.tools.judging.metaeval.items import Case
+from ragstone.tools.judging.metaeval.load import Case
 
 MOST = 300
 COPIES = 400

@@ -22,9 +22,8 @@ from judge_contrast import by_language
 from public_scores import public_scores
 
 from ragstone.judge.offline import OfflineJudge
-from ragstone.tools.judging.metaeval.evaluate import Outcome, summarise
-from ragstone.tools.judging.metaeval.items import Case, EvalTask, Item, Pairwise, Pointwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.command import Outcome, summarise
+from ragstone.tools.judging.metaeval.load import Case, EvalTask, Item, Pairwise, Pointwise, load_items
 from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion
 
 ROOT = Path(__file__).parents[1]

@@ -38,10 +38,9 @@ from ragstone.judge.local.selftest import require_sense
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.evaluate import run_judge, summarise
-from ragstone.tools.judging.metaeval.items import Item, Pairwise
-from ragstone.tools.judging.metaeval.load import load_items
-from ragstone.tools.judging.metaeval.measures import auroc
+from ragstone.tools.judging.metaeval.command import run_judge, summarise
+from ragstone.tools.judging.metaeval.load import Item, Pairwise, load_items
+from ragstone.tools.judging.metaeval.scoring import auroc
 
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "local" / "weights.json"
 VERSION = "1"

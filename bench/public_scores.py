@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ragstone
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.tools.judging.metaeval.items import Case
+from ragstone.tools.judging.metaeval.load import Case
 
 Scores = Mapping[str, Mapping[str, float]]
 

@@ -30,8 +30,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context, Response
-from ragstone.tools.judging.metaeval.items import Case, Pairwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.load import Case, Pairwise, load_items
 
 ROOT = Path(__file__).parents[1]
 KINDS = frozenset(JudgementKind) - {JudgementKind.PREVIOUS_MATCH, JudgementKind.PREFERENCE}

@@ -44,7 +44,7 @@ from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.support import whole
 from ragstone.judge.offline.tokens import NUMBER
-from ragstone.tools.judging.metaeval.measures import auroc, balanced_accuracy, pearson
+from ragstone.tools.judging.metaeval.scoring import auroc, balanced_accuracy, pearson
 
 Floats = NDArray[np.float64]
 

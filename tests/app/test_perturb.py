@@ -18,8 +18,8 @@ from ragstone.errors import ConfigError
 from ragstone.gate.robustness import KindResult, Robustness
 from ragstone.gate.verdict import Status
 from ragstone.golden.sample import Sample
-from ragstone.project.golden import read_golden_set
 from ragstone.project.no_key_fallback import without_key
+from ragstone.project.plan import read_golden_set
 from ragstone.report.render import render
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import PERTURBED, RunDirectory

@@ -13,8 +13,7 @@ from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.items import EvalTask
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.load import EvalTask, load_items
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")

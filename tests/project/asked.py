@@ -24,12 +24,9 @@ from ragstone.config import Settings
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
-from ragstone.project.gate import gate_request
-from ragstone.project.golden import read_golden_set
+from ragstone.project.gate import gate_request, read_policy, report_terms
 from ragstone.project.invocation import system_commit
-from ragstone.project.plan import project_metrics, run_plan, started_by
-from ragstone.project.policy import read_policy
-from ragstone.project.report import report_terms
+from ragstone.project.plan import project_metrics, read_golden_set, run_plan, started_by
 from ragstone.report.parts import Links
 from ragstone.report.render import Format
 from ragstone.rounds.context import RunContext

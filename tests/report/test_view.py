@@ -24,11 +24,11 @@ from ragstone.golden.sample import Origin, Turn
 from ragstone.metrics.score import Failed
 from ragstone.report import wording
 from ragstone.report.parts import Links
-from ragstone.report.picture import Scale
 from ragstone.report.plots import axis_for, mark
 from ragstone.report.render import render
 from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_state
 from ragstone.report.samples import SAMPLE_ROWS
+from ragstone.report.trend import Scale
 from ragstone.report.view import build_view
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from tests.report.conftest import Text, record, run_scores, verdict, view_of

@@ -27,7 +27,7 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from ragstone.tools.judging.noise.noise import recorded_noise
+from ragstone.tools.judging.noise import recorded_noise
 from tests.project.asked import evaluate_golden_set, evaluate_run, rescore
 from tests.run.builders import Answering, judge, judgement, samples
 

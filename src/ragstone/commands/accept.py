@@ -47,7 +47,7 @@ def command(
       ragstone accept --metric faithfulness --reason "half the latency is worth it"
     """
     from ragstone.app.accept import Shown, accept
-    from ragstone.project.policy import read_policy
+    from ragstone.project.gate import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
     given = (drop, of_run, of_baseline)

@@ -36,9 +36,8 @@ def command(shards: tuple[Path, ...], allow_missing: bool, **flags: object) -> i
     """
     from ragstone.app.merge import Shards, merge
     from ragstone.commands.context import run_context
-    from ragstone.project.golden import read_golden_set
     from ragstone.project.invocation import system_commit
-    from ragstone.project.plan import project_metrics, started_by
+    from ragstone.project.plan import project_metrics, read_golden_set, started_by
 
     settings = settings_from(flags)
     with run_context(settings) as context:

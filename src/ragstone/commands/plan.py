@@ -49,7 +49,7 @@ def command(
     from ragstone.app.plan import plan, plan_lines, usual_drops
     from ragstone.errors import ConfigError
     from ragstone.judge.names import split_name
-    from ragstone.project.golden import golden_size
+    from ragstone.project.plan import golden_size
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")

@@ -46,8 +46,8 @@ def command(
       ragstone report ragstone-run --baseline main-run
     """
     from ragstone.app.report import report
+    from ragstone.project.gate import ASKABLE, report_terms
     from ragstone.project.known_secrets import known_secrets
-    from ragstone.project.report import ASKABLE, report_terms
     from ragstone.report.parts import Links
     from ragstone.report.render import Format
     from ragstone.report.terminal import print_report

@@ -1,7 +1,19 @@
 """Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the environment, and flags."""
 
-from ragstone.config.load import CONFIG_FILE, PYPROJECT, load_settings, parse_toml, read_text, read_toml
-from ragstone.config.options import OPTIONS, SECRET_VARIABLES, Option, default_text, option_of, variable_of
+from ragstone.config.load import (
+    CONFIG_FILE,
+    OPTIONS,
+    PYPROJECT,
+    SECRET_VARIABLES,
+    Option,
+    default_text,
+    load_settings,
+    option_of,
+    parse_toml,
+    read_text,
+    read_toml,
+    variable_of,
+)
 from ragstone.config.settings import (
     MAX_GATES,
     MAX_SHARDS,

@@ -30,10 +30,9 @@ from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
 from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.judge.llm.account_settings import needs_key
-from ragstone.project.golden import read_golden_set
+from ragstone.project.gate import gate_policy
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
-from ragstone.project.plan import run_plan
-from ragstone.project.policy import gate_policy
+from ragstone.project.plan import read_golden_set, run_plan
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import Templates, own_templates
 from ragstone.rounds.base_commit import BaseSystem

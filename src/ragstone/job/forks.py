@@ -31,9 +31,8 @@ from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report, warning_of
 from ragstone.metrics.metric import Metric
-from ragstone.project.golden import read_golden_set
-from ragstone.project.plan import project_metrics
-from ragstone.project.policy import read_policy
+from ragstone.project.gate import read_policy
+from ragstone.project.plan import project_metrics, read_golden_set
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.session import RunPlan, Session

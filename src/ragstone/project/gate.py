@@ -2,18 +2,72 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ragstone.app.baseline import NamedRun
 from ragstone.app.gate import GateRequest
 from ragstone.app.history import read_run_history
 from ragstone.app.merge import Shards
+from ragstone.app.report import ReportTerms
 from ragstone.config import Settings
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.project.base_commit import base_from_git, with_one_baseline
 from ragstone.project.plan import run_plan
-from ragstone.project.policy import gate_policy
-from ragstone.report.templates import own_templates
+from ragstone.report.templates import own_templates, read_templates
 from ragstone.rounds.context import RunContext
+
+ASKABLE = {"gate.thresholds": "--thresholds", "gate.baseline": "--baseline", "run.history": "--history"}
+"""The settings that ask for another decision than the recorded one, and their flags."""
+
+
+def report_terms(
+    settings: Settings, *, asked: Mapping[str, str] | None = None, templates: Path | None = None
+) -> ReportTerms:
+    """The terms in `settings`, of which some settings of ASKABLE were `asked` for. `templates` has a `report.md.j2`."""
+    gate = settings.gate
+    return ReportTerms(
+        policy=partial(gate_policy, settings),
+        baseline=None
+        if gate.baseline is None
+        else NamedRun(settings.path(gate.baseline), gate.baseline, gate.baseline_any),
+        history=None if settings.run.history is None else settings.path(settings.run.history),
+        seed=settings.run.seed,
+        asked={ASKABLE[key]: value for key, value in (asked or {}).items()},
+        templates=own_templates(settings.root) if templates is None else read_templates(templates),
+    )
+
+
+def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
+
+    It can name the built-in metrics, those of `settings`, and `scored`. Its error rate is shared as the settings say.
+    """
+    return replace(_policy_in(settings, scored), gates=settings.gate.gates)
+
+
+def _policy_in(settings: Settings, scored: Collection[str]) -> Policy:
+    known = {*settings.metrics, *scored}
+    if settings.gate.thresholds is not None:
+        return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
+    beside = settings.path(POLICY_FILE)
+    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
+    if os.path.lexists(beside):
+        return load_policy(beside, known_metrics=known, within=settings.within)
+    return default_policy(settings.root, within=settings.within)
+
+
+def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+    """The policy as the gate uses it: `read_policy` with `fail-on` applied."""
+    policy, fail_on = read_policy(settings, scored), settings.gate.fail_on
+    if fail_on in ("fail", "inconclusive"):
+        return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
+    return policy
+
 
 _STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
 

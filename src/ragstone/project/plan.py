@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from ragstone.config import Settings
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
-from ragstone.project.golden import read_golden_set
 from ragstone.project.invocation import invocation_of, system_commit
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
@@ -15,6 +16,30 @@ from ragstone.rounds.session import RunPlan
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.manifest import Invocation
 from ragstone.run.shards import Shard
+
+
+def read_golden_set(settings: Settings) -> GoldenSet:
+    """The golden set in `settings`. Raises ConfigError if there is none."""
+    if not settings.golden.paths:
+        raise ConfigError(
+            "no golden set.",
+            hint="Use --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
+        )
+    return load_golden_set(
+        settings.golden.paths,
+        root=settings.root,
+        columns=settings.golden.columns or None,
+        limit=settings.golden.limit,
+        within=settings.within,
+    )
+
+
+def golden_size(settings: Settings) -> int:
+    """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
+    try:
+        return sum(not sample.draft for sample in read_golden_set(settings))
+    except (ConfigError, GoldenSetError):
+        return 0
 
 
 def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:

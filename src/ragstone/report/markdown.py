@@ -14,11 +14,10 @@ from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
 from ragstone.report.document import FailurePart, SamplePart
 from ragstone.report.parts import MetricRow, ReportView
-from ragstone.report.picture import Scale
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
-from ragstone.report.trend import sparkline
+from ragstone.report.trend import Scale, sparkline
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 

@@ -23,9 +23,9 @@ from ragstone.report import wording
 from ragstone.report.document import FailurePart, SamplePart
 from ragstone.report.escape import clip, terminal_line
 from ragstone.report.parts import MetricRow, ReportView
-from ragstone.report.picture import Scale
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
+from ragstone.report.trend import Scale
 
 STYLES = {
     "pass": "green",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
-from ragstone.golden.formats import delimited, json_lines
+from ragstone.golden.formats import delimited, json_text
 from ragstone.golden.rows import SourceFile
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -38,7 +38,7 @@ def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator
     source = SourceFile(path, str(path))
     try:
         is_json = _first_sign(source) in (b"{", b"[")
-        for row in json_lines.read_rows(source) if is_json else delimited.read_csv(source):
+        for row in json_text.read_rows(source) if is_json else delimited.read_csv(source):
             values = row.values if is_json else {name.lower(): cell for name, cell in row.values.items()}
             for name in required:
                 if name not in values:

@@ -10,9 +10,8 @@ import pytest
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.tools.judging.metaeval.evaluate import TaskResult, run_judge, summarise
-from ragstone.tools.judging.metaeval.items import Pairwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.command import TaskResult, run_judge, summarise
+from ragstone.tools.judging.metaeval.load import Pairwise, load_items
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 

@@ -16,7 +16,7 @@ from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.render import render
-from ragstone.tools.generate.review.review import merge_review, review_page
+from ragstone.tools.generate.review import merge_review, review_page
 from tests.app.test_decide import gated, regress
 from tests.commands.project import make_project
 

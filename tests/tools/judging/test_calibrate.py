@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from ragstone.errors import ConfigError
 from ragstone.gate.calibration import read_calibration
 from ragstone.run.directory import RunDirectory
-from ragstone.tools.judging.calibrate.command import command
+from ragstone.tools.judging.calibrate import command
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(40)]

@@ -9,8 +9,7 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate.labels import Labels, read_labels
-from ragstone.tools.judging.calibrate.measure import calibrate
+from ragstone.tools.judging.calibrate import Labels, calibrate, read_labels
 from tests.gate.conftest import build_run
 
 MakeRun = Callable[..., RunScores]

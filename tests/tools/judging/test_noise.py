@@ -28,8 +28,7 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.directory import RunDirectory
-from ragstone.tools.judging.noise.command import command
-from ragstone.tools.judging.noise.noise import Noise, measure_noise, recorded_noise
+from ragstone.tools.judging.noise import Noise, command, measure_noise, recorded_noise
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(8)]

@@ -19,9 +19,9 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample, Turn
 from ragstone.rounds.context import RunContext
 from ragstone.run.redact import Redactor
-from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.tools.generate.convert import write_samples
 from ragstone.tools.generate.near_duplicates import likeness
-from ragstone.tools.generate.review.review import merge_review, review_page
+from ragstone.tools.generate.review import merge_review, review_page
 from ragstone.tools.monitor.alerts_file import parse_alerts
 from ragstone.tools.monitor.outcome import Drafts, Monitored
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text

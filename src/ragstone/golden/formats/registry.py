@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden.formats import delimited, json_document, json_lines, parquet, workbook
+from ragstone.golden.formats import delimited, json_text, parquet, workbook
 from ragstone.golden.rows import SourceFile
 
 
@@ -28,8 +28,8 @@ def _yaml(source: SourceFile) -> Any:
     return yaml_document.read_document(source)
 
 
-LINES = Format("jsonl", (".jsonl", ".ndjson"), json_lines.read_rows)
-JSON = Format("json", (".json",), json_document.read_document, is_document=True)
+LINES = Format("jsonl", (".jsonl", ".ndjson"), json_text.read_rows)
+JSON = Format("json", (".json",), json_text.read_document, is_document=True)
 FORMATS = (
     LINES,
     JSON,
@@ -59,7 +59,7 @@ def format_of(source: SourceFile) -> Format:
 def _is_lines(source: SourceFile) -> bool:
     """Whether a .json file is actually JSON Lines: its first two non-empty lines are complete objects."""
     try:
-        return len(list(islice(json_lines.read_rows(source), 2))) == 2
+        return len(list(islice(json_text.read_rows(source), 2))) == 2
     except GoldenSetError:
         return False
 

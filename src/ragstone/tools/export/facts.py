@@ -17,7 +17,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import FailedBy
-from ragstone.project.policy import read_policy
+from ragstone.project.gate import read_policy
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.redact import Redactor

@@ -21,8 +21,7 @@ from typing import Any
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.quiet import captured_log
-from ragstone.tools.export.tracker import Exported, State, digest, refusing, shown_address, write_files
+from ragstone.tools.export.tracker import Exported, State, captured_log, digest, refusing, shown_address, write_files
 
 URI = "MLFLOW_TRACKING_URI"
 EXPERIMENT = "ragstone"

@@ -15,8 +15,8 @@ from ragstone.formatting import counted
 from ragstone.metrics.score import Score
 from ragstone.report.escape import one_line
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.quiet import captured_log
 from ragstone.tools.export.rows import SampleRow, sample_rows
+from ragstone.tools.export.tracker import captured_log
 
 BATCH_EVENTS = 500
 BATCH_CHARS = 2_000_000

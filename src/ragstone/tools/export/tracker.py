@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,32 @@ from urllib.parse import urlsplit
 from ragstone.app.report import report
 from ragstone.config import Settings
 from ragstone.errors import ExportError, RagstoneError
-from ragstone.project.report import report_terms
+from ragstone.project.gate import report_terms
 from ragstone.report.escape import one_line
 from ragstone.run.directory import MANIFEST
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.rows import LEFT_OUT, columns, left_out, table, write_json
+
+
+@contextmanager
+def captured_log(*names: str) -> Iterator[list[str]]:
+    """The last line that the loggers of these names write, in a list; nothing of theirs is printed."""
+    lines: list[str] = []
+
+    class LastLine(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines[:] = [record.getMessage()]
+
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.handlers[:], logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.handlers[:], logger.propagate = [LastLine()], False
+    try:
+        yield lines
+    finally:
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers[:], logger.propagate = handlers, propagate
+
 
 State = Literal["new", "updated", "same", "waiting"]
 

@@ -17,9 +17,8 @@ from typing import Any
 from ragstone.config import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.quiet import captured_log
 from ragstone.tools.export.rows import Cell, columns, table
-from ragstone.tools.export.tracker import Exported, digest, refusing, said, shown_address, write_files
+from ragstone.tools.export.tracker import Exported, captured_log, digest, refusing, said, shown_address, write_files
 
 PROJECT = "ragstone"
 KIND = "ragstone-run"

@@ -19,8 +19,8 @@ from ragstone.formatting import counted
 from ragstone.history.codes import sample_code
 from ragstone.history.drift import find_cause
 from ragstone.history.file import read_history, write_history
-from ragstone.project.golden import read_golden_set
-from ragstone.project.policy import read_policy
+from ragstone.project.gate import read_policy
+from ragstone.project.plan import read_golden_set
 from ragstone.report.escape import terminal
 from ragstone.report.terminal import look_of
 from ragstone.run.directory import HISTORY

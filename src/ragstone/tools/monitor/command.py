@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import json
 import os
 import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import click
+import httpx2
 
+from ragstone._version import __version__
+from ragstone.ci.github.client import GitHubApi, GitHubApiError, RetryPolicy
+from ragstone.ci.github.command_files import output_path, write_summary
+from ragstone.ci.github.event import load_event
+from ragstone.ci.github.issue import IssueStep, follow_up
+from ragstone.ci.github.posts import MAX_BODY
 from ragstone.commands.context import run_context, run_to_end
 from ragstone.commands.options import (
     CONFIG,
@@ -22,13 +37,152 @@ from ragstone.commands.options import (
 )
 from ragstone.commands.output import say, write_text
 from ragstone.errors import EXIT_GATE_FAILED, ConfigError
+from ragstone.job.inputs import read_variables
+from ragstone.job.publish import close_quietly
 from ragstone.rounds.context import RunContext
+from ragstone.run.redact import Redactor
 from ragstone.tools.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
 from ragstone.tools.monitor.outcome import Monitored
-from ragstone.tools.monitor.publish import publish_monitored
-from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_message, monitor_text
+from ragstone.tools.monitor.report import headline, monitor_json, monitor_markdown, monitor_message, monitor_text
 from ragstone.tools.monitor.watch import monitor
-from ragstone.tools.monitor.webhook import URL, Format, post, webhook_body
+
+URL = "RAGSTONE_WEBHOOK_URL"
+SECRET = "RAGSTONE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+ATTEMPTS = 4
+Format = Literal["json", "slack", "teams"]
+
+_TIMEOUT_S = 20.0
+_MAX_PAUSE_S = 30.0
+
+
+def webhook_body(form: Format, text: str, facts: Mapping[str, Any]) -> bytes:
+    """The body of a message: `facts` with the `text`, or what Slack's or Teams' incoming webhooks take."""
+    body: dict[str, Any]
+    if form == "slack":
+        # Slack's mrkdwn: https://docs.slack.dev/messaging/formatting-message-text/#escaping
+        body = {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+    elif form == "teams":
+        block = {"type": "TextBlock", "text": text.replace("\n", "\n\n"), "wrap": True}
+        card = {"type": "AdaptiveCard", "version": "1.4", "body": [block]}
+        kind = "application/vnd.microsoft.card.adaptive"
+        body = {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
+    else:
+        body = {"schema_version": 1, "text": text, **facts}
+    return json.dumps(body, ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """The value of ``X-Ragstone-Signature``: HMAC-SHA256 (hex) of timestamp, a full stop, and the body."""
+    return "sha256=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def post(
+    environ: Mapping[str, str], body: bytes, *, now: Callable[[], datetime], sleep: Callable[[float], None]
+) -> str | None:
+    """Post `body` to the webhook in the environment. Returns why it could not be delivered; None if it was.
+
+    Tried 4 times, unless the receiver refuses. Redirects are not followed. Raises ConfigError for an address that is
+    neither https nor of this machine.
+    """
+    address = _checked(environ.get(URL, "").strip())
+    headers = {"Content-Type": "application/json", "User-Agent": f"ragstone/{__version__}"}
+    headers["X-Ragstone-Delivery"] = hashlib.sha256(body).hexdigest()[:32]
+    secret = environ.get(SECRET, "").strip()
+    problem = ""
+    for attempt in range(ATTEMPTS):
+        if secret:
+            stamp = str(int(now().timestamp()))
+            headers |= {"X-Ragstone-Timestamp": stamp, "X-Ragstone-Signature": signature(secret, stamp, body)}
+        pause = min(_MAX_PAUSE_S, 2.0**attempt)
+        try:
+            with (
+                httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client,
+                client.stream("POST", address, headers=headers, content=body) as reply,
+            ):
+                status, wait = reply.status_code, reply.headers.get("retry-after", "")
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            problem = type(error).__name__
+        else:
+            if 200 <= status < 300:
+                return None
+            problem = f"it answered {status}"
+            if status != 429 and status < 500:
+                break
+            if wait.isascii() and wait.isdigit():
+                pause = min(_MAX_PAUSE_S, float(wait[:6]))
+        if attempt < ATTEMPTS - 1:
+            sleep(pause)
+    return f"Webhook delivery failed: {problem}."
+
+
+def _checked(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and _is_local(host))):
+        raise ConfigError(f"{URL} is not an https address.", hint="http is for this machine only.")
+    return address
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_ROOM = 500
+
+
+def publish_monitored(
+    found: Monitored,
+    environ: Mapping[str, str],
+    redact: Redactor,
+    say: Callable[[str], None],
+    *,
+    patience: RetryPolicy | None = None,
+) -> None:
+    """Write the job summary; open, update or close the issue. What GitHub refuses is said, and changes nothing.
+
+    Raises ConfigError outside a job on GitHub.
+    """
+    event, inputs = load_event(environ), read_variables(environ)
+    token = inputs.github_token
+    redact.add(token.get_secret_value())
+    text = redact(monitor_markdown(found))
+    try:
+        if (path := output_path(environ, "GITHUB_STEP_SUMMARY")) is not None and not write_summary(path, [text]):
+            say("The job summary is full: the report was not added.")
+    except OSError as error:
+        say(f"Can't write the job summary: {error.strerror}.")
+    if not token.get_secret_value():
+        say("No issue was opened: GITHUB_TOKEN is not set.")
+        return
+    api = GitHubApi(token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy())
+    which = "" if inputs.comment_id == "default" else f" ({inputs.comment_id})"
+    run = f"[run {event.run_id}]({event.run_url})"
+    body = f"Found by {run}.\n\n{text}"
+    try:
+        result = follow_up(
+            api,
+            f"monitor-{inputs.comment_id}",
+            failing=found.failing,
+            may_open=True,
+            title=f"Ragstone{which}: production has become worse",
+            body=body if len(body) <= MAX_BODY - _ROOM else f"Found by {run}: {redact(headline(found))}",
+            recovery=f"All alerts have ended: {run}.",
+        )
+    except GitHubApiError as problem:
+        what = "give the job `permissions: issues: write`. " if problem.lacks_permission else ""
+        say(redact(f"Can't update the issue: {what}{problem}"))
+    else:
+        if result.step is not IssueStep.NOTHING:
+            say(f"The issue {result.url} was {result.step}.")
+    finally:
+        close_quietly(api)
+
 
 DEFAULT_STATE = "ragstone-monitor.sqlite"
 DEFAULT_OUT = "ragstone-monitored"

@@ -20,7 +20,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.tools.generate.convert import write_samples
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,
@@ -31,9 +31,8 @@ from ragstone.tools.generate.drafts.plan import (
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.judging.metaeval.evaluate import evaluate_with
-from ragstone.tools.judging.metaeval.items import EvalTask, Pairwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.command import evaluate_with
+from ragstone.tools.judging.metaeval.load import EvalTask, Pairwise, load_items
 from tests.commands.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.tools.judging.metaeval.items import Pointwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.load import Pointwise, load_items
 
 FILES = sorted((Path(__file__).parents[4] / "examples" / "hard-cases").glob("*.jsonl"))
 

@@ -17,10 +17,8 @@ from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
-from ragstone.tools.judging.metaeval.command import command
-from ragstone.tools.judging.metaeval.evaluate import evaluate_with, to_json
-from ragstone.tools.judging.metaeval.items import EvalTask, Pairwise, Pointwise
-from ragstone.tools.judging.metaeval.load import load_items
+from ragstone.tools.judging.metaeval.command import command, evaluate_with, to_json
+from ragstone.tools.judging.metaeval.load import EvalTask, Pairwise, Pointwise, load_items
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 POINTWISE = [

@@ -21,7 +21,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.report.progress import progress_for
 from ragstone.run.directory import CACHE
 from ragstone.run.files import replace_text
-from ragstone.tools.generate.convert.convert import check_target, refuse_existing, write_samples
+from ragstone.tools.generate.convert import check_target, refuse_existing, write_samples
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,

@@ -22,7 +22,7 @@ from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, PAIRED, SEARC
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
 from ragstone.tools.generate.passages import Coverage, Passage, Related, find_quote
-from ragstone.tools.judging.metaeval.items import EvalTask
+from ragstone.tools.judging.metaeval.load import EvalTask
 
 _MAX_ASKED = 20
 _DILUTION = 3

@@ -18,9 +18,8 @@ from ragstone.gate.policy import Policy
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import split_name
-from ragstone.project.golden import read_golden_set
-from ragstone.tools.generate.convert.command import COLUMNS, columns_of, explain
-from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.project.plan import read_golden_set
+from ragstone.tools.generate.convert import COLUMNS, columns_of, explain, write_samples
 from ragstone.tools.generate.golden.changes import changes
 from ragstone.tools.generate.golden.corpus import read_corpus
 from ragstone.tools.generate.golden.exports import Tool, import_files

@@ -20,7 +20,7 @@ from typing import Any
 
 from ragstone.errors import GoldenSetError
 from ragstone.formatting import counted
-from ragstone.golden.formats import delimited, json_document, json_lines, parquet
+from ragstone.golden.formats import delimited, json_text, parquet
 from ragstone.golden.load import find_files, golden_set_of_rows
 from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.sample import GoldenSet, Review
@@ -105,8 +105,8 @@ def _content(source: SourceFile) -> Any:
     """A JSON document, or the rows of another format as objects that know their lines."""
     ending = source.path.suffix.lower()
     readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
-        ".jsonl": json_lines.read_rows,
-        ".ndjson": json_lines.read_rows,
+        ".jsonl": json_text.read_rows,
+        ".ndjson": json_text.read_rows,
         ".csv": delimited.read_csv,
         ".tsv": delimited.read_tsv,
         ".parquet": parquet.read_rows,
@@ -114,7 +114,7 @@ def _content(source: SourceFile) -> Any:
     if ending in readers:
         return list(readers[ending](source))
     if ending == ".json":
-        return json_document.read_document(source)
+        return json_text.read_document(source)
     raise source.error(
         f"unsupported file extension '{ending}'.", hint=f"Supported extensions: .json, {', '.join(readers)}."
     )

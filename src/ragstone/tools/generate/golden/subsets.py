@@ -12,7 +12,7 @@ from ragstone.gate.policy import Policy
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.run.files import writing_to
-from ragstone.tools.generate.convert.convert import write_samples
+from ragstone.tools.generate.convert import write_samples
 
 
 def kind_of(sample: Sample) -> str:

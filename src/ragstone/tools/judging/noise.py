@@ -1,4 +1,4 @@
-"""The noise of the judge and of the system: the same recorded answers judged twice."""
+"""`ragstone noise`: how much scores vary when nothing changed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+import click
 import numpy as np
 from scipy.special import ndtri
 
+from ragstone.commands.context import run_context, run_to_end
+from ragstone.commands.options import CONFIG, FORMAT, PATH, option, setting, settings_from
+from ragstone.commands.output import show
 from ragstone.errors import ConfigError
 from ragstone.gate.comparability import is_judged, pair_runs
 from ragstone.gate.grouping import group_labels
@@ -21,6 +26,8 @@ from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.metrics.registry import find_metric, lower_is_better
 from ragstone.metrics.score import Scored
+from ragstone.project.gate import read_policy
+from ragstone.project.plan import project_metrics
 from ragstone.report.templates import render_text_template
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
@@ -229,3 +236,38 @@ def _pairs(readings: Readings) -> dict[str, tuple[float, ...]]:
     """Two scores of each sample: of the same answer, if it was judged twice, else of two answers."""
     twice = {sample_id: answers[0][:2] for sample_id, answers in readings.items() if len(answers[0]) >= 2}
     return twice or {i: (answers[0][0], answers[1][0]) for i, answers in readings.items() if len(answers) > 1}
+
+
+@click.command(name="noise")
+@click.argument("run", type=PATH)
+@option("--again", value="RUN", help="A second run of the same version, to measure the system's own variance.")
+@option("--recorded", is_flag=True, help="Use recorded repeats (--repeats 2 or more); make no new judgements.")
+@setting("judge")
+@setting("judge_base_url")
+@setting("max_cost_usd")
+@option("--answers", type=int, default=100, help="Number of answers to sample.")
+@setting("seed")
+@setting("thresholds", help="Policy file, to warn about a max_drop below the noise")
+@FORMAT
+@CONFIG
+def command(run: Path, again: Path | None, recorded: bool, answers: int, form: str, **flags: object) -> int:
+    """Judge the answers of RUN twice, and report how much the results differ.
+
+    The judgement cache is not used, so a paid judge costs money: about 8 calls per answer for the four headline
+    metrics. Reports how much of the variance of a score comes from the samples, the judge and, with --again, the
+    system. Warns if a max_drop in the policy is smaller than the noise.
+    """
+    settings = settings_from(flags)
+    policy = read_policy(settings)
+    one = RunDirectory.open(run)
+    other = None if again is None else RunDirectory.open(again)
+    if recorded:
+        found = recorded_noise(one, policy, again=other)
+    else:
+        project, judge = project_metrics(settings), JudgeSource(settings.judge)
+        with run_context(settings) as context:
+            found = run_to_end(
+                measure_noise(one, policy, project, judge, context, seed=settings.run.seed, again=other, limit=answers)
+            )
+    show(form, found.json, found.text)
+    return 0

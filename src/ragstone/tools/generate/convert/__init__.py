@@ -1,1 +1,0 @@
-"""Golden sets converted to native JSONL."""

@@ -1,1 +1,0 @@
-"""The judge compared with human labels."""

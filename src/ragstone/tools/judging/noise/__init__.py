@@ -1,1 +1,0 @@
-"""How far repeated judgements of recorded answers move."""
