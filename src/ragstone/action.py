@@ -31,7 +31,6 @@ _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDE
 
 
 def main() -> None:
-    """The container's entrypoint."""
     collect_seldom()
     postpone_types()
     environ = dict(os.environ)

@@ -112,7 +112,6 @@ def round_up(count: int) -> int:
 
 
 def some(names: list[str], limit: int = 5) -> str:
-    """The first names, and the number of remaining names."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 

@@ -290,7 +290,6 @@ def _in_own_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _update(outcome: GateOutcome, baseline: Path) -> bool:
-    """Put the run in place of `baseline`, if it can be one."""
     from ragstone.run.directory import CACHE, MANIFEST, SAMPLES
 
     run = outcome.run

@@ -47,8 +47,6 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The new entry, and the file it was written to."""
-
     entry: AcceptedEntry
     file: Path
 

@@ -21,8 +21,6 @@ from ragstone.run.score_files import read_score_file
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The verdict, and its view for reports."""
-
     verdict: GateVerdict
     view: ReportView
     current: ComparedRun

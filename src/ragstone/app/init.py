@@ -68,7 +68,6 @@ def write_starter(
 
 
 def is_starter(path: Path) -> bool:
-    """Whether the golden set in `path` is still the starter."""
     try:
         return read_regular(path, limit=_MAX_IGNORE_BYTES) == _shipped("golden.jsonl").encode()
     except OSError:

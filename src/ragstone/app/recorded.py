@@ -79,7 +79,6 @@ class RecordedTerms:
         )
 
     def policy_again(self) -> Policy:
-        """The policy as it was."""
         return Policy(
             self.policy,
             Source(self.policy_file),

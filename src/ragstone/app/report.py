@@ -42,8 +42,6 @@ class ReportTerms:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The report of one run. `text` is in the requested format."""
-
     text: str
     view: ReportView
 

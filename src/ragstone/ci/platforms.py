@@ -34,6 +34,5 @@ def platform_of(environ: Mapping[str, str]) -> tuple[Platform, CiJob] | None:
 
 
 def job_of(environ: Mapping[str, str]) -> CiJob | None:
-    """The job that `environ` belongs to, if any."""
     found = platform_of(environ)
     return found[1] if found is not None else None

@@ -118,8 +118,6 @@ class DefaultGroup(click.Group):
 
 
 def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
-    """Add all options of `groups`, in order."""
-
     def apply(function: Function) -> Function:
         for option in reversed([option for group in groups for option in group]):
             function = option(function)

@@ -65,7 +65,6 @@ def linked(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a report to `path`, whose folders are made. Raises ConfigError."""
     from ragstone.errors import disk_errors
 
     with disk_errors(path, "can't be written"):

@@ -90,7 +90,6 @@ def option_of(key: str) -> Option:
 
 
 def variable_of(key: str) -> str:
-    """The environment variable of the setting `key`."""
     return option_of(key).env
 
 

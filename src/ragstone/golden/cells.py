@@ -276,7 +276,6 @@ def sound(value: str) -> str:
 
 
 def shown(value: object) -> str:
-    """`value` for a message, in at most 60 characters."""
     rendered = repr(value)
     return rendered if len(rendered) <= 60 else rendered[:57] + "..."
 

@@ -14,7 +14,6 @@ _EXPECTED = 'Expected mappings such as {"question": "…", "reference": "…"}.'
 
 
 def source_of(data: object) -> SourceFile:
-    """The name of `data` in messages and origins."""
     name = "mapping" if isinstance(data, Mapping) else "list" if isinstance(data, Iterable) else "data"
     for method, kind in (("to_dicts", "data frame"), ("to_pylist", "table"), ("to_list", "dataset")):
         if callable(getattr(data, method, None)):

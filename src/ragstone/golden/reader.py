@@ -93,7 +93,6 @@ class SampleReader:
         return given
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
-        """The reference, and the other ones that are as right."""
         paths = self.plan.fields.get("reference", ())
         found = [self._convert(row, path, "reference", _alternatives(path)) or () for path in paths]
         given = [texts for texts in found if texts]

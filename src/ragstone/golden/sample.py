@@ -59,8 +59,6 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One earlier message of a conversation."""
-
     role: Role
     text: str
 
@@ -191,7 +189,6 @@ class GoldenSet:
         return self.samples[place] if isinstance(place, int) else replace(self, samples=self.samples[place])
 
     def only(self, wanted: Callable[[Sample], bool]) -> Self:
-        """The golden set of the samples for which `wanted` is true."""
         return replace(self, samples=spooled(filter(wanted, self.samples)))
 
     @property

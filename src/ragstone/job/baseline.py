@@ -42,7 +42,6 @@ class TrustedBaseline:
     history: bytes | None = field(default=None, repr=False)
 
     def materialise(self, directory: Path) -> RunDirectory:
-        """As `open_members`."""
         return open_members(self.files, directory)
 
 

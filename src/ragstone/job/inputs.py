@@ -309,7 +309,6 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
 
 
 def _value(variables: Variables, spec: Input, name: str) -> str:
-    """The value of an input in the variable `name`."""
     if not spec.is_secret:
         return variables.get(name)
     found = variables.secret(name)

@@ -42,7 +42,6 @@ class NotAffected:
 
     @property
     def carried(self) -> str:
-        """The last verdict, in one sentence."""
         return self.last.sentence(self.branch) if self.last is not None else f"No earlier run on {self.branch}."
 
     def markdown(self) -> str:

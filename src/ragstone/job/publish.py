@@ -71,7 +71,6 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that goes with it."""
         if self.error is not None:
             return self.error.exit_code
         return self.view.exit_code if self.view is not None else EXIT_PASS
@@ -84,7 +83,6 @@ class Report:
 
     @property
     def title(self) -> str:
-        """In a few words, as the title of a check."""
         if self.unaffected is not None:
             return f"Not affected. {self.unaffected.carried}"
         return wording.STATUS_TITLES[self.view.status] if self.view is not None else "No verdict"
@@ -194,7 +192,6 @@ class Publisher:
                 self.notices.append(f"The issue {done.url} was {done.step}.")
 
     def finish(self, outputs: Mapping[str, str]) -> None:
-        """Write the outputs, and print all annotations."""
         job, report = self._job, self._report
         try:
             for name in write_outputs(output_path(job.environ), outputs):
@@ -281,7 +278,6 @@ _NO_CHECK = "the token can't write checks (`permissions: checks: write`). The jo
 
 
 def close_quietly(api: GitHubApi | None) -> None:
-    """Close the connection, ignoring errors."""
     if api is not None:
         with suppress(Exception):
             api.close()

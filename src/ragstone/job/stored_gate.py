@@ -62,7 +62,6 @@ class CheckoutStore:
         return cls(git, open_store(name, root=settings.root, out=out, git=git, environ=context.environ), commit)
 
     def find(self, directory: Path) -> Found:
-        """The baseline, written to `directory`."""
         found = find_baseline(self.store, self.git.ancestors())
         if isinstance(found, NoBaseline):
             shallow = found.is_empty and self.git.is_shallow()

@@ -205,7 +205,6 @@ def read_base_config(
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
-    """The keys and other credentials of a judge."""
     found = (given(name, environ) for name in credential_variables())
     return frozenset((*settings.judge.secrets(), *(value for value in found if value)))
 
@@ -235,7 +234,6 @@ def _value(settings: Settings, key: str) -> object:
 
 
 def _local_model(settings: Settings) -> str | None:
-    """The local model that the settings name, as they name it."""
     names = (settings.judge.name, settings.judge.embeddings or "")
     return next((name for name in names if name.strip().startswith(LOCAL)), None)
 

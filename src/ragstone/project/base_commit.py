@@ -233,7 +233,6 @@ def _commit(git: Git, ref: str) -> str:
 
 
 def _submodules(git: Git, commit: str) -> Sequence[tuple[str, str]]:
-    """Path and commit of each submodule."""
     listed = _run(git, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
     entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
     return [(path, facts.split()[2]) for facts, _, path in entries]

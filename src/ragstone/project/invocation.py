@@ -145,7 +145,6 @@ def _value(settings: Settings, key: str) -> object:
 
 
 def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """The root of the repository that the settings are in, None if there is none."""
     found = (_git(settings.root, environ, "rev-parse", "--show-toplevel") or "").rstrip("\n")
     return Path(found) if found else None
 

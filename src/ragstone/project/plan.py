@@ -82,7 +82,6 @@ def run_plan(
 
 
 def started_by(settings: Settings, context: RunContext, command: Literal["run", "gate"]) -> Invocation:
-    """How to start a run with these settings again."""
     return invocation_of(
         settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
     )

@@ -40,7 +40,6 @@ class Detail:
     about: bool = True
 
     def clip(self, text: str) -> str:
-        """A text of a sample or check."""
         return escape.clip(text, self.text)
 
     def line(self, text: str) -> str:
@@ -92,7 +91,6 @@ def render_markdown(view: ReportView, *, limit: int, templates: Templates | None
 
 
 def verdict_line(view: ReportView) -> str:
-    """The heading with the verdict."""
     headline = wording.STATUS_TITLES[view.status].lower()
     return f"## {ICONS[str(view.status)]} {escape.markdown_inline(view.title)}: {escape.markdown_inline(headline)}"
 

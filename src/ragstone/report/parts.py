@@ -70,7 +70,6 @@ class MetricRow(MetricPart):
 
     @property
     def level(self) -> float | None:
-        """The floor or ceiling."""
         return self.floor if self.ceiling is None else self.ceiling
 
     @property

@@ -20,8 +20,6 @@ _LABEL_WIDTH = 14.0
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A labelled place on an axis."""
-
     x: float
     label: str
 

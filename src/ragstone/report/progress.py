@@ -56,8 +56,6 @@ class _Counting:
 
 
 class BarProgress(_Counting):
-    """A bar that redraws itself, for a terminal."""
-
     def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
         # Imported here: a run without a terminal starts sooner.
         from rich.console import Console

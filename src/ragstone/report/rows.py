@@ -123,7 +123,6 @@ def _metric_row(
 
 
 def _values(current: RunScores, metric: str, slice_: str | None) -> list[float]:
-    """The scores of the samples in the slice, or of all."""
     scores = current.metrics.get(metric)
     return [
         value

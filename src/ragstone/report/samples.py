@@ -42,7 +42,6 @@ class RunSamples:
 
     @classmethod
     def of(cls, verdict: GateVerdict, current: RunScores, baseline: RunScores | None, links: Links) -> RunSamples:
-        """The samples of `current`, as compared in `verdict`."""
         return cls(
             current,
             tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed),

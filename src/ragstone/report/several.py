@@ -41,7 +41,6 @@ class NamedView:
 
 
 def overall_status(found: Sequence[NamedView]) -> Status:
-    """The worst of the verdicts."""
     return min((one.view.status for one in found), key=_ORDER.index)
 
 
@@ -98,7 +97,6 @@ _NOTHING = wording.Figures("–", "", "", "")
 
 
 def _tables(found: Sequence[NamedView]) -> list[tuple[str, str | None, list[_Line]]]:
-    """Each metric, or slice of one, with a line for every run."""
     keys = dict.fromkeys((row.metric, row.slice) for one in found for row in one.view.metrics)
     by_run = [(one.name, {(row.metric, row.slice): row for row in one.view.metrics}) for one in found]
     return [

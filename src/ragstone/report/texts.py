@@ -44,7 +44,6 @@ class Texts:
         self._redact = redact
 
     def short(self, text: str, limit: int = TEXT_CHARS) -> str:
-        """At most `limit` characters of `text`, with an ellipsis."""
         shown = self._shown(text, limit)
         return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 

@@ -139,7 +139,6 @@ class Picture:
 
 
 def picture(trend: Trend) -> Picture:
-    """The trend of one metric, drawn."""
     low, high = span(trend)
     step = (WIDTH - 2 * _PAD) / max(1, len(trend.points) - 1)
     dots, changes = [], []

@@ -104,8 +104,6 @@ def build_view(
 
 
 def with_links(view: ReportView, links: Links) -> ReportView:
-    """`view` with the places of samples linked by `links`."""
-
     def linked(found: Placed) -> Placed:
         return replace(found, place=PlacePart.of(found.place, links.origin))
 

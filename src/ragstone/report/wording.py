@@ -104,7 +104,6 @@ def worst_heading(samples: Iterable[SamplePart]) -> str:
 
 
 def first_sentence(text: str) -> tuple[str, str]:
-    """The first sentence of `text`, and the rest."""
     head, stop, rest = text.partition(". ")
     return (head + ".", rest) if stop else (text, "")
 
@@ -130,7 +129,6 @@ class Figures:
 
 
 def figures(row: MetricRow) -> Figures:
-    """The numbers of `row`."""
     digits = _digits(row.level, row.score, row.interval, less_is_worse=row.ceiling is None)
     change_digits = _digits(row.allowed_change, row.change, row.change_interval, less_is_worse=row.max_rise is None)
     return Figures(
@@ -236,7 +234,6 @@ def _shares(one: MetricShares) -> str:
 
 
 def attribution(found: Attribution) -> str:
-    """Where to look, and why."""
     return f"{where_to_look(found)} {sentence(found.reason)}".strip()
 
 
@@ -257,7 +254,6 @@ class PerturbedRow:
 
 
 def robustness_heading(found: Robustness) -> str:
-    """What was asked again."""
     return f"Robustness: {counted(found.samples, 'question')} asked again with changes (not part of the verdict)"
 
 

@@ -100,7 +100,6 @@ def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[M
 
 
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:
-    """Write the members to `directory` (new and private)."""
     directory.mkdir(mode=0o700, parents=True)
     for name in (MANIFEST, SAMPLES, CACHE, SYSTEM_LOG):
         if name in files:

@@ -40,7 +40,6 @@ class Ids(Set[str]):
         return True
 
     def get(self, sample_id: str) -> int | None:
-        """The row of a sample; None if it was not added."""
         row = self._rows.get(sample_id)
         return row if row is not None and row < self._count else None
 
@@ -54,7 +53,6 @@ class Ids(Set[str]):
         return self._count
 
     def rows(self) -> Rows:
-        """The rows of all samples."""
         if len(self._rows) != self._count:
             self._rows, self._expected = Rows(islice(self._rows.items(), self._count)), None
         self._newest["rows"] = self._rows

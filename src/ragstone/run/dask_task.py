@@ -85,7 +85,6 @@ def judge(run: str, task: bytes, jobs: bytes) -> bytes:
 
 
 def forget(run: str) -> None:
-    """Free what is kept for `run`."""
     _kept.pop(run, None)
 
 

@@ -266,7 +266,6 @@ class DaskWorkers:
         return f"{judging} Each uses one core: start them with --nworkers auto and --nthreads 1 to use all."
 
     def _explained(self, error: Exception, jobs: Sequence[Job]) -> JudgeError:
-        """What `error`, which Dask raised, means to the user."""
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
@@ -317,6 +316,5 @@ def _versions(found: Mapping[str, Any] | None, packages: Sequence[str]) -> dict[
 
 
 def _line(error: BaseException) -> str:
-    """The message of `error` as one line."""
     text = " ".join(str(error).split())[:300]
     return text if text and isinstance(error, OSError) else f"{type(error).__name__}: {text}"

@@ -92,7 +92,6 @@ class RunDirectory:
             yield record_from_line(line, f"{self._file}:{number}")
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
-        """The records of `ids`; missing ids are left out."""
         wanted = dict.fromkeys(ids)
         if not wanted:
             return {}
@@ -220,7 +219,6 @@ def _stamp(stream: BinaryIO) -> tuple[int, int]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The validated manifest of the run in `path`."""
     file = path / MANIFEST
     if not os.path.lexists(file):
         raise RunDirectoryError(

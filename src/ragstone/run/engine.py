@@ -38,8 +38,6 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Ignores progress."""
-
     def start(self, total: int) -> None: ...
 
     def advance(self, state: str) -> None: ...
@@ -147,7 +145,6 @@ class _Asking:
         self.answered.put_nowait(None)
 
     def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
-        """What to ask next: a sample, and the place of the answer among the sample's answers."""
         for sample in source:
             if self._enough is not None and self._enough():
                 return

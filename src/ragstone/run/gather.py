@@ -26,8 +26,6 @@ _QUESTION_CHARS = 300
 
 
 class _Metric:
-    """The scores of one metric."""
-
     def __init__(self) -> None:
         self._values: Numbers[float] = Numbers("d")
         self._not_applicable: Repeated[str] = Repeated()

@@ -23,7 +23,6 @@ class _Summed(_Part):
     """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
 
     def plus(self, other: Self) -> Self:
-        """Both together."""
         return type(self)(**{name: _sum(value, getattr(other, name)) for name, value in self})
 
 
@@ -155,7 +154,6 @@ class Cost(_Summed):
 
     @classmethod
     def of(cls, ledger: Ledger) -> Cost:
-        """The cost in `ledger`."""
         found = asdict(ledger)
         return cls(usd=found.pop("cost_usd"), **found)
 
@@ -252,8 +250,6 @@ class BaselineFact(_Part):
 
 
 class Manifest(_Part):
-    """The content of manifest.json."""
-
     schema_version: Literal[1] = 1
     ragstone_version: str
     state: Literal["running", "finished", "stopped"]

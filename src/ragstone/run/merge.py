@@ -369,7 +369,6 @@ def _lines(part: _Part) -> Iterator[_Line]:
 
 
 def _failures(golden: GoldenSet, manifest: Manifest, numbers: set[int | None], of: int) -> Iterator[_Line]:
-    """A failure for each sample of the shards `numbers`."""
     named = manifest.metrics.items()
     # One that is not Ragstone's own is a function or a rubric of the project.
     metrics = [find_metric(name) or FunctionMetric(name, version) for name, version in named]

@@ -41,12 +41,10 @@ class SampleRecord:
 
     @property
     def response(self) -> Response:
-        """The first response."""
         return self.answers[0].response
 
     @property
     def judgements(self) -> tuple[Judgements, ...]:
-        """The judging rounds of the first response."""
         return self.answers[0].judgements
 
     @property

@@ -55,7 +55,6 @@ class MetricScores:
 
     @property
     def mean(self) -> float | None:
-        """The mean of `values`; None without any."""
         return sum(self.values.values()) / len(self.values) if self.values else None
 
     def __repr__(self) -> str:

@@ -49,7 +49,6 @@ def score_response(
 
 
 def combine_rounds(each: Sequence[Score]) -> Score:
-    """One score from the scores of several independent judging rounds."""
     if len(each) == 1:
         return each[0]
     scored = [score for score in each if isinstance(score, Scored)]
@@ -69,7 +68,6 @@ def scored_answer(
 
 
 def sample_scores(metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]) -> dict[str, Score]:
-    """The scores of a sample, by metric, from its answers."""
     return {
         metric.info.name: _compared(metric, sample, answers)
         if compares_answers(metric)

@@ -33,7 +33,6 @@ class Shard:
         return shard_number(sample, self.of) == self.number
 
     def part(self, golden: GoldenSet) -> GoldenSet:
-        """The samples of this shard, in golden order."""
         return golden.only(self.holds)
 
     def describe(self, golden: GoldenSet) -> ShardManifest:

@@ -13,7 +13,6 @@ _MILLION = 1_000_000
 
 
 def tokens(usage: TokenUsage) -> int:
-    """Input and output tokens together."""
     return usage.input_tokens + usage.output_tokens
 
 

@@ -95,7 +95,6 @@ _BY_FIELDS.update((kind, _by_fields(kind)) for kind in (Job, Response, Context, 
 
 
 def encode_request(request: Task | Sequence[Job]) -> bytes:
-    """What is sent to a worker. Workers trust the process that started them."""
     body = io.BytesIO()
     pickler = pickle.Pickler(body, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _BY_FIELDS
@@ -139,7 +138,6 @@ def encode_reply(records: Sequence[RecordLine], trouble: Trouble | None) -> byte
 
 
 def framed(body: bytes) -> bytes:
-    """`body` for a pipe, with its length before it."""
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
@@ -183,7 +181,6 @@ def _own_pipes() -> tuple[BinaryIO, Callable[[bytes], None]]:
 
 
 def _read(requests: BinaryIO) -> object:
-    """The next request; None at the end."""
     head = requests.read(LENGTH_BYTES)
     body = requests.read(int.from_bytes(head, "big"))
     return decode_request(body) if body else None
@@ -228,7 +225,6 @@ def _given(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """How `error` is told to the other end."""
     if isinstance(error, RagstoneError):
         return Trouble(type(error).__name__, error.message, error.where, error.hint)
     return Trouble(None, "".join(traceback.format_exception(error)))

@@ -114,11 +114,9 @@ class Workers:
 
     @property
     def waiting(self) -> int:
-        """As many samples as all workers take."""
         return LANES * len(self._workers) * self.batch
 
     async def lanes(self) -> AsyncIterator[Lane]:
-        """Each worker twice."""
         for worker in self._workers * LANES:
             yield worker
 
@@ -236,7 +234,6 @@ class _Process:
 
 
 def raise_trouble(reply: Reply) -> None:
-    """Raise what a worker could not go on for, if anything."""
     trouble = reply.trouble
     if trouble is None:
         return

@@ -157,7 +157,6 @@ class RunWriter:
 
     @property
     def finished_ids(self) -> Set[str]:
-        """The samples that are on disk."""
         return self._written
 
     def append(self, record: SampleRecord) -> None:

@@ -66,7 +66,6 @@ class Tail:
         self._data = b""
 
     def text(self) -> str | None:
-        """The tail as text, None if nothing was written."""
         return self._data.decode("utf-8", "replace").strip() or None
 
 
@@ -180,7 +179,6 @@ class Child:
             await asyncio.sleep(0.1)
 
     async def wait(self, timeout_s: float) -> bool:
-        """Whether the child ended within `timeout_s`."""
         done, _ = await asyncio.wait([self._protocol.exited], timeout=timeout_s)
         return bool(done)
 

@@ -255,7 +255,6 @@ async def _whole_output(child: Child) -> str:
 
 
 def _json_object(text: str, *, lists: bool) -> dict[str, object] | list[object] | None:
-    """The JSON object in `text`, or the list, if `lists` are read too; None for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

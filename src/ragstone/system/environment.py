@@ -41,7 +41,6 @@ class RunAs:
     home: Path
 
     def popen_arguments(self) -> dict[str, object]:
-        """Arguments for subprocess.Popen and its asyncio counterparts."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 

@@ -146,7 +146,6 @@ class HttpService:
             return
 
     async def _post(self, sample: Sample) -> _Reply:
-        """A successful reply. Raises _Refused."""
         import httpx2
 
         names = self._settings.http
@@ -274,7 +273,6 @@ async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
 
 
 def _piece(data: str, fields: worker.Fields) -> object | None:
-    """The piece of the answer in an event, None if there is none."""
     try:
         value: object = json.loads(data)
     except (ValueError, RecursionError):

@@ -56,7 +56,6 @@ def _lines(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
 
 
 def _list_items(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
-    """The items of one JSON list, decoded one by one from a window that slides over the file."""
     window = _Window(file, start)
     number = 0
     _expect(window, "[", shown, number)
@@ -103,7 +102,6 @@ class _Window:
                 return ""
 
     def advance(self, characters: int) -> int:
-        """Skip `characters` and return their size in bytes."""
         passed = self._text[self._at : self._at + characters]
         size = len(passed) if passed.isascii() else len(passed.encode("utf-8", "surrogateescape"))
         self._at += characters

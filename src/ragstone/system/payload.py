@@ -45,8 +45,6 @@ class WireError(_Wire):
 
 
 class WorkerReply(_Wire):
-    """A worker's reply to one question."""
-
     number: int
     payload: Payload | None = None
     error: WireError | None = None

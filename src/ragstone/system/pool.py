@@ -40,8 +40,6 @@ def lost(sample: Sample, kind: SystemFailureKind, message: str, child: Child, *,
 
 
 class Peer(Protocol):
-    """One child process that answers questions."""
-
     async def start(self) -> None:
         """Raises SystemUnderTestError if it can't answer questions."""
 
@@ -51,8 +49,6 @@ class Peer(Protocol):
 
 
 class Pool:
-    """The `System` over child processes."""
-
     can_be_asked_again = True
 
     def __init__(

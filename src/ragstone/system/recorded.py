@@ -150,7 +150,6 @@ def recorded_response(
 
 
 def is_run_record(record: Mapping[str, object]) -> bool:
-    """Whether `record` is a line of a run's samples.jsonl."""
     sample = record.get("sample")
     return isinstance(sample, dict) and isinstance(sample.get("id"), str) and bool(_responses(record))
 
@@ -187,7 +186,6 @@ class _Index:
         self._places = array("L", (self._places[i] for i in order))
 
     def find(self, digest: int) -> Iterator[tuple[int, int, int]]:
-        """Start, size and line of each record with that digest."""
         at = bisect.bisect_left(self._digests, digest)
         while at < len(self._digests) and self._digests[at] == digest:
             yield self._entry(at)

@@ -227,7 +227,6 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
 
 
 def _is_pair(value: object) -> bool:
-    """Whether `value` is a plain tuple of an answer and its contexts."""
     return (
         type(value) is tuple
         and len(value) == 2
@@ -513,7 +512,6 @@ def _is_stream(value: object) -> bool:
 
 
 def _joined(stream: Any, pieces: Pieces) -> Any:
-    """The joined pieces of `stream`; awaitable if the stream is async."""
     if hasattr(type(stream), "__anext__"):
         return _joined_async(stream, pieces)
     for piece in stream:
@@ -944,7 +942,6 @@ class _Link:
         self._write(("\n" + token + "\n").encode("ascii"))
 
     def receive(self) -> Any:
-        """The next message, None at the end."""
         head = self._read(10)
         body = self._read(int(head)) if head else b""
         return json.loads(body) if body else None

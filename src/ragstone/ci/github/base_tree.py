@@ -71,7 +71,6 @@ def lfs_files(folder: Path) -> tuple[str, ...]:
 
 
 def submodules(folder: Path) -> tuple[str, ...]:
-    """The paths of the submodules of the tree in `folder`."""
     try:
         text = (folder / ".gitmodules").read_text(encoding="utf-8", errors="replace")
     except OSError:

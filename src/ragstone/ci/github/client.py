@@ -96,8 +96,6 @@ class Branch(ApiReply):
 
 
 class Repository(ApiReply):
-    """A repository."""
-
     id: int
     default_branch: str
 
@@ -137,7 +135,6 @@ class GitHubApi:
 
     @property
     def base(self) -> str:
-        """The path of the repository."""
         return f"/repos/{self.repository}"
 
     def get(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model:

@@ -45,7 +45,6 @@ def escape_property(text: str) -> str:
 
 
 def render_annotation(annotation: Annotation) -> str:
-    """One workflow command, on one line."""
     # A name that can't be written verbatim would refer to another file, or none.
     file = annotation.file if annotation.file is not None and _plain(annotation.file) == annotation.file else None
     properties = {

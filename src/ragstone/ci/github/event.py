@@ -141,7 +141,6 @@ class Event:
         return self.url_of(self.run_id)
 
     def url_of(self, run_id: int) -> str:
-        """The page of a run of this repository."""
         return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
 
     @property

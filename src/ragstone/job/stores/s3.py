@@ -68,7 +68,6 @@ class S3Store(BaselineStore):
         return "/".join(filter(None, (self.prefix, f"{commit}{ENDING}")))
 
     def _sizes(self) -> dict[str, int]:
-        """The objects in the store, with their sizes."""
         found: dict[str, int] = {}
         where = {"Bucket": self.bucket, "Prefix": f"{self.prefix}/" if self.prefix else ""}
         with _refusing():

@@ -132,7 +132,6 @@ class AnthropicProvider(SdkProvider):
         )
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
-        """One POST."""
         content = transport.encoded(body)
         if self.account.cloud is not None:
             if self._identity is not None:

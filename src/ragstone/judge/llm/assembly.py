@@ -50,13 +50,11 @@ class LazyProvider:
         return self._made.notes if self._made is not None else ()
 
     def made(self) -> LiveProvider:
-        """The provider itself."""
         if self._made is None:
             self._made = self._make()
         return self._made
 
     def client(self) -> Any:
-        """The client of the provider itself."""
         return self.made().client
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -102,7 +100,6 @@ class Assembly:
     clock: Clock = field(default_factory=Clock)
 
     def judge(self) -> LlmJudge:
-        """The judge that the settings name."""
         settings, (provider, model) = self.settings, split_name(self.settings.name)
         account = make_account(settings, provider, model, self.environ, self.tell_secret)
         tls_context(account.ca_bundle)
@@ -153,7 +150,6 @@ class Assembly:
         return BatchProvider(live, judge=judge, state=state, clock=self.clock)
 
     def _similarity(self, account: Account, chat: LazyProvider, budget: Budget) -> tuple[Similarity, list[Closer]]:
-        """The similarity for questions, and what has to be closed with it."""
         settings = self.settings
         local = local_path(settings.embeddings)
         if local is not None:

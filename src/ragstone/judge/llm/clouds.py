@@ -67,7 +67,6 @@ def cloud_address(cloud: Cloud, region: str) -> str:
 
 
 def make_client(account: Account, cloud: CloudAccount, options: Mapping[str, Any]) -> Any:
-    """The SDK's client for the account's cloud."""
     assert account.provider.cloud is not None  # noqa: S101 - else there would be no cloud account
     make = pkgutil.resolve_name(account.provider.cloud.client)
     return make(cloud, account.key.get_secret_value() if account.key else None, options)

@@ -204,7 +204,6 @@ class Core:
 
 
 def only(form: Form, part: Sequence[Piece]) -> Form:
-    """`form` without the contexts that `part` has no piece of."""
     names = {name for name, _ in part}
     fields = tuple(field for field in form.fields if field.path[0] != "contexts" or field.path[1] in names)
     return Form(form.prompt, fields, form.allowed)
@@ -216,7 +215,6 @@ def part_names(part: Sequence[Piece]) -> tuple[str, ...]:
 
 
 def texts_of(part: Sequence[Piece]) -> dict[str, str]:
-    """The text of each context in a part, by id."""
     texts: dict[str, str] = {}
     for name, text in part:
         texts[name] = f"{texts[name]}\n{text}" if name in texts else text

@@ -48,7 +48,6 @@ class CostEstimate:
     """Input tokens that are expected to be read from the provider's prompt cache."""
 
     def plus(self, other: CostEstimate) -> CostEstimate:
-        """Both together."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         return CostEstimate(
             calls=self.calls + other.calls,
@@ -60,7 +59,6 @@ class CostEstimate:
         )
 
     def sentence(self) -> str:
-        """Calls and cost in a few words, for a sentence."""
         if not self.calls:
             return "no paid judge call"
         cost = "price unknown" if self.usd is None else f"about {dollars(max(self.usd, 0.01))}"
@@ -182,7 +180,6 @@ class _Tally:
             self._cached += (cached - first) * prefix
 
     def estimate(self, assumptions: str, *, repeats: int = 1, batched: bool = False) -> CostEstimate:
-        """The cost of all calls, `repeats` times."""
         from ragstone.judge.llm.provider import Usage
 
         usage = Usage(self._read - self._cached - self._warmed, self._cached, self._warmed, self._written)

@@ -65,7 +65,6 @@ class Dialect:
 
     @property
     def limit_name(self) -> str:
-        """The name of the parameter that limits output tokens."""
         return self.limit_names[0]
 
     def limit(self, wanted: int, own: Own = AS_USUAL) -> int:

@@ -270,7 +270,6 @@ class OpenAIEmbedder:
 async def send(
     client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
-    """One POST."""
     return await outcome(openai, account, client.post(path, content=transport.encoded(body), cast_to=httpx2.Response))
 
 

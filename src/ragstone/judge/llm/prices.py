@@ -95,7 +95,6 @@ class Budget:
         return cost_usd
 
     def settle(self, reserved_usd: float, actual_usd: float) -> None:
-        """Release the reservation and book the actual cost."""
         self._in_flight -= 1
         self._reserved = max(0.0, self._reserved - reserved_usd) if self._in_flight else 0.0
         self._spent += actual_usd

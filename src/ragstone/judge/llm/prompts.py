@@ -187,7 +187,6 @@ NAMES = (*_SCHEMAS, *APART)
 
 
 def schema_of(task: str) -> dict[str, object]:
-    """The schema of the replies to the prompt called `task`."""
     return _APART[task] if task in _APART else _CLOSED[task]
 
 

@@ -26,8 +26,6 @@ class ChatRequest:
 
 
 class Stop(StrEnum):
-    """Why the model stopped."""
-
     COMPLETE = "complete"
     TRUNCATED = "truncated"
     REFUSED = "refused"

@@ -39,7 +39,6 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
 
 
 def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    """Checks an object with one of `words` under `name`."""
     return lambda value: {name: one_of(as_object(value)[name], words)}
 
 

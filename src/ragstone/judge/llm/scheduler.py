@@ -153,7 +153,6 @@ class Scheduler:
         raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
 
     def observe(self, room: RateLimits | None) -> None:
-        """Record what the provider reports as left of its limits."""
         if room is None:
             return
         for left, reset_s in ((room.requests, room.requests_reset_s), (room.tokens, room.tokens_reset_s)):

@@ -103,7 +103,6 @@ def name(value: object) -> str | None:
 def status_error(
     account: Account, status: int, headers: Mapping[str, str], body: object, room: RateLimits | None
 ) -> Fault | JudgeError:
-    """The exception to raise for a reply with an error status."""
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
     if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _ERRORS["passing"]):

@@ -96,7 +96,6 @@ def _source(folder: Path, name: str, within: Path | None) -> str:
 
 
 def read_template(name: str, package: str = PACKAGE) -> str:
-    """The shipped template called `name`, of `package`."""
     return (files(package) / name).read_text(encoding="utf-8")
 
 

@@ -120,7 +120,6 @@ class _Tracker:
         self._now = now
 
     def experiment(self, name: str | None, environ: Mapping[str, str]) -> str:
-        """The id of the experiment, which is made if there is none."""
         given = environ.get("MLFLOW_EXPERIMENT_ID", "").strip()
         if name is None and given:
             return str(self.client.get_experiment(given).experiment_id)

@@ -125,7 +125,6 @@ def shown_address(address: str) -> str:
 
 
 def said(found: FinishedRun, error: Exception) -> str:
-    """What an SDK said, in one line without secrets."""
     return found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
 
 

@@ -35,7 +35,6 @@ def check_target(target: Path) -> None:
 
 
 def refuse_existing(target: Path, *, force: bool) -> None:
-    """Raise ConfigError if `target` exists, unless `force` is given."""
     if target.exists() and not force:
         raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
 

@@ -166,7 +166,6 @@ def rows_of(path: Path, text: str) -> Iterator[tuple[str, str]]:
 
 
 def has_library(ending: str) -> bool:
-    """Whether files with this ending can be read with what is installed."""
     return ending not in _LIBRARIES or find_spec(_LIBRARIES[ending][0]) is not None
 
 

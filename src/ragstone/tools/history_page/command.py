@@ -212,7 +212,6 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _repository(environ: Mapping[str, str]) -> str | None:
-    """The repository of a job on GitHub."""
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     return f"{server}/{name}" if server and name else None
 

@@ -66,7 +66,6 @@ class HistoryPage:
     notes: tuple[str, ...] = ()
 
     def add(self, value: object) -> int:
-        """Pack `value` as a part. Returns its number."""
         self.parts.append(packed(value))
         return len(self.parts) - 1
 

@@ -83,11 +83,9 @@ class Noise:
     asked_again: bool = False
 
     def json(self) -> dict[str, object]:
-        """The report for programs."""
         return {**asdict(self), "metrics": [{**asdict(row), "too_fine": row.too_fine} for row in self.metrics]}
 
     def text(self) -> str:
-        """The report for a terminal."""
         rising = {row.metric for row in self.metrics if lower_is_better(row.metric)}
         values = {"noise": self, "rising": rising, "variance_words": variance_words}
         return render_text_template("noise.txt.j2", __package__, **values)
@@ -221,7 +219,6 @@ def _rows(
 
 
 def _readings(judged: Sequence[Sequence[SampleRecord]], name: str) -> Readings:
-    """The scores of all rounds of each answer to a sample, by its id."""
     found: dict[str, tuple[tuple[float, ...], ...]] = {}
     for record in sorted((one for records in judged for one in records), key=lambda one: one.sample.id):
         for answer in record.answers:

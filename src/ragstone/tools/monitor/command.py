@@ -264,7 +264,6 @@ def command(
 
 
 def _notify(form: Format, context: RunContext, found: Monitored) -> bool:
-    """Call the webhook; whether the message arrived."""
     text, facts = monitor_message(found)
     problem = post(context.environ, webhook_body(form, context.redact(text), facts), now=context.now, sleep=time.sleep)
     if problem is not None:

@@ -51,7 +51,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a figure, or of a metric."""
     if name in KINDS:
         return KINDS[name]
     metric = find_metric(name)

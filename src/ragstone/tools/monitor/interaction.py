@@ -45,8 +45,6 @@ _MAX_LATENCY_S = 86_400.0
 
 
 class Problem(StrEnum):
-    """Why a line is not counted."""
-
     NOT_JSON = "not valid JSON"
     NOT_OBJECT = "not a JSON object"
     TOO_LONG = "longer than 10 MB"

@@ -60,7 +60,6 @@ def monitor_markdown(found: Monitored) -> str:
 
 
 def monitor_json(found: Monitored) -> str:
-    """All of it, for programs."""
     body: dict[str, Any] = {
         "schema_version": 1,
         "window": found.windows[-1].name if found.windows else None,
@@ -99,7 +98,6 @@ def monitor_message(found: Monitored) -> tuple[str, dict[str, Any]]:
 
 
 def headline(found: Monitored) -> str:
-    """What it comes to, in a sentence."""
     if not found.windows:
         return f"No {found.length} is over yet: there is nothing to compare."
     name = f"{'Week of' if found.length == 'week' else ''} {found.windows[-1].name}".strip()
@@ -113,7 +111,6 @@ def headline(found: Monitored) -> str:
 
 
 def sentence(one: Watched) -> str:
-    """What an alert says."""
     show = one.kind.show
     title = one.kind.title
     if one.look is None:

@@ -280,7 +280,6 @@ class State:
         return [row[0] for row in self._db.execute(query, (window, limit))]
 
     def meets(self, key: bytes, condition: str) -> bool:
-        """Whether an interaction meets an SQL `condition`."""
         query = f"SELECT 1 FROM interactions WHERE key = ? AND ({condition})"  # noqa: S608
         return self._db.execute(query, (key,)).fetchone() is not None
 
@@ -292,7 +291,6 @@ class State:
             )
 
     def one(self, query: str, *given: object) -> tuple[Any, ...]:
-        """The only row of a query."""
         found: tuple[Any, ...] = self._db.execute(query, given).fetchone()
         return found
 

@@ -30,8 +30,6 @@ _DILUTION = 3
 
 @dataclass(slots=True)
 class _Slot:
-    """One question to be written."""
-
     order: int
     kind: Kind
     tries: int
@@ -356,7 +354,6 @@ class _Generation:
         self._show(slot, "given up")
 
     def _show(self, slot: _Slot, state: str) -> None:
-        """Show progress, once for each question."""
         if slot.order not in self._shown:
             self._shown.add(slot.order)
             self._progress.advance(state)
@@ -457,7 +454,6 @@ _NOTHING_LEFT: Mapping[Kind, str] = {
 
 
 def pair_lines(rows: Iterable[Mapping[str, object]]) -> str:
-    """The rows as JSON Lines."""
     return "".join(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
 
 

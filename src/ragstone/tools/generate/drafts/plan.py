@@ -68,14 +68,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The documents and their passages."""
-
     documents: Documents
     passages: Sequence[Passage]
 
     @property
     def asked_about(self) -> int:
-        """The number of documents that have a passage."""
         return len({passage.document for passage in self.passages})
 
 

@@ -28,7 +28,6 @@ class Changed:
 
     @property
     def name(self) -> str:
-        """The id, before and after."""
         return self.before.id if self.before.id == self.after.id else f"{self.before.id} → {self.after.id}"
 
 
@@ -50,7 +49,6 @@ class Changes:
 
     @property
     def total(self) -> int:
-        """The size of the new set."""
         return self.same + len(self.changed) + len(self.renamed) + len(self.reworded) + len(self.added)
 
     def text(self, before: str, after: str) -> str:
@@ -58,7 +56,6 @@ class Changes:
         return render_text_template("changes.txt.j2", __package__, found=self, before=before, after=after, shown=_shown)
 
     def json(self) -> dict[str, object]:
-        """The differences for JSON."""
         found: dict[str, object] = {"same": self.same, "paired": self.paired}
         for name in ("changed", "renamed", "reworded"):
             found[name] = [

@@ -106,7 +106,6 @@ def split(
 
 
 def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
-    """The settings, and the policy that they name."""
     settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
     named = settings.gate.thresholds
     return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
@@ -235,6 +234,5 @@ def import_(
 
 
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
-    """The golden set in `files`, else that of the config."""
     settings = settings_from({"config": config})
     return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)

@@ -28,8 +28,6 @@ from ragstone.system.worker import at_path
 
 
 class Tool(StrEnum):
-    """Where an export comes from."""
-
     HUGGING_FACE = "huggingface"
     LANGFUSE = "langfuse"
     LANGSMITH = "langsmith"

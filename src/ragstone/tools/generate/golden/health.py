@@ -190,7 +190,6 @@ class GoldenReport:
             yield "  Passages that no document contains", passages
 
     def json(self) -> dict[str, object]:
-        """The report for JSON, with every finding."""
         health, corpus = self.health, self.corpus
         counts = ("kinds", "tags", "with_passages", "with_relevant_ids", "groups", "largest_group")
         found: dict[str, object] = {

@@ -23,7 +23,6 @@ def kind_of(sample: Sample) -> str:
 
 
 def strata_of(sample: Sample) -> frozenset[str]:
-    """The strata of a sample: its kind and its tags."""
     return frozenset({f"kind {kind_of(sample)}", *(f"tag {tag}" for tag in sample.tags)})
 
 

@@ -92,7 +92,6 @@ class Batch(_Part):
         return {item.id: str(number) for number, item in enumerate(self.items, 1)}
 
     def of(self, annotator: str) -> tuple[BatchItem, ...]:
-        """The items that `annotator` labels."""
         return tuple(item for item in self.items if annotator in item.annotators)
 
 
@@ -380,11 +379,9 @@ class MergedLabels:
     missing: tuple[AnnotatorStatus, ...]
 
     def labels(self, metric: str) -> int:
-        """The number of labels for `metric`."""
         return sum(row["metric"] == metric for row in self.rows)
 
     def text(self) -> str:
-        """What was merged, for a terminal."""
         return render_text_template("merged.txt.j2", __package__, merged=self, word=_word)
 
 

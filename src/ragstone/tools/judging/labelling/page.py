@@ -55,8 +55,6 @@ class PageItem:
 
 @dataclass(frozen=True, slots=True)
 class PageMetric:
-    """A metric to label: its name, title, and a hint on what to look at."""
-
     name: str
     title: str
     hint: str = ""
@@ -79,8 +77,6 @@ class LabellingPage:
 
 
 class SavedRow(BaseModel):
-    """What a person said of one sample."""
-
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     key: str
@@ -108,7 +104,6 @@ def read_saved(
 
 
 def render_labelling(page: LabellingPage) -> str:
-    """The page as HTML."""
     data = {
         **{name: getattr(page, name) for name in ("kind", "key", "scale", "annotator", "contexts", "file")},
         "metrics": [asdict(one) | {"title": clean(one.title), "hint": clean(one.hint)} for one in page.metrics],

@@ -61,8 +61,6 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class MetaEvaluation:
-    """The results of a judge on one data set."""
-
     dataset: str
     judge: JudgeIdentity
     method: str

@@ -55,8 +55,6 @@ class EvalTask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The input of the judge."""
-
     question: str
     answer: str = ""
     contexts: tuple[str, ...] = ()
