@@ -19,7 +19,7 @@ PAGES = ("docs/github-action.md", "README.md")
 IMAGE = "Dockerfile"
 
 _HEAD = """\
-# Written by scripts/action_file.py from src/ragstone/job/inputs.py and outputs.py.
+# Written by scripts/action_file.py from src/ragstone/job/inputs.toml and outputs.py.
 name: Ragstone
 description: A quality gate for RAG systems. Golden set in, verdict out.
 author: The Ragstone authors

@@ -1,12 +1,14 @@
-"""The action's inputs: one table for action.yml, the documentation and parsing."""
+"""The action's inputs: one table (inputs.toml) for action.yml, the documentation and parsing."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.resources import files
 from typing import Any
 
 from pydantic import SecretStr
@@ -37,7 +39,6 @@ _PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
-_SEPARATED = "Separated by spaces, commas or newlines."
 
 
 class _InvalidError(Exception):
@@ -121,7 +122,7 @@ class Input:
     text: str = ""
     default: str = ""
     key: str | None = None
-    choices: tuple[str, ...] = ()
+    choices: Sequence[str] = ()
     container_only: bool = False
     read: Callable[[str], object] = str
 
@@ -159,107 +160,24 @@ class Input:
         return variable_of(self.key) if self.key is not None else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
 
 
-INPUTS: tuple[Input, ...] = (
-    Input(
-        "config",
-        "Config file (`ragstone.toml` or `pyproject.toml`). Default: the one in `working-directory`, if any.",
-    ),
-    Input("golden-set", "One per line.", key="golden.paths", read=_lines),
-    Input("entrypoint", key="system.entrypoint"),
-    Input(
-        "setup",
-        "Shell commands that install your system. They run as the workspace's owner, in your system's environment.",
-        container_only=True,
-    ),
-    Input(
-        "requirements",
-        "Requirements files (`requirements.txt`, `pyproject.toml`, `pylock.toml`) to install with `uv`, one per line.",
-        container_only=True,
-        read=_lines,
-    ),
-    Input(
-        "python-version",
-        "Python version for your system, such as `3.11`. Default: the container's.",
-        container_only=True,
-        read=_python,
-    ),
-    Input("working-directory", "Folder in the workspace that paths and commands are relative to.", default="."),
-    Input("system-env", _SEPARATED, key="system.env", read=_variables),
-    Input("judge", key="judge.name"),
-    Input("judge-api-key", key="judge.api_key"),
-    Input("judge-base-url", key="judge.base_url"),
-    Input("metrics", _SEPARATED, key="run.metrics", read=_words),
-    Input("thresholds", key="gate.thresholds"),
-    Input(
-        "baseline",
-        "`artifact`: the newest good run on the baseline branch. `commit`: the base commit, asked in the same job. "
-        "`none`: no comparison. Otherwise: a run directory.",
-        default="artifact",
-    ),
-    Input("baseline-entrypoint", "With `baseline: commit`.", key="gate.baseline_entrypoint"),
-    Input(
-        "baseline-branch",
-        "Branch of the baseline: the default branch or a protected one. Default: the pull request's base if it is "
-        "one of these, else the default branch.",
-        read=lambda text: text.removeprefix("refs/heads/"),
-    ),
-    Input(
-        "artifact-name",
-        "Name of the artifact to which `actions/upload-artifact` uploads the run directory.",
-        default=DEFAULT_ARTIFACT,
-        read=_artifact,
-    ),
-    Input(
-        "comment",
-        "When to comment on the pull request: `always`, `changes` (anything but an unchanged pass), `failures` or "
-        "`off`.",
-        default="always",
-        choices=tuple(CommentMode),
-        read=CommentMode,
-    ),
-    Input(
-        "comment-id",
-        "Identifies the gate if a repository has several: each has its own comment and issue.",
-        default="default",
-        read=_id,
-    ),
-    Input(
-        "gates-file",
-        "File that lists all gates of the repository, with the paths that affect each: they share one comment and one "
-        "error rate, and a gate that a change does not affect passes without being run.",
-    ),
-    Input("annotations", "Whether to add annotations to the golden set and the policy.", default="true", read=_boolean),
-    Input("workers", key="run.workers"),
-    Input("shard", "Nothing is decided then: another job does that, with `merge`.", key="run.shard"),
-    Input(
-        "merge",
-        "Artifacts of this workflow run with shards, such as `ragstone-shard-*`: they are merged and decided on, and "
-        "nothing is evaluated.",
-        read=_artifacts,
-    ),
-    Input(
-        "allow-missing",
-        "With `merge`: whether the samples of missing and damaged shards count as failed, instead of an error.",
-        default="false",
-        read=_boolean,
-    ),
-    Input("fail-on", key="gate.fail_on", choices=("fail", "inconclusive", "never")),
-    Input(
-        "report-issue",
-        "Whether failing scheduled runs open an issue, and passing ones close it.",
-        default="false",
-        read=_boolean,
-    ),
-    Input("time-limit", key="run.time_limit_s", read=_amount),
-    Input("max-cost-usd", key="judge.max_cost_usd", read=_amount),
-    Input(
-        TOKEN_INPUT,
-        "Token for the baseline (`actions: read`), the comment (`pull-requests: write`), the issue (`issues: write`), "
-        "and with `gates-file` the check runs (`checks: write`).",
-        default="${{ github.token }}",
-        read=SecretStr,
-    ),
-)
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "text": str,
+    "lines": _lines,
+    "words": _words,
+    "boolean": _boolean,
+    "amount": _amount,
+    "python": _python,
+    "id": _id,
+    "artifact": _artifact,
+    "artifacts": _artifacts,
+    "variables": _variables,
+    "comment": CommentMode,
+    "secret": SecretStr,
+    "branch": lambda text: text.removeprefix("refs/heads/"),
+}
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "inputs.toml").read_text(encoding="utf-8"))
+
+INPUTS = tuple(Input(name, **{**row, "read": _READERS[row.get("read", "text")]}) for name, row in _TABLES.items())
 
 
 @dataclass(frozen=True, slots=True)
