@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.github.command_files import append
+from ragstone.ci.github.commands import append
 from ragstone.container.confinement import Confinement, confine
 from ragstone.container.runner_folders import RunnerFolders
 from ragstone.errors import ConfigError

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.ci.github.command_files import COMMAND_FILES
+from ragstone.ci.github.commands import COMMAND_FILES
 from ragstone.container.confinement import living
 from ragstone.run.directory import RunDirectory
 from tests.ci.github.fake import running

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ragstone import __version__
-from ragstone.ci.github.command_files import is_output_name
+from ragstone.ci.github.commands import is_output_name
 from ragstone.config import OPTIONS
 from ragstone.job.inputs import INPUTS, read_inputs
 from ragstone.job.outputs import OUTPUTS

@@ -1,4 +1,4 @@
-"""Settings from defaults, then the config file, the environment and flags, of which the latter two are passed in."""
+"""Settings from defaults, then the config file, the environment and flags (options.toml), which are passed in."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ragstone.ci.github.command_files import COMMAND_FILES
+from ragstone.ci.github.commands import COMMAND_FILES
 from ragstone.container.confinement import Confinement
 from ragstone.errors import ConfigError
 

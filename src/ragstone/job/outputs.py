@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ragstone.ci.github.command_files import is_output_name
+from ragstone.ci.github.commands import is_output_name
 from ragstone.job.publish import Report
 from ragstone.metrics.registry import METRICS
 from ragstone.report.parts import ReportView

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from ragstone.ci.comments import post_comment
 from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
-from ragstone.ci.github.command_files import output_path, write_outputs, write_summary
-from ragstone.ci.github.commands import Annotation, Level, print_annotations
-from ragstone.ci.github.issue import IssueStep, follow_up
-from ragstone.ci.github.posts import COMMENT, MAX_BODY, GitHubComments, marker
+from ragstone.ci.github.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
+from ragstone.ci.github.posts import COMMENT, MAX_BODY, GitHubComments, IssueStep, follow_up, marker
 from ragstone.ci.github.reviewed import ReviewedBase
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError

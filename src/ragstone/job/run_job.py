@@ -16,8 +16,16 @@ from ragstone.app.gate import REPORT_FILES, GateOutcome
 from ragstone.app.run import run_sentence
 from ragstone.ci.github.checkout_token import warn_of_token
 from ragstone.ci.github.client import GitHubApi, RetryPolicy
-from ragstone.ci.github.command_files import output_path, write_outputs
-from ragstone.ci.github.commands import Annotation, Level, commands_stopped, group, mask, print_annotations
+from ragstone.ci.github.commands import (
+    Annotation,
+    Level,
+    commands_stopped,
+    group,
+    mask,
+    output_path,
+    print_annotations,
+    write_outputs,
+)
 from ragstone.ci.github.event import Event, load_event
 from ragstone.ci.github.reviewed import reviewed_base
 from ragstone.config import MIN_SECRET_CHARACTERS, Settings

@@ -1,4 +1,4 @@
-"""What the gate is asked for, from settings."""
+"""What the gate and its reports are asked for, from settings: policy, request, terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run evaluates, from settings."""
+"""The golden set and the run that settings describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One entry point for all formats."""
+"""One entry point for all formats, and the JSON report."""
 
 from __future__ import annotations
 

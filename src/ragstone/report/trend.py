@@ -1,4 +1,4 @@
-"""Trends as small plots: a line of blocks for text, and coordinates for the HTML page."""
+"""Checks and trends as small plots: characters for text, and coordinates for the HTML page."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.github.command_files import append, write_outputs, write_summary
+from ragstone.ci.github.commands import append, write_outputs, write_summary
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
 FAKES: dict[str, Callable[[Path, Path], None]] = {

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from ragstone.ci.github.client import GitHubApi
-from ragstone.ci.github.issue import IssueResult, IssueStep, follow_up
-from ragstone.ci.github.posts import marker
+from ragstone.ci.github.posts import IssueResult, IssueStep, follow_up, marker
 from tests.ci.github.fake import FakeGitHub
 
 BOT = "github-actions[bot]"

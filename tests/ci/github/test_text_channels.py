@@ -13,15 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.ci.github.command_files import MAX_BYTES, MAX_VALUE_BYTES, format_output, write_outputs, write_summary
 from ragstone.ci.github.commands import (
+    MAX_BYTES,
+    MAX_VALUE_BYTES,
     Annotation,
     Level,
     commands_stopped,
+    format_output,
     group,
     mask,
     print_annotations,
     render_annotation,
+    write_outputs,
+    write_summary,
 )
 from ragstone.job.outputs import OUTPUTS
 

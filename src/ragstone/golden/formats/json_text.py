@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line, read line by line."""
+"""JSON: one document, or one object per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragstone convert`."""
+"""`ragstone convert`: a golden set as native JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragstone monitor`."""
+"""`ragstone monitor`: the command, the message to a webhook, and the summary and issue of a job on GitHub."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ import httpx2
 
 from ragstone._version import __version__
 from ragstone.ci.github.client import GitHubApi, GitHubApiError, RetryPolicy
-from ragstone.ci.github.command_files import output_path, write_summary
+from ragstone.ci.github.commands import output_path, write_summary
 from ragstone.ci.github.event import load_event
-from ragstone.ci.github.issue import IssueStep, follow_up
-from ragstone.ci.github.posts import MAX_BODY
+from ragstone.ci.github.posts import MAX_BODY, IssueStep, follow_up
 from ragstone.commands.context import run_context, run_to_end
 from ragstone.commands.options import (
     CONFIG,

@@ -1,4 +1,4 @@
-"""`ragstone meta-eval`."""
+"""`ragstone meta-eval`: the agreement of a judge with people, measured on a data set."""
 
 from __future__ import annotations
 
