@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ragstone.formatting import NONE, counted, percent
+from ragstone.formatting import NONE, counted
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
-from ragstone.tools.monitor.outcome import Drafts, LogRead, Monitored, Watched, Window
+from ragstone.report.templates import render_text_template
+from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window
 from ragstone.tools.monitor.personal import replacements
 
 _WIDEST_NAME = 60
@@ -30,7 +31,7 @@ def monitor_text(found: Monitored) -> str:
         lines.append("")
     lines += [f"{_mark(one)}: {sentence(one)}" for one in found.alerts]
     lines += [f"ended: {one.kind.title}." for one in found.figures if one.ended]
-    lines += list(_remarks(found))
+    lines += _remarks(found)
     lines += [_read(log) for log in found.logs]
     return "\n".join(one_line_keeping_columns(line) for line in lines) + "\n"
 
@@ -139,38 +140,17 @@ def _cells(one: Watched) -> tuple[str, str, str]:
     return show(one.now), show(one.before), show(one.anchor)
 
 
-def _remarks(found: Monitored) -> Iterator[str]:
-    yield from found.notes
-    if found.drafts is not None:
-        yield from _drafts(found.drafts)
-    if len(found.decided) > 1:
-        yield f"{counted(len(found.decided), 'window')} decided: {found.decided[0]} to {found.decided[-1]}."
-    if found.windows and found.windows[-1].scored:
-        last = found.windows[-1]
-        judge = (last.judge or "").rpartition(" ")[0]
-        yield f"Metrics are of a random sample of {counted(last.scored, 'answer')}, by {judge}."
-    for window in found.open:
-        figures = window.figures
-        so_far = counted(int(figures["interactions"].value), "interaction")
-        errors = f", errors {percent(figures['error_rate'].value)}" if "error_rate" in figures else ""
-        yield f"Not over yet: {window.name} with {so_far}{errors}."
+def _remarks(found: Monitored) -> list[str]:
+    made = found.drafts
+    replaced = [] if made is None else [replacements(name, count) for name, count in made.replaced.items()]
+    quoted = "" if made is None else shlex.quote(made.file)
+    return render_text_template(
+        "remarks.txt.j2", __package__, found=found, replaced=replaced, quoted=quoted, shares=_shares, line=one_line
+    ).splitlines()
 
 
-def _drafts(made: Drafts) -> Iterator[str]:
-    if not made.windows:
-        yield "Drafts: there is no new window."
-        return
-    yield f"{counted(made.written, 'draft')} added to {made.file}."
-    if made.written:
-        yield f"Reasons: {', '.join(f'{count:,} {reason}' for reason, count in made.reasons.items())}."
-        replaced = ", ".join(replacements(name, count) for name, count in made.replaced.items())
-        yield f"Personal data replaced: {replaced or 'none was found'}."
-    if made.left_out:
-        yield f"Left out: {', '.join(f'{count:,} {why}' for why, count in made.left_out.items())}."
-    for path in made.empty_fields:
-        yield f"No record had the field '{path}' of [privacy] fields: nothing was replaced by it."
-    if made.written:
-        yield f"Review them: ragstone review {shlex.quote(made.file)}"
+def _shares(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {one_line(what)}" for what, count in counts.items())
 
 
 def _read(log: LogRead) -> str:
