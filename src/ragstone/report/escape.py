@@ -69,6 +69,11 @@ def terminal_line(text: str) -> str:
     return terminal(one_line(text))
 
 
+def line(text: str, length: int = 600) -> str:
+    """`terminal_line(text)`, in at most `length` characters."""
+    return clip(terminal_line(text), length)
+
+
 def xml(text: str) -> str:
     """For XML text and attributes: only characters that XML 1.0 allows, and no command to a runner if it is printed.
 

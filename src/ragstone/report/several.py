@@ -18,6 +18,7 @@ from ragstone.formatting import counted, some
 from ragstone.gate.verdict import Status
 from ragstone.printable import without_commands
 from ragstone.report import escape, wording
+from ragstone.report.escape import line
 from ragstone.report.html import render_html
 from ragstone.report.html_page import Framed, render_page
 from ragstone.report.markdown import ICONS
@@ -121,12 +122,12 @@ def text_of_several(
     out = io.StringIO()
     console = plain_console(out, width, colour)
     status = str(overall_status(found))
-    console.print(Text(f"{MARKS[status]} {_line(headline(found), 400)}", STYLES[status]))
-    console.print(Text(f"Each run is compared with {_line(baseline, 200)}."))
+    console.print(Text(f"{MARKS[status]} {line(headline(found), 400)}", STYLES[status]))
+    console.print(Text(f"Each run is compared with {line(baseline, 200)}."))
     _overview(console, found)
-    reports = [f"── {_line(one.name, 60)}\n\n{render_text(one.view, width=width, colour=colour)}" for one in found]
+    reports = [f"── {line(one.name, 60)}\n\n{render_text(one.view, width=width, colour=colour)}" for one in found]
     texts = (out.getvalue(), *reports)
-    return "\n".join("\n".join(line.rstrip() for line in text.rstrip().split("\n")) + "\n" for text in texts)
+    return "\n".join("\n".join(one.rstrip() for one in text.rstrip().split("\n")) + "\n" for text in texts)
 
 
 def _overview(console: Console, found: Sequence[NamedView]) -> None:
@@ -134,19 +135,15 @@ def _overview(console: Console, found: Sequence[NamedView]) -> None:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title_justify="left", padding=(0, 1))
         table.add_column("")
         name = wording.sentence(title)
-        table.add_column(_line(name if part is None else f"{name} ({part})", 60), overflow="fold")
+        table.add_column(line(name if part is None else f"{name} ({part})", 60), overflow="fold")
         for head in ("Score", "Change"):
             table.add_column(head, no_wrap=True)
         table.add_column("State", overflow="fold")
         for one in lines:
             mark = Text(MARKS[one.word], STYLES[one.word]) if one.word is not None else ""
-            table.add_row(mark, _line(one.run, 60), one.figures.score, one.figures.change, _line(one.state, 60))
+            table.add_row(mark, line(one.run, 60), one.figures.score, one.figures.change, line(one.state, 60))
         console.print(table)
         console.print()
-
-
-def _line(text: str, length: int) -> str:
-    return escape.clip(escape.terminal_line(text), length)
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import io
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -17,14 +19,13 @@ from rich.text import Text
 
 from ragstone import formatting
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import CheckKind, Status
 from ragstone.metrics.score import FAILED_BY
 from ragstone.report import wording
-from ragstone.report.document import FailurePart, SamplePart
-from ragstone.report.escape import clip, terminal_line
+from ragstone.report.escape import line
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
+from ragstone.report.templates import PACKAGE, render_text_template
 from ragstone.report.trend import Scale
 
 STYLES = {
@@ -39,15 +40,20 @@ MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error"
 WIDTH = 120
 """Columns if there is no terminal."""
 
-_WORST = 5
-_STATEMENTS = 3
-_GROUPS = 8
-_IDS = 5
+# Marks in what the template writes, none of which foreign text can have: it is shown without control characters.
+_STYLE, _STYLED = "\x01", "\x02"
+METRICS, ROBUSTNESS, INDENTED, UNBROKEN = "\x03", "\x04", "\x05", "\x06"
+
 _ENDLESS = 10_000
 _COLUMNS = ("", "Metric", "Score", "Plot", "Change", "Threshold", "State")
 _WITHOUT_PLOT = tuple(column for column in _COLUMNS if column != "Plot")
 _STACKED = ("", "Metric", "Both", "Threshold", "State")
 _HEADS = {"Plot": "Score vs threshold", "Both": "Score, and change"}
+
+_CONSTANTS = {
+    **{"MARKS": MARKS, "STYLES": STYLES, "FAILED_BY": FAILED_BY},
+    **{"METRICS": METRICS, "ROBUSTNESS": ROBUSTNESS, "INDENTED": INDENTED, "UNBROKEN": UNBROKEN},
+}
 
 
 def render_text(view: ReportView, *, width: int | None = None, colour: bool = False) -> str:
@@ -106,39 +112,31 @@ def print_robustness(found: Robustness) -> None:
 
 
 def _text(text: str, style: str = "", length: int = 600) -> Text:
-    return Text(clip(terminal_line(text), length), style=style)
+    return Text(line(text, length), style=style)
 
 
-def _parts(view: ReportView, console: Console, *, wraps: bool) -> list[RenderableType]:
-    style = STYLES[str(view.status)]
-    parts: list[RenderableType] = [
-        Text.assemble(
-            (f"{MARKS[str(view.status)]} {wording.STATUS_TITLES[view.status].upper()}", style),
-            ("  ", ""),
-            (clip(terminal_line(view.title), 80), "bold"),
-        ),
-        _text(wording.sentence(view.reason)),
-        *(_text(f"! {wording.sentence(warning)}", "yellow") for warning in view.warnings),
-    ]
-    if view.resolution is not None:
-        parts.append(_text(view.resolution))
-    if view.attribution is not None:
-        parts.append(_text(wording.attribution(view.attribution)))
-    if said := wording.causes(view.diagnosis):
-        parts.append(_text(f"Causes: {said}."))
-        if view.diagnosis is not None and view.status is not Status.PASS:
-            parts.append(_text(f"To do: {view.diagnosis.counts[0].action}"))
-    if view.oracle is not None:
-        parts.append(_text(f"{wording.ORACLE_TITLE}:"))
-        parts += [_text(f"- {line}") for line in wording.oracle_lines(view.oracle)]
-    if view.metrics:
-        parts.append(_metric_table(view.metrics, console))
-    parts += _facts(view)
-    parts += _worst(view.worst, view.worst_left)
-    parts += _robustness(view.robustness)
-    parts += _failures(view.failures)
-    parts += _about(view, console.width if wraps else None)
-    return parts
+def _parts(view: ReportView, console: Console, *, wraps: bool) -> Iterator[RenderableType]:
+    """What the template writes, line by line, with the tables where it marks their places."""
+    lines = render_text_template(
+        "report.txt.j2",
+        PACKAGE,
+        view=view,
+        about=_about(view),
+        shell=partial(_shell, width=console.width if wraps else None),
+        style=(_STYLE + "{}" + _STYLED).format,
+        check_reason=check_reason,
+        wording=wording,
+        **_CONSTANTS,
+    ).split("\n")
+    for written in lines:
+        if written == METRICS:
+            yield from [_metric_table(view.metrics, console)] if view.metrics else []
+        elif written == ROBUSTNESS:
+            yield from _robustness(view.robustness)
+        else:
+            pieces = [piece.rpartition(_STYLED) for piece in written.lstrip(INDENTED + UNBROKEN).split(_STYLE)]
+            text = Text.assemble(*((words, style) for style, _, words in pieces), no_wrap=written.startswith(UNBROKEN))
+            yield Padding(text, (0, 0, 0, 2)) if written.startswith(INDENTED) else text
 
 
 def _metric_table(rows: tuple[MetricRow, ...], console: Console) -> RenderableType:
@@ -195,57 +193,6 @@ def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
     }
 
 
-def _facts(view: ReportView) -> list[RenderableType]:
-    lines: list[RenderableType] = [Text("")]
-    for row in view.check_rows:
-        word = wording.status_word(row.check.status, row.check.action)
-        said = row.found + (f" ({row.wanted})" if row.wanted else "")
-        if row.check.status is not Status.PASS or not said:
-            said = check_reason(row.check)
-        lines.append(
-            Text.assemble((f"{MARKS[word]} ", STYLES[word]), (clip(terminal_line(f"{row.title}: {said}"), 600), ""))
-        )
-    if view.judge is not None and view.judge.offline:
-        grades = ", ".join(f"{wording.metric_title(name)} {grade}" for name, grade in view.judge.grades)
-        tail = f" Measured reliability: {grades}." if grades else ""
-        lines.append(
-            _text(
-                f"! Scored by the {view.judge.label}: no language model. "
-                f"Trust its changes, not its absolute values.{tail}",
-                style="yellow",
-            )
-        )
-    notes = (*(view.comparison.notes if view.comparison is not None else ()), *view.notes)
-    lines += [_text(f"- {wording.sentence(note)}") for note in notes]
-    return lines
-
-
-def _worst(samples: tuple[SamplePart, ...], left: int) -> list[RenderableType]:
-    if not samples:
-        return []
-    parts: list[RenderableType] = [Text(""), Text(wording.worst_heading(samples), style="bold")]
-    parts += [Padding(_sample(sample), (0, 0, 0, 2)) for sample in samples[:_WORST]]
-    if (more := len(samples) + left - _WORST) > 0:
-        parts.append(Text(f"  and {more:,} more; --format html shows every sample"))
-    return parts
-
-
-def _sample(sample: SamplePart) -> Group:
-    head = Text(clip(terminal_line(sample.id), 80), style="bold")
-    if sample.place is not None:
-        head.append(f"  {clip(terminal_line(str(sample.place)), 160)}", style="not bold dim")
-    lines: list[RenderableType] = [head, _text(sample.question, length=300)]
-    moves = [wording.moved(change) + (f" ({change.note})" if change.note else "") for change in sample.changes]
-    lines.append(_text(" · ".join(moves)))
-    for bad in sample.unsupported[:_STATEMENTS]:
-        said = "contradicted by the contexts" if bad.verdict == "contradicted" else "not in the contexts"
-        quote = f" (“{bad.quote}”)" if bad.quote else ""
-        lines.append(_text(f"- {said}: {bad.text}{quote}", "red", 400))
-    lines += [_text(f"- cause: {sample.cause}")] if sample.cause else []
-    lines += [_text(f"- missing from the contexts: {text}", "red", 400) for text in sample.missing[:_STATEMENTS]]
-    return Group(*lines, Text(""))
-
-
 def _robustness(found: Robustness | None) -> list[RenderableType]:
     if found is None:
         return []
@@ -265,56 +212,28 @@ def _robustness(found: Robustness | None) -> list[RenderableType]:
 
 def _block(text: str, style: str) -> Text:
     """Several lines, each of them foreign."""
-    return Text("\n".join(clip(terminal_line(line), 300) for line in text.split("\n")), style)
+    return Text("\n".join(line(one, 300) for one in text.split("\n")), style)
 
 
-def _failures(groups: tuple[FailurePart, ...]) -> list[RenderableType]:
-    if not groups:
-        return []
-    lines: list[RenderableType] = [Text(""), Text("Samples without a score", style="bold")]
-    for group in groups[:_GROUPS]:
-        who = FAILED_BY[group.by]
-        ids = ", ".join(sample.id for sample in group.samples[:_IDS])
-        more = f" and {len(group.samples) - _IDS} more" if len(group.samples) > _IDS else ""
-        count = formatting.counted(len(group.samples), "sample")
-        lines.append(_text(f"  {who} failed on {count}: {group.reason} ({ids}{more})"))
-    if len(groups) > _GROUPS:
-        lines.append(Text(f"  and {len(groups) - _GROUPS} more reasons"))
-    return lines
-
-
-def _about(view: ReportView, width: int | None) -> list[RenderableType]:
-    facts = [formatting.counted(view.run.samples, "sample")]
+def _about(view: ReportView) -> Iterator[str]:
+    yield formatting.counted(view.run.samples, "sample")
     if view.judge is not None:
-        facts.append(f"judge: {view.judge.label}")
+        yield f"judge: {view.judge.label}"
     if view.cost is not None:
         cached = f", {view.cost.cached_calls:,} from the cache" if view.cost.cached_calls else ""
         share = f", {view.cost.cached_share}" if view.cost.cached_share else ""
-        facts.append(
-            f"{formatting.counted(view.cost.calls, 'call')}{cached}{share}, {formatting.dollars(view.cost.usd)}"
-        )
+        yield f"{formatting.counted(view.cost.calls, 'call')}{cached}{share}, {formatting.dollars(view.cost.usd)}"
     if view.run.entrypoint is not None:
-        facts.append(f"system: {wording.system_usage(view.run.usage)}")
+        yield f"system: {wording.system_usage(view.run.usage)}"
     if view.run.wall_s:
-        facts.append(formatting.seconds(view.run.wall_s))
+        yield formatting.seconds(view.run.wall_s)
     if view.comparison is not None and view.comparison.baseline is not None:
         found = view.comparison
         on = f" {wording.compared_on(found.paired, found.total)}" if found.comparable else ""
-        facts.append(f"compared with {found.baseline}{on}")
-    lines: list[RenderableType] = [Text(""), _text(" · ".join(facts), "dim")]
-    if view.accept:
-        edit = any(check.kind is CheckKind.PAIRED for check in view.checks)
-        lines += _commands(f"To accept the {'edit of the golden set' if edit else 'drop'}:", view.accept, width)
-    if not view.passed and view.reproduce:
-        lines += _commands("To reproduce:", view.reproduce, width)
-    return lines
+        yield f"compared with {found.baseline}{on}"
 
 
-def _commands(title: str, commands: tuple[str, ...], width: int | None) -> list[RenderableType]:
+def _shell(commands: tuple[str, ...], width: int | None) -> list[str]:
     """Lines for a shell, never broken by the console: what is copied from the screen must run."""
-    lines = [clip(terminal_line(line), 4000) for line in commands]
-    wrapped = lines if width is None else [part for line in lines for part in wrap_line(line, width - 2)]
-    return [
-        Text(title, style="dim"),
-        *(Text(f"  {line}", style="dim", no_wrap=True) for line in wrapped),
-    ]
+    lines = [line(command, 4000) for command in commands]
+    return lines if width is None else [part for one in lines for part in wrap_line(one, width - 2)]

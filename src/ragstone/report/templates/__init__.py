@@ -26,6 +26,7 @@ from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean
+from ragstone.report import escape
 from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import Compiled, ExhaustedError, SafeText, TemplateSandbox
 
@@ -102,7 +103,7 @@ def read_template(name: str, package: str = PACKAGE) -> str:
 def render_text_template(name: str, package: str, **values: object) -> str:
     """The shipped template of plain text called `name`, of `package`, without the last line break.
 
-    Filters are the functions of `formatting`. Nothing is escaped: what prints the text makes it harmless.
+    Filters are functions of `formatting`, and `line`. Nothing else is escaped: what prints the text makes it harmless.
     """
     return _text_environment(package).get_template(name).render(values).rstrip("\n")
 
@@ -116,7 +117,7 @@ def _text_environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     shown = (formatting.counted, formatting.dollars, formatting.percent, formatting.score, formatting.some)
-    environment.filters.update({found.__name__: found for found in (*shown, formatting.whole)})
+    environment.filters.update({found.__name__: found for found in (*shown, formatting.whole, escape.line)})
     return environment
 
 
