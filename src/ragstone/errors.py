@@ -179,9 +179,10 @@ def parse_errors(
 
 
 def first_problem(error: ValidationError) -> str:
-    """Place and message of the first problem that pydantic found; the message alone if it is the whole."""
+    """Place and expectation of the first problem that pydantic found; the expectation alone if it is the whole."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return ": ".join((*filter(None, [".".join(map(str, first["loc"]))[:200]]), first["msg"]))
+    place, said = ".".join(map(str, first["loc"]))[:200], expected(first)
+    return said if not place else f"'{place}' {said}" if said.startswith(("must ", "is ")) else f"'{place}': {said}"
 
 
 def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -336,7 +336,7 @@ def test_what_a_gate_consists_of_must_be_among_its_paths(github: FakeGitHub, che
     [
         ("[gates.docs]\n", {}, "'search' is not one of the gates in gates.toml"),
         ("[gates.search]\npath = ['a']\n", {}, "'gates.search.path'"),
-        ("paths = ['a']\n", {}, "'gates': Field required"),
+        ("paths = ['a']\n", {}, "'gates' is missing"),
         ("[gates.search]\npaths = ['a[bc]']\n", {}, "'a[bc]' is not a path that can be matched"),
         ("[gates", {}, "not valid TOML"),
         (GATES, {"RAGSTONE_GATES_FILE": "../gates.toml"}, "can't be read"),

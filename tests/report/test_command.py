@@ -235,8 +235,8 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
     [
         ("{", "not a valid verdict: Invalid JSON"),
         ("[" * 100_000, "not a valid verdict: Invalid JSON"),
-        ("{}", "not a valid verdict: run: Field required"),
-        (None, "not a valid verdict: view.status"),
+        ("{}", "not a valid verdict: 'run' is missing"),
+        (None, "not a valid verdict: 'view.status'"),
     ],
 )
 def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:

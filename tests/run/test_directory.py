@@ -185,7 +185,7 @@ def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: {**m, "schema_version": 2}, "not a valid manifest: schema_version"),
+        (lambda m: {**m, "schema_version": 2}, "not a valid manifest: 'schema_version' must be 1"),
         (lambda m: {**m, "counts": {**m["counts"], "scored": -1}}, "counts.scored"),
         (lambda m: {**m, "surprise": 1}, "surprise"),
         (lambda m: [m], "not a valid manifest"),
@@ -205,7 +205,7 @@ def test_no_directory_no_manifest_and_a_huge_manifest_are_each_a_clear_error(tmp
     with pytest.raises(RunDirectoryError, match="not a run directory"):
         RunDirectory.open(tmp_path)
     (tmp_path / MANIFEST).write_bytes(b" " * (5 * 1024 * 1024))
-    with pytest.raises(RunDirectoryError, match="larger than 4 MiB"):
+    with pytest.raises(RunDirectoryError, match="larger than 4,194,304 bytes"):
         RunDirectory.open(tmp_path)
 
 

@@ -88,9 +88,9 @@ def body(window: str) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "not the report of a monitor (file: "),
-        ("[]", "not the report of a monitor (file: "),
-        ('{"schema_version": 2}', "not the report of a monitor (schema_version: "),
+        ("", "not the report of a monitor: Invalid JSON"),
+        ("[]", "not the report of a monitor: must be "),
+        ('{"schema_version": 2}', "not the report of a monitor: 'schema_version' must be 1"),
         (body(window="2026-10-99"), "a window is not a date"),
         (body(window="x"), "windows.0.window"),
         (body(window="2026-10-01").replace("{}", '{"a": {"value": NaN}}'), "not the report"),
@@ -103,7 +103,7 @@ def body(window: str) -> str:
         ),
         (
             json.dumps({**json.loads(body(window="")), "windows": [window(1)] * (MAX_WINDOWS + 1)}),
-            "not the report of a monitor (windows: ",
+            "not the report of a monitor: 'windows': ",
         ),
     ],
 )
