@@ -1,0 +1,262 @@
+"""Which broken systems the default gate fails, and whether it passes healthy ones: the table of docs/thresholds.md.
+
+    python bench/broken_systems.py                    # all of it, about 5 minutes
+    python bench/broken_systems.py --quick            # one judge, the example, 139 questions
+    python bench/broken_systems.py --only unchanged --show
+
+The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
+questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges the
+answers themselves. Those of a perfect LLM judge are the scores that systems.py calls true; a noisy one takes every tenth
+for another answer's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
+
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, load_policy
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import Judgements, Statement, StatementList
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.run.directory import RunDirectory
+from ragstone.run.gather import Gathering
+from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.run.record import Answer, SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.run.scoring import needed_judgements, sample_scores, scored_answer
+from ragstone.run.serialise import RecordFacts, facts_from_line, record_to_line
+from ragstone.system.response import Context, Response
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline"
+FERRY = ROOT / "tests" / "bench" / "ferry.json"
+STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "thresholds.toml"
+SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
+SIZES = (20, 50, 139)
+JUDGES = ("offline", "perfect", "noisy")
+SETS = ("docs", "ferry")
+MISTAKEN = 0.1
+FIRST, AGAIN = 0.5, 0.2
+"""The shares of broken questions from which a first run must fail, and one with a baseline fail or be inconclusive."""
+
+FOUND = {Status.FAIL, Status.ERROR, Status.INCONCLUSIVE}
+
+
+@cache
+def items(name: str) -> tuple[Item, ...]:
+    """The questions of a set in an order by chance, with the healthy system's responses."""
+    found = list(_docs() if name == "docs" else _ferry())
+    random.Random(29).shuffle(found)
+    answered = [one for one in found if one.sample.answerable]
+    far = len(answered) // 2
+    others = {one.sample.id: answered[(at + far) % len(answered)] for at, one in enumerate(answered)}
+    return tuple(replace(one, other=others.get(one.sample.id, answered[0])) for one in found)
+
+
+def _docs() -> Iterator[Item]:
+    for record in RunDirectory.open(EXAMPLE).records():
+        scores = {name: one.value for name, one in record.scores.items() if isinstance(one, Scored)}
+        made = record.judgements[0].statements
+        silent = isinstance(made, StatementList) and made.abstains
+        truth = Truth(
+            # A judge that compares words calls many right answers half right.
+            correct=0.9 if scores.get("answer_correctness", 0.0) > 0.2 else 0.4,
+            recall=float(scores.get("context_recall", 0.0) > 0.5),
+            precision=scores.get("context_precision", 0.0),
+        )
+        right = {"faithful": None, "relevant": 1.0, "correct": 1.0}
+        wrong = {"correct": 0.0, "relevant": 0.0 if silent else truth.relevant}
+        if not record.sample.answerable:
+            truth = replace(truth, **(right if silent else {"correct": 0.0, "relevant": 0.0}))
+        elif silent:
+            truth = replace(truth, **SILENT)
+        del wrong
+        sample = replace(record.sample, origin=None)
+        yield Item(sample, record.response, truth)
+
+
+def _ferry() -> Iterator[Item]:
+    data = json.loads(FERRY.read_text())
+    passages = [Context(f"{one['title']}\n{one['text']}", f"p{rank}") for rank, one in enumerate(data["passages"])]
+    for number, one in enumerate(data["questions"]):
+        name, rng = f"f{number}", random.Random(number)
+        rest = rng.sample(passages, 5)
+        if "passage" not in one:
+            sample = Sample(name, one["question"], answerable=False)
+            answer = "I'm sorry, the documents don't say anything about that."
+            yield Item(sample, Response(name, answer, tuple(rest[:4])), Truth(None, 1.0, 1.0, 0.0, 0.0))
+            continue
+        right = passages[one["passage"]]
+        contexts = [context for context in rest if context is not right][:3]
+        contexts.insert(int(rng.random() < 0.2), right)
+        sample = Sample(name, one["question"], one["reference"])
+        truth = Truth(precision=1.0 / (contexts.index(right) + 1))
+        yield Item(sample, Response(name, one["answer"], tuple(contexts)), truth)
+
+
+class Bench:
+    """One set judged by one judge: `run` gives the scores of a system, each response being judged once."""
+
+    def __init__(self, name: str, judge: str) -> None:
+        self.items, self.judge = items(name), judge
+        self.metrics = select_metrics()
+        texts = [one.sample for one in self.items]
+        self._offline = OfflineJudge(
+            [one.question for one in texts], [reference for one in texts for reference in one.references]
+        )
+        self._known: dict[object, RecordFacts] = {}
+
+    def run(self, system: System | None, share: float, n: int) -> RunScores:
+        """The first `n` questions; `system` answers `share` of those that it is of, the healthy one the rest."""
+        chosen = self.items[:n]
+        mine = [one for one in chosen if system is not None and _is_of(system.of, one.sample)]
+        changed = {one.sample.id for one in mine[: round(share * len(mine))]}
+        found = (system.change(one) if system is not None and one.sample.id in changed else one for one in chosen)
+        gathering = Gathering(self._manifest(n))
+        for one in found:
+            gathering.add(self._facts(one), "bench")
+        return gathering.scores(Path("bench"))
+
+    def _manifest(self, n: int) -> Manifest:
+        identity = self._offline.identity if self.judge == "offline" else JudgeIdentity("openai", self.judge, "1")
+        return Manifest(
+            ragstone_version="1",
+            state="finished",
+            created_at="2026-11-23T00:00:00Z",  # type: ignore[arg-type]
+            golden=GoldenManifest(files=("golden.jsonl",), content_hash="0", samples=n),
+            judge=identity,
+            system=SystemManifest(entrypoint="bench"),
+            metrics={one.info.name: one.info.version for one in self.metrics},
+        )
+
+    def _facts(self, item: Item) -> RecordFacts:
+        key = (item.sample, item.response.answer, item.response.contexts).__repr__()
+        if key not in self._known:
+            judged = asyncio.run(self._judged(item)) if self.judge == "offline" else self._told(item)
+            self._known[key] = facts_from_line(record_to_line(judged), "bench")
+        return self._known[key]
+
+    async def _judged(self, item: Item) -> SampleRecord:
+        sample, response = item.sample, item.response
+        needs, call = needed_judgements(self.metrics, sample), Call(sample.id)
+        judgements = await collect_judgements(self._offline, sample, response, needs, call)
+        answer = scored_answer(self.metrics, sample, response, [judgements])
+        return SampleRecord(sample, (answer,), sample_scores(self.metrics, sample, [answer]))
+
+    def _told(self, item: Item) -> SampleRecord:
+        rng = random.Random(f"{item.sample.id} {item.response.answer}")
+        truth, sample = item.truth, item.sample
+
+        def seen(value: float) -> float:
+            if self.judge == "perfect":
+                return value
+            return min(1.0, max(0.0, (rng.choice((0.0, 0.5, 1.0)) if rng.random() < MISTAKEN else value)))
+
+        if not item.response.answer.strip():
+            truth = replace(truth, **SILENT)  # type: ignore[arg-type]
+        values = {
+            "faithfulness": truth.faithful,
+            "answer_relevancy": truth.relevant,
+            "answer_correctness": truth.correct,
+            "context_recall": truth.recall,
+            "context_precision": truth.precision,
+            "hallucination": None if truth.faithful is None else float(truth.faithful < 1.0),
+        }
+
+        def score(metric: Metric) -> Score:
+            excuse, value = metric.excuse(sample), values.get(metric.info.name)
+            if excuse is not None or value is None:
+                return excuse or NotApplicable("it claims nothing")
+            spread = rng.uniform(-0.06, 0.06) if metric.info.name == "answer_relevancy" and 0.0 < value < 1.0 else 0.0
+            return Scored(min(1.0, max(0.0, seen(value) + spread)))
+
+        scores = {metric.info.name: score(metric) for metric in self.metrics}
+        said = () if truth.abstains else (Statement("s1", item.response.answer[:200]),)
+        judgements = Judgements(statements=StatementList(said, abstains=truth.abstains))
+        return SampleRecord(sample, (Answer(item.response, (judgements,), scores),), scores)
+
+
+def _is_of(what: str, sample: Sample) -> bool:
+    return what == "all" or sample.answerable is (what == "answerable")
+
+
+@cache
+def policy() -> Policy:
+    return load_policy(STARTER)
+
+
+def verdicts(bench: Bench, system: System, share: float, n: int) -> tuple[GateVerdict, GateVerdict]:
+    """That of a first run, and that with the healthy run as the baseline."""
+    run = bench.run(system, share, n)
+    changes = {one.sample.id for one in bench.items[:n] if system.change(one).sample != one.sample}
+    base = run if changes else bench.run(None, 0.0, n)
+    return decide_gate(run, None, policy()), decide_gate(run, base, policy())
+
+
+LETTERS = {Status.PASS: "·", Status.INCONCLUSIVE: "?", Status.FAIL: "F", Status.ERROR: "E"}
+
+
+def rows(
+    bench: Bench, systems: Iterable[System], n: int, *, healthy: bool, show: bool
+) -> Iterator[tuple[str, str, str]]:
+    """Name, first run and with a baseline: a letter for each share."""
+    for system in systems:
+        shares = (1.0,) if healthy else SHARES
+        found = [verdicts(bench, system, share, n) for share in shares]
+        if show:
+            for share, both in zip(shares, found, strict=True):
+                for when, one in zip(("first", "again"), both, strict=True):
+                    print(f"  {system.name} {share:.0%} {when}: {one.status} {one.reason}")
+        yield system.name, *("".join(LETTERS[both[at].status] for both in found) for at in (0, 1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judges", nargs="*", default=JUDGES)
+    parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--show", action="store_true")
+    chosen = parser.parse_args()
+    begin = time.perf_counter()
+    for judge in chosen.judges:
+        for name in chosen.sets:
+            bench = Bench(name, judge)
+            for n in dict.fromkeys(min(size, len(bench.items)) for size in chosen.sizes):
+                print(f"\n{judge}, {name}, n = {n}")
+                for healthy, systems in ((True, HEALTHY), (False, BROKEN)):
+                    some = [one for one in systems if chosen.only in one.name]
+                    for row in rows(bench, some, n, healthy=healthy, show=chosen.show):
+                        bad = _is_bad(row, n, healthy=healthy)
+                        print(f"{row[0]:62} {row[1]:6} {row[2]:6} {bad}", flush=True)
+    print(f"{time.perf_counter() - begin:.0f} s")
+
+
+def _is_bad(row: Sequence[str], n: int, *, healthy: bool) -> str:
+    if healthy:
+        return "  <-- healthy" if set(row[1] + row[2]) - {"·"} else ""
+    if n < 50:
+        return ""
+    first, again = row[1][SHARES.index(FIRST) :], row[2][SHARES.index(AGAIN) :]
+    return ("  <-- first" if set(first) - {"F"} else "") + ("  <-- again" if "·" in again else "")
+
+
+if __name__ == "__main__":
+    main()
