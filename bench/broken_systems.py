@@ -5,9 +5,9 @@
     python bench/broken_systems.py --only unchanged --show
 
 The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
-questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges the
-answers themselves. Those of a perfect LLM judge are the scores that systems.py calls true; a noisy one takes every tenth
-for another answer's.
+questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges
+the answers themselves. The scores of a perfect LLM judge are those that systems.py calls true; a noisy one gives every
+tenth by chance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -81,13 +81,11 @@ def _docs() -> Iterator[Item]:
             recall=float(scores.get("context_recall", 0.0) > 0.5),
             precision=scores.get("context_precision", 0.0),
         )
-        right = {"faithful": None, "relevant": 1.0, "correct": 1.0}
-        wrong = {"correct": 0.0, "relevant": 0.0 if silent else truth.relevant}
         if not record.sample.answerable:
-            truth = replace(truth, **(right if silent else {"correct": 0.0, "relevant": 0.0}))
+            right = float(silent)
+            truth = replace(truth, faithful=None if silent else 1.0, relevant=right, correct=right)
         elif silent:
-            truth = replace(truth, **SILENT)
-        del wrong
+            truth = replace(truth, **SILENT)  # type: ignore[arg-type]
         sample = replace(record.sample, origin=None)
         yield Item(sample, record.response, truth)
 
@@ -139,7 +137,7 @@ class Bench:
         return Manifest(
             ragstone_version="1",
             state="finished",
-            created_at="2026-11-23T00:00:00Z",  # type: ignore[arg-type]
+            created_at="2026-11-23T00:00:00Z",
             golden=GoldenManifest(files=("golden.jsonl",), content_hash="0", samples=n),
             judge=identity,
             system=SystemManifest(entrypoint="bench"),
@@ -224,7 +222,8 @@ def rows(
             for share, both in zip(shares, found, strict=True):
                 for when, one in zip(("first", "again"), both, strict=True):
                     print(f"  {system.name} {share:.0%} {when}: {one.status} {one.reason}")
-        yield system.name, *("".join(LETTERS[both[at].status] for both in found) for at in (0, 1))
+        first, again = ("".join(LETTERS[both[at].status] for both in found) for at in (0, 1))
+        yield system.name, first, again
 
 
 def main() -> None:

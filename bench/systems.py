@@ -63,10 +63,7 @@ class System:
 
 def _says(text: str | Sequence[str] | Callable[[Item], str], **truth: object) -> Change:
     def change(item: Item) -> Item:
-        if callable(text):
-            answer = text(item)
-        else:
-            answer = text if isinstance(text, str) else item.rng.choice(text)
+        answer = text(item) if callable(text) else text if isinstance(text, str) else item.rng.choice(text)
         response = replace(item.response, answer=answer)
         return replace(item, response=response, truth=replace(item.truth, **truth))  # type: ignore[arg-type]
 
@@ -315,7 +312,12 @@ def _rank(item: Item) -> int:
 def _extract(item: Item) -> str:
     said = set(re.findall(r"\w+", f"{_answer(item)} {item.sample.reference or ''}".lower()))
     found = [one for text in _texts(item) for one in sentences(text) if len(one) > 15]
-    return max(found, key=lambda one: len(said & set(re.findall(r"\w+", one.lower()))), default=_answer(item))
+
+    def overlap(sentence: str) -> float:
+        own = set(re.findall(r"\w+", sentence.lower()))
+        return len(said & own) / (len(said) + len(own))
+
+    return max(found, key=overlap, default=_answer(item))
 
 
 def _in_other_order(item: Item) -> Sequence[Context]:

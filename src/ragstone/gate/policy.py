@@ -221,7 +221,10 @@ _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
             "confirm",
             "confirm_repeats",
         ),
-        SystemRules: ("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
+        SystemRules: (
+            *("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
+            *("max_unanswered", "max_guessed", "max_broken"),
+        ),
     }
 )
 """Keys that were added later, by table: a policy that leaves them at their defaults has the hash that it had before."""

@@ -194,7 +194,24 @@ class SystemRules(_Table):
         default=0.2,
         description="Maximum share of the answerable samples with an empty answer. Always blocks.",
     )
-    action: Action = Field(default=Action.BLOCK, description="block or warn, for all limits but max_empty.")
+    max_unanswered: Share = Field(
+        default=0.3,
+        description="Maximum share of the answerable samples that are not answered: the answer is empty, abstains, "
+        "evades or repeats the question. Always blocks, where it is shown.",
+    )
+    max_guessed: Share = Field(
+        default=0.4,
+        description="Maximum share of the unanswerable samples that are answered. Always blocks, where it is shown.",
+    )
+    max_broken: Share = Field(
+        default=0.3,
+        description="Maximum share of the answerable samples with a broken answer (copied, repeated, the same as to "
+        "other questions, with false citations, or near the worst score), or with nothing useful retrieved. Always "
+        "blocks, where it is shown.",
+    )
+    action: Action = Field(
+        default=Action.BLOCK, description="block or warn, for all limits but those that always block."
+    )
 
     @property
     def limits(self) -> dict[str, float]:

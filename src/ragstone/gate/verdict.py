@@ -41,6 +41,7 @@ class CheckKind(StrEnum):
     BASELINE = "baseline"
     PAIRED = "paired"
     ANSWERS = "answers"
+    SHARE = "share"
 
 
 COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED})

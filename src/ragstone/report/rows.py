@@ -202,7 +202,7 @@ def check_title(check: Check, others: Sequence[Check] = ()) -> str:
     if check.sample is not None:
         title = f"{title}: {check.sample}"
     if check.kind is CheckKind.ANSWERS and check.metric is not None:
-        return "Retrieval"  # the reason names the metric
+        return wording.metric_title(check.metric)  # the reason says the rest
     if check.metric is not None:
         names = [wording.metric_title(one.metric) for one in (check, *others) if one.metric is not None]
         title = f"{title}: {formatting.some(names)}"

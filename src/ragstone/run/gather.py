@@ -15,6 +15,7 @@ from ragstone.golden.sample import Origin
 from ragstone.golden.spool import Spool
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.run.answers import AnswerKind
 from ragstone.run.columns import Digests, Ids, Numbers, Repeated, Rows
 from ragstone.run.files import writing_to
 from ragstone.run.manifest import Manifest
@@ -157,6 +158,7 @@ class Gathering:
         self._used: Repeated[UsedContexts] = Repeated()
         self._usage: Repeated[TokenUsage] = Repeated()
         self._contexts: Numbers[int] = Numbers("q")
+        self._kinds: Repeated[tuple[AnswerKind, ...]] = Repeated()
 
     def add(self, facts: RecordFacts, where: str) -> None:
         """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
@@ -177,6 +179,8 @@ class Gathering:
         self._used.append(answers[0].used)
         self._usage.append(answers[0].usage)
         self._contexts.append(answers[0].contexts)
+        kinds = tuple(one.kind for one in answers if one.answer is not None)
+        self._kinds.append(kinds if set(kinds) - {AnswerKind.ANSWERS} else None)
         broken = [one.failure for one in answers if one.failure is not None]
         several = f"{len(broken)} of {len(answers)} answers: " if len(answers) > 1 else ""
         self._failures.append(several + broken[0] if broken else None)
@@ -201,6 +205,7 @@ class Gathering:
                 self._used.column(rows),
                 self._usage.column(rows),
                 self._contexts.column(rows),
+                self._kinds.column(rows),
             ),
             manifest=self._manifest,
         )

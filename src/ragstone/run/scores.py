@@ -12,6 +12,7 @@ from ragstone.formatting import counted, score
 from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
+from ragstone.run.answers import AnswerKind
 from ragstone.run.manifest import Manifest
 from ragstone.system.response import TokenUsage
 
@@ -72,7 +73,8 @@ class SystemFacts:
     sample, so that they are independent. `failures` are one-line failures, and `failed_answers` how many answers
     failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
     `used_contexts` are those that support the first answer, if there are contexts and support verdicts. `contexts` are
-    hashes of its contexts, equal in this process if the contexts are.
+    hashes of its contexts, equal in this process if the contexts are. `kinds` are what the `answers` are, of each
+    sample with one that doesn't just answer.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
@@ -82,6 +84,7 @@ class SystemFacts:
     used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
     usage: Mapping[str, TokenUsage] = field(default_factory=dict)
     contexts: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.golden.sample import Origin, Review, Sample
-from ragstone.judge.judgements import JudgementFailure, Judgements, Verdict
+from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
+from ragstone.run.answers import AnswerKind, kind_of
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
-from ragstone.system.response import Response, SystemFailure, TokenUsage
+from ragstone.system.response import Context, Response, SystemFailure, TokenUsage
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines of samples.jsonl are rejected."""
@@ -113,8 +114,17 @@ class _SupportTableFactsLine(BaseModel):
     supports: tuple[_SupportFactsLine, ...] = ()
 
 
+class _StatementsFactsLine(BaseModel):
+    """Also a judgement that failed; `not_applicable`, since nothing is claimed."""
+
+    abstains: bool | None = None
+    statements: tuple[object, ...] = ()
+    not_applicable: bool = False
+
+
 class _RoundFactsLine(BaseModel):
     support: _SupportTableFactsLine | None = None
+    statements: _StatementsFactsLine | None = None
 
 
 class _UsageFactsLine(BaseModel):
@@ -165,6 +175,7 @@ class AnswerFacts:
     used: UsedContexts | None = None
     usage: TokenUsage | None = None
     contexts: int = 0
+    kind: AnswerKind = AnswerKind.ANSWERS
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -250,12 +261,14 @@ def _facts_of(parsed: _FactsLine | _RecordLine) -> RecordFacts:
         scores=_scores_from_line(parsed.scores),
         answerable=sample.answerable,
         reference=fingerprint(sample.reference) if sample.reference else None,
-        answers=tuple(map(_answer_facts, parsed.answers or (parsed,))),
+        answers=tuple(_answer_facts(line, sample) for line in parsed.answers or (parsed,)),
         draft=sample.review is not None and sample.review.status == "draft",
     )
 
 
-def _answer_facts(line: _AnswerFactsLine | _FactsLine | _AnswerLine | _RecordLine) -> AnswerFacts:
+def _answer_facts(
+    line: _AnswerFactsLine | _FactsLine | _AnswerLine | _RecordLine, sample: _SampleFactsLine | Sample
+) -> AnswerFacts:
     response = cast(_ResponseFactsLine | Response, line.response)
     failure, usage = response.failure, response.usage
     return AnswerFacts(
@@ -267,7 +280,24 @@ def _answer_facts(line: _AnswerFactsLine | _FactsLine | _AnswerLine | _RecordLin
         used=_used(response, line.judgements),
         usage=None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens),
         contexts=hash(tuple((one.text, one.id, one.score) for one in response.contexts)),
+        kind=AnswerKind.ANSWERS if failure else _kind(response, line.judgements, sample),
     )
+
+
+def _kind(
+    response: _ResponseFactsLine | Response,
+    judgements: Sequence[_RoundFactsLine | Judgements],
+    sample: _SampleFactsLine | Sample,
+) -> AnswerKind:
+    found = judgements[0].statements if judgements else None
+    abstains, claims = None, True
+    if isinstance(found, _StatementsFactsLine | StatementList):
+        abstains = found.abstains
+        claims = bool(found.statements) or found.abstains is None
+    if isinstance(found, _StatementsFactsLine | JudgementFailure):
+        claims = claims and not found.not_applicable
+    contexts = tuple(Context(one.text, one.id) for one in response.contexts)
+    return kind_of(response.answer, sample.question, sample.reference, contexts, abstains=abstains, claims=claims)
 
 
 def _used(

@@ -7,19 +7,21 @@ and retrieval that finds almost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone.formatting import clipped, counted, figure, most_common, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
+from ragstone.gate.policy_table import DEFAULT_METRICS
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.system.response import RETRIEVAL
 
-_RECALL = "context_recall"
 _HALF = 0.5
+_LINES: Mapping[str, float] = {"answer_relevancy": 0.2, "answer_correctness": 0.15}
+"""Of a metric without a floor: a mean that no system has whose answers are answers."""
 
 MIN_ALIKE = 2
 """The same answer to this many questions with different references counts as one answer to everything."""
@@ -100,36 +102,47 @@ class NoAnswer(Answers):
         yield Check("system.answers", CheckKind.ANSWERS, Status.ERROR, Action.BLOCK, reason, n=n)
 
 
-class Retrieval(Answers):
-    """Context recall that is shown to be less than half of its floor, whatever the floor's action."""
+class Collapsed(Answers):
+    """A headline metric that is shown to be below the line from which any judge is believed, whatever its action.
+
+    That is half of its floor, in the policy or by default; for one without a floor, a line of its own.
+    """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run = evidence.current
-        floor = next((rule.min for rule in evidence.rules if rule.metric == _RECALL and rule.slice is None), None)
-        scores = run.metrics.get(_RECALL)
-        if not evidence.finished or not run.system.answers or not floor or scores is None or not scores.values:
+        if not evidence.finished or not evidence.current.system.answers:
             return
-        ids = sorted(scores.values)
-        values = [scores.values[sample_id] for sample_id in ids]
-        found = mean_of(run, ids, values, confidence=evidence.policy.gate.confidence)
-        if found.high >= _HALF * floor:
-            return
-        hint = "" if any(values) else " Does the entrypoint return the contexts?"
-        yield Check(
-            name=f"{_RECALL}.answers",
-            kind=CheckKind.ANSWERS,
-            status=Status.FAIL,
-            action=Action.BLOCK,
-            reason=f"{_RECALL} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
-            f"({percent(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less "
-            f"than half of its floor of {figure(floor)}, which fails with any judge.{hint}",
-            metric=_RECALL,
-            estimate=found.estimate,
-            interval=Interval.of(found),
-            threshold=_HALF * floor,
-            current=found.estimate,
-            n=found.n,
-        )
+        floors = {rule.metric: rule.min for rule in evidence.rules if rule.slice is None}
+        for metric, default in DEFAULT_METRICS.items():
+            floor = floors.get(metric) or default.min
+            line = _LINES[metric] if floor is None else _HALF * floor
+            less = figure(line) if floor is None else f"half of its floor of {figure(floor)}"
+            yield from _collapsed(metric, line, less, evidence)
+
+
+def _collapsed(metric: str, line: float, less: str, evidence: Evidence) -> Iterator[Check]:
+    run = evidence.current
+    if metric not in run.metrics or not (ids := sorted(run.metrics[metric].values)):
+        return
+    values = [run.metrics[metric].values[sample_id] for sample_id in ids]
+    found = mean_of(run, ids, values, confidence=evidence.policy.gate.confidence)
+    if found.high >= line:
+        return
+    hint = "" if any(values) or metric != "context_recall" else " Does the entrypoint return the contexts?"
+    yield Check(
+        name=f"{metric}.answers",
+        kind=CheckKind.ANSWERS,
+        status=Status.FAIL,
+        action=Action.BLOCK,
+        reason=f"{metric} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
+        f"({percent(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less "
+        f"than {less}, which fails with any judge.{hint}",
+        metric=metric,
+        estimate=found.estimate,
+        interval=Interval.of(found),
+        threshold=line,
+        current=found.estimate,
+        n=found.n,
+    )
 
 
 def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ragstone.gate.checks.agreement import Agreement
-from ragstone.gate.checks.answers import Answers, NoAnswer, Retrieval
+from ragstone.gate.checks.answers import Answers, Collapsed, NoAnswer
 from ragstone.gate.checks.baseline import Baseline
+from ragstone.gate.checks.broken import Broken
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.coverage import Coverage, NothingDecided, Unfinished
 from ragstone.gate.checks.drift import Drift
@@ -28,7 +29,8 @@ CHECKERS: tuple[Checker, ...] = (
     Agreement(),
     MustPass(),
     Answers(),
-    Retrieval(),
+    Collapsed(),
+    Broken(),
     Drift(),
     FloorsAndDrops(Action.BLOCK),
     SystemLimits(Action.BLOCK),

@@ -1,0 +1,250 @@
+"""How many questions does the system not answer, answer though it shouldn't, or answer with something broken?
+
+A share of broken answers moves a mean as little as a small loss of all does, and floors may only warn. So the answers
+are counted, with any judge and any policy: a check fails if more than the policy allows is shown by an exact test, or
+if more than in the baseline is, by a sign test on the questions that changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from ragstone.formatting import counted, percent
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.grouping import mean_of
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
+from ragstone.gate.source import KeyPath
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.run.answers import MALFORMED, UNANSWERED, AnswerKind
+from ragstone.run.scores import RunScores
+from ragstone.stats.proportion import p_proportion_at_most
+from ragstone.system.response import RETRIEVAL
+
+SHOWN = 0.02
+"""A share is shown to be larger than is allowed at this probability of as many, if it were not."""
+WORSE, SUSPECTED = 0.0005, 0.02
+"""The probabilities of as many more than before by chance, at which a check fails and at which it is inconclusive.
+
+There are four checks, so a healthy change fails one of them with a probability of at most .002.
+"""
+
+MIN_ALIKE = 5
+"""The same answer to this many questions with different references is not one to any of them."""
+
+FALSE_BELOW: Mapping[str, float] = {"faithfulness": 0.25, "answer_relevancy": 0.2, "answer_correctness": 0.1}
+"""An answer with such a score is broken, by any judge."""
+FRUITLESS_BELOW: Mapping[str, float] = {"context_recall": 0.1, "context_precision": 0.1}
+
+_TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
+_WORDS: Mapping[str, str] = {
+    AnswerKind.EMPTY: "empty",
+    AnswerKind.ABSTAINS: "abstaining",
+    AnswerKind.ECHOES: "repeating the question",
+    AnswerKind.EVADES: "evasive",
+    AnswerKind.COPIES: "copied from the contexts",
+    AnswerKind.LOOPS: "repeating one sentence",
+    AnswerKind.MISCITES: "citing contexts that don't exist",
+    "same": "the same as to other questions",
+    "faithfulness": "not supported by the contexts",
+    "answer_relevancy": "not about the question",
+    "answer_correctness": "unlike the reference",
+    "context_recall": "without the evidence",
+    "context_precision": "with it ranked last or not at all",
+}
+
+Hits = Mapping[str, str]
+"""The samples that count, each with the sign by which it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them."""
+
+    name: str
+    title: str
+    limit: str
+    hits: Callable[[RunScores], Hits]
+    what: str
+    answerable: bool = True
+
+    def asked(self, run: RunScores) -> list[str]:
+        return [name for name, facts in run.samples.items() if facts.answerable is self.answerable]
+
+
+def _unanswered(run: RunScores) -> Hits:
+    return {name: kind for name, kind in _kinds(run).items() if kind in UNANSWERED}
+
+
+def _guessed(run: RunScores) -> Hits:
+    if not any(metric in run.metrics for metric in _TELLS_ABSTAINING):
+        return {}
+    kinds = _kinds(run)
+    return {name: "" for name in run.system.answers if kinds.get(name) not in UNANSWERED}
+
+
+def _broken(run: RunScores) -> Hits:
+    kinds = _kinds(run)
+    found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
+    for name in _alike(run, kinds):
+        found.setdefault(name, "same")
+    for name, sign in _below(run, FALSE_BELOW).items():
+        if kinds.get(name) not in UNANSWERED:
+            found.setdefault(name, sign)
+    return found
+
+
+def _fruitless(run: RunScores) -> Hits:
+    return _below(run, FRUITLESS_BELOW)
+
+
+GUARDS = (
+    Guard("system.unanswered", "Unanswered questions", "max_unanswered", _unanswered, "not answered"),
+    Guard("system.guessed", "Unanswerable questions", "max_guessed", _guessed, "answered", answerable=False),
+    Guard("system.broken", "Broken answers", "max_broken", _broken, "answered with something broken"),
+    Guard("system.fruitless", "Fruitless retrieval", "max_broken", _fruitless, "asked of contexts that don't help"),
+)
+_BY_NAME = {guard.name: guard for guard in GUARDS}
+
+
+class Broken(Checker):
+    """One check per guard, of a finished run whose answers are known. Always blocks."""
+
+    kinds = (CheckKind.SHARE,)
+    policy_key = ("system",)
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        run, manifest = evidence.current, evidence.current.manifest
+        if manifest is None or not evidence.finished or not run.system.answers:
+            return
+        for guard in GUARDS:
+            if guard.name == "system.fruitless" or manifest.system.part != RETRIEVAL:
+                yield from _check(guard, evidence)
+
+    def key(self, check: Check) -> KeyPath:
+        return ("system", _BY_NAME[check.name].limit)
+
+    def title(self, check: Check) -> str:
+        return _BY_NAME[check.name].title
+
+    def found(self, check: Check) -> str:
+        return percent(check.estimate)
+
+    def wanted(self, check: Check) -> str:
+        return f"at most {percent(check.threshold)}"
+
+
+def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
+    run = evidence.current
+    asked = [name for name in guard.asked(run) if name in run.system.answers]
+    if not asked:
+        return
+    everywhere = guard.hits(run)
+    hits = {name: everywhere[name] for name in asked if name in everywhere}
+    allowed = _limit(evidence.policy.system, guard)
+    before, more, p = _against_baseline(guard, everywhere, asked, evidence)
+    status = Status.PASS
+    if _is_shown(hits, asked, allowed, run):
+        status, so = Status.FAIL, f"more than the {percent(allowed)} allowed"
+    elif more > _rise_allowed(evidence) and p <= SUSPECTED:
+        status = Status.FAIL if p <= WORSE else Status.INCONCLUSIVE
+        so = "more than chance explains" if p <= WORSE else "which may be more than chance"
+    else:
+        so = "no more than is allowed"
+    of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
+    verb = "is" if len(hits) == 1 else "are"
+    then = "" if before is None else f" ({before} before)"
+    yield Check(
+        name=guard.name,
+        kind=CheckKind.SHARE,
+        status=status,
+        action=Action.BLOCK,
+        reason=f"{len(hits)} of {of} {verb} {guard.what}{then}, {so}{_signs(hits)}.",
+        estimate=len(hits) / len(asked),
+        threshold=allowed,
+        current=len(hits) / len(asked),
+        baseline=None if before is None else before / len(asked),
+        n=len(asked),
+    )
+
+
+def _limit(system: SystemRules, guard: Guard) -> float:
+    allowed: float = getattr(system, guard.limit)
+    return allowed
+
+
+def _rise_allowed(evidence: Evidence) -> float:
+    """A rise of the share that is no loss; an accepted drop of any metric may be one."""
+    return max([DEFAULT_MAX_DROP, *(entry.drop for entry in evidence.policy.widened.values())])
+
+
+def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
+    if len(hits) <= allowed * len(asked):
+        return False
+    if any(run.samples[name].group is not None for name in asked):
+        values = [float(name in hits) for name in asked]
+        return mean_of(run, list(asked), values, confidence=1.0 - 2.0 * SHOWN).low > allowed
+    return p_proportion_at_most(len(hits), len(asked), allowed) <= SHOWN
+
+
+def _against_baseline(
+    guard: Guard, hits: Hits, asked: Collection[str], evidence: Evidence
+) -> tuple[int | None, float, float]:
+    """How many there were before, by how much the share rose, and the probability of that by chance."""
+    pairing = evidence.compared
+    if pairing is None or not pairing.baseline.system.answers:
+        return None, 0.0, 1.0
+    known = pairing.baseline.system.answers
+    paired = [name for name in pairing.samples if name in known and name in asked]
+    if not paired:
+        return None, 0.0, 1.0
+    then = guard.hits(pairing.baseline)
+    votes: defaultdict[str, int] = defaultdict(int)
+    for name in paired:
+        group = evidence.current.samples[name].group
+        votes[name if group is None else f"group {group}"] += (name in hits) - (name in then)
+    worse, better = (sum(sign * vote > 0 for vote in votes.values()) for sign in (1, -1))
+    rise = sum(votes.values()) / len(paired)
+    p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
+    return sum(name in then for name in paired), rise, p
+
+
+def _signs(hits: Hits) -> str:
+    """Which signs there were, the most frequent first: ``: 20 abstaining, 3 empty``."""
+    found = Counter(sign for sign in hits.values() if sign)
+    return ": " + ", ".join(f"{n} {_WORDS[sign]}" for sign, n in found.most_common()) if found else ""
+
+
+def _kinds(run: RunScores) -> dict[str, AnswerKind]:
+    """What most answers to each sample are, where they don't just answer."""
+    found: dict[str, AnswerKind] = {}
+    for name, kinds in run.system.kinds.items():
+        kind, times = Counter(kinds).most_common(1)[0]
+        out = [one for one in kinds if one in UNANSWERED]
+        if 2 * times > len(kinds) or 2 * len(out) > len(kinds):
+            found[name] = kind if 2 * times > len(kinds) else out[0]
+    return found
+
+
+def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
+    """The samples that have the same answer as others with another reference."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name, given in run.system.answers.items():
+        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and len(set(given)) == 1:
+            groups[given[0]].append(name)
+    for names in groups.values():
+        if len(names) >= MIN_ALIKE and len({run.samples[name].reference for name in names} - {None}) >= MIN_ALIKE:
+            yield from names
+
+
+def _below(run: RunScores, lines: Mapping[str, float]) -> Hits:
+    """The samples with a score below one of `lines`."""
+    found: dict[str, str] = {}
+    for metric, line in lines.items():
+        if metric in run.metrics:
+            for name, value in run.metrics[metric].values.items():
+                if value < line:
+                    found.setdefault(name, metric)
+    return found
