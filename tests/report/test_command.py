@@ -136,7 +136,9 @@ def gated(runs: Path, tmp_path: Path) -> Path:
     for name in ("golden.jsonl", "bad.jsonl"):
         shutil.copy(runs / name, tmp_path)
     shutil.copytree(runs / "good", tmp_path / "good")
-    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8")
+    (tmp_path / "thresholds.toml").write_text(
+        "[system]\nmax_broken = 0.6\n[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8"
+    )
     found = ragstone(*GATE, "--out", "gated", cwd=tmp_path)
     assert found.returncode == 1, found.stderr
     (tmp_path / "printed.txt").write_text(found.stdout.partition("\nHTML report:")[0], encoding="utf-8")
@@ -262,7 +264,9 @@ def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(
     gated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "good-secret-key")
-    (gated / "good-secret-key.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8")
+    (gated / "good-secret-key.toml").write_text(
+        "[system]\nmax_broken = 0.6\n[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8"
+    )
     assert ragstone(*GATE, "--out", "new", "--thresholds", "good-secret-key.toml", cwd=gated).returncode == 1
     file = gated / "new" / "verdict.json"
     assert "good-secret" not in file.read_text(encoding="utf-8")

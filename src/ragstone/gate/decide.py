@@ -139,17 +139,14 @@ _POINTS_AT = {
 }
 
 
-_OF_ANSWERS = frozenset({CheckKind.ANSWERS, CheckKind.SHARE})
-
-
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its reason."""
     blocking = [check for check in checks if check.action is Action.BLOCK]
     by_status = {status: [check for check in blocking if check.status is status] for status in Status}
     undecided = by_status[Status.INCONCLUSIVE]
-    unanswered = [check for check in by_status[Status.FAIL] if check.kind in _OF_ANSWERS]
+    unanswered = [check for check in by_status[Status.FAIL] if check.kind is CheckKind.ANSWERS]
     if unanswered:  # such a system could not be scored because of its answers, not because of the judge
-        others = [check for check in by_status[Status.FAIL] if check.kind not in _OF_ANSWERS]
+        others = [check for check in by_status[Status.FAIL] if check.kind is not CheckKind.ANSWERS]
         status, reason = Status.FAIL, _first([*unanswered, *others], "failed")
     elif by_status[Status.ERROR]:
         status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")

@@ -66,7 +66,7 @@ class Guard:
     name: str
     title: str
     limit: str
-    hits: Callable[[RunScores], Hits]
+    hits: Callable[[RunScores, Evidence], Hits]
     what: str
     answerable: bool = True
 
@@ -74,30 +74,30 @@ class Guard:
         return [name for name, facts in run.samples.items() if facts.answerable is self.answerable]
 
 
-def _unanswered(run: RunScores) -> Hits:
+def _unanswered(run: RunScores, _: Evidence) -> Hits:
     return {name: kind for name, kind in _kinds(run).items() if kind in UNANSWERED}
 
 
-def _guessed(run: RunScores) -> Hits:
+def _guessed(run: RunScores, _: Evidence) -> Hits:
     if not any(metric in run.metrics for metric in _TELLS_ABSTAINING):
         return {}
     kinds = _kinds(run)
     return {name: "" for name in run.system.answers if kinds.get(name) not in UNANSWERED}
 
 
-def _broken(run: RunScores) -> Hits:
+def _broken(run: RunScores, evidence: Evidence) -> Hits:
     kinds = _kinds(run)
     found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
     for name in _alike(run, kinds):
         found.setdefault(name, "same")
-    for name, sign in _below(run, FALSE_BELOW).items():
+    for name, sign in _below(run, FALSE_BELOW, evidence).items():
         if kinds.get(name) not in UNANSWERED:
             found.setdefault(name, sign)
     return found
 
 
-def _fruitless(run: RunScores) -> Hits:
-    return _below(run, FRUITLESS_BELOW)
+def _fruitless(run: RunScores, evidence: Evidence) -> Hits:
+    return _below(run, FRUITLESS_BELOW, evidence)
 
 
 GUARDS = (
@@ -141,7 +141,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     asked = [name for name in guard.asked(run) if name in run.system.answers]
     if not asked:
         return
-    everywhere = guard.hits(run)
+    everywhere = guard.hits(run, evidence)
     hits = {name: everywhere[name] for name in asked if name in everywhere}
     allowed = _limit(evidence.policy.system, guard)
     before, more, p = _against_baseline(guard, everywhere, asked, evidence)
@@ -172,7 +172,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
 
 def _limit(system: SystemRules, guard: Guard) -> float:
     allowed: float = getattr(system, guard.limit)
-    return allowed
+    return max(allowed, system.max_empty) if guard.limit == "max_unanswered" else allowed
 
 
 def _rise_allowed(evidence: Evidence) -> float:
@@ -200,7 +200,7 @@ def _against_baseline(
     paired = [name for name in pairing.samples if name in known and name in asked]
     if not paired:
         return None, 0.0, 1.0
-    then = guard.hits(pairing.baseline)
+    then = guard.hits(pairing.baseline, evidence)
     votes: defaultdict[str, int] = defaultdict(int)
     for name in paired:
         group = evidence.current.samples[name].group
@@ -232,18 +232,20 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
     """The samples that have the same answer as others with another reference."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name, given in run.system.answers.items():
-        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and len(set(given)) == 1:
+        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and given[0] and len(set(given)) == 1:
             groups[given[0]].append(name)
     for names in groups.values():
         if len(names) >= MIN_ALIKE and len({run.samples[name].reference for name in names} - {None}) >= MIN_ALIKE:
             yield from names
 
 
-def _below(run: RunScores, lines: Mapping[str, float]) -> Hits:
-    """The samples with a score below one of `lines`."""
+def _below(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
+    """The samples with a score below one of `lines`, unless the policy says that such means are fine."""
+    low = 1.0 - evidence.policy.system.max_broken
+    fine = {rule.metric for rule in evidence.rules if rule.written and rule.slice is None and (rule.min or 1.0) < low}
     found: dict[str, str] = {}
     for metric, line in lines.items():
-        if metric in run.metrics:
+        if metric in run.metrics and metric not in fine:
             for name, value in run.metrics[metric].values.items():
                 if value < line:
                     found.setdefault(name, metric)

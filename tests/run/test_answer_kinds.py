@@ -1,0 +1,64 @@
+"""What kind of answer a response gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragstone.run.answers import AnswerKind, kind_of
+from ragstone.system.response import Context
+
+PASSAGE = (
+    "A single ticket costs 7 euros for adults and 3 euros for children between 4 and 14 years. Children under 4 travel "
+    "free of charge. A day ticket costs 12 euros and is valid until the last crossing of the same day. Tickets can be "
+    "bought at the harbour office, on board from the purser, or in the app. Students with a valid card pay 5 euros for "
+    "a single ticket, and groups of ten adults or more pay a fifth less than all others do on the days of the week."
+)
+CONTEXTS = (Context(PASSAGE, "tickets"), Context("Dogs travel free, and must be on a leash on all decks.", "dogs"))
+
+
+def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged: bool) -> AnswerKind:
+    found = {"abstains": False, "claims": True, **judged}
+    return kind_of(answer, "What does an adult pay?", reference, CONTEXTS, **found)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("A single ticket costs 7 euros.", AnswerKind.ANSWERS),
+        ("7 euros.", AnswerKind.TERSE),
+        ("", AnswerKind.EMPTY),
+        ("- \n\n---", AnswerKind.EMPTY),
+        ("## Answer\n\n", AnswerKind.EMPTY),
+        ("what does an adult pay", AnswerKind.ECHOES),
+        (PASSAGE, AnswerKind.COPIES),
+        ("\n\n".join(one.text for one in CONTEXTS), AnswerKind.COPIES),
+        (CONTEXTS[1].text, AnswerKind.ANSWERS),  # as short as an answer may be
+        ("An adult pays 7 euros. " * 6, AnswerKind.LOOPS),
+        ("An adult pays 7 euros. In short: an adult pays 7 euros.", AnswerKind.ANSWERS),
+        ("An adult pays 7 euros [9].", AnswerKind.MISCITES),
+        ("An adult pays 7 euros [1].", AnswerKind.ANSWERS),
+        ("An adult pays 7 euros [tickets].", AnswerKind.ANSWERS),
+    ],
+)
+def test_an_answer_may_say_nothing_or_nothing_of_its_own(answer: str, expected: AnswerKind) -> None:
+    assert kind(answer) is expected
+
+
+def test_the_judge_says_whether_an_answer_abstains() -> None:
+    assert kind("We couldn't possibly comment on that.", abstains=True) is AnswerKind.ABSTAINS
+    assert kind("I don't know.") is AnswerKind.ANSWERS
+    assert kind_of("I don't know.", "?", None, (), abstains=None, claims=True) is AnswerKind.ABSTAINS
+
+
+def test_an_answer_without_a_claim_evades_unless_it_is_short() -> None:
+    assert kind("Thanks for asking! I can help with that.", claims=False) is AnswerKind.EVADES
+    assert kind("Yes.", reference=None, claims=False) is AnswerKind.ANSWERS
+
+
+def test_a_long_reference_may_be_a_whole_context() -> None:
+    assert kind(f"{PASSAGE} That is all.", reference=PASSAGE) is AnswerKind.ANSWERS
+
+
+def test_a_bracket_of_the_contexts_is_no_citation() -> None:
+    array = (Context("Read the last value with items[9].", "arrays"),)
+    assert kind_of("Use items[9] for it.", "How?", None, array, abstains=False, claims=True) is AnswerKind.ANSWERS
