@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
@@ -136,9 +137,8 @@ def test_a_floor_that_allows_low_means_decides_alone(answering: Answering) -> No
 
 
 def test_a_drop_that_was_accepted_allows_a_rise(answering: Answering) -> None:
-    accepted = default_policy()
-    entry = type("Entry", (), {"drop": 0.3, "id": "a"})
-    widened = replace(accepted, widened={("answer_correctness", None): entry})
+    entry = AcceptedEntry.model_construct(id="abcdefgh", metric="answer_correctness", drop=0.3)
+    widened = replace(default_policy(), widened={entry.target: entry})
     found = shares(decide_gate(answering(times=15), answering(), widened))
     assert found["system.unanswered"][0] is Status.PASS
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ragstone.formatting import counted, percent
+from ragstone.run.manifest import GOLDEN_SET
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
@@ -176,8 +177,10 @@ def _limit(system: SystemRules, guard: Guard) -> float:
 
 
 def _rise_allowed(evidence: Evidence) -> float:
-    """A rise of the share that is no loss; an accepted drop of any metric may be one."""
-    return max([DEFAULT_MAX_DROP, *(entry.drop for entry in evidence.policy.widened.values())])
+    """A rise of the share that is no loss: as large as the largest accepted drop of a metric over all samples."""
+    widened = evidence.policy.widened.items()
+    drops = (entry.drop for (metric, tag), entry in widened if tag is None and metric != GOLDEN_SET)
+    return max([DEFAULT_MAX_DROP, *drops])
 
 
 def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
