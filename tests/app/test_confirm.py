@@ -275,6 +275,9 @@ def judged(project: Project) -> Iterator[Callable[..., GateOutcome]]:
     loop = Loop()
     fake = loop.serve(FakeLlm())
 
+    # Its judge supports nothing, which is no collapse here.
+    project.policy(POLICY + "[metrics.faithfulness]\nmin = 0.0\n")
+
     def run(system: System, **more: Any) -> GateOutcome:
         settings = project.settings(**JUDGED, **{"judge.base_url": f"{fake.url}/v1", **more})
         context = replace(project.context(system), environ={"OPENAI_API_KEY": "sk-0123456789"})

@@ -113,7 +113,7 @@ class Collapsed(Answers):
             return
         floors = {rule.metric: rule.min for rule in evidence.rules if rule.slice is None}
         for metric, default in DEFAULT_METRICS.items():
-            floor = floors.get(metric) or default.min
+            floor = default.min if floors.get(metric) is None else floors[metric]
             line = _LINES[metric] if floor is None else _HALF * floor
             less = figure(line) if floor is None else f"half of its floor of {figure(floor)}"
             yield from _collapsed(metric, line, less, evidence)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ragstone.formatting import counted, percent
-from ragstone.run.manifest import GOLDEN_SET
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
@@ -20,6 +19,7 @@ from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.answers import MALFORMED, UNANSWERED, AnswerKind
+from ragstone.run.manifest import GOLDEN_SET
 from ragstone.run.scores import RunScores
 from ragstone.stats.proportion import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
@@ -177,10 +177,13 @@ def _limit(system: SystemRules, guard: Guard) -> float:
 
 
 def _rise_allowed(evidence: Evidence) -> float:
-    """A rise of the share that is no loss: as large as the largest accepted drop of a metric over all samples."""
+    """A rise of the share that is no loss: what the largest accepted drop of a metric over all samples can bring.
+
+    A broken answer takes at least half of its score from the mean.
+    """
     widened = evidence.policy.widened.items()
     drops = (entry.drop for (metric, tag), entry in widened if tag is None and metric != GOLDEN_SET)
-    return max([DEFAULT_MAX_DROP, *drops])
+    return max([DEFAULT_MAX_DROP, *(2.0 * drop for drop in drops)])
 
 
 def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
@@ -245,7 +248,8 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
 def _below(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
     """The samples with a score below one of `lines`, unless the policy says that such means are fine."""
     low = 1.0 - evidence.policy.system.max_broken
-    fine = {rule.metric for rule in evidence.rules if rule.written and rule.slice is None and (rule.min or 1.0) < low}
+    floors = {rule.metric: rule.min for rule in evidence.rules if rule.written and rule.slice is None}
+    fine = {metric for metric, floor in floors.items() if floor is not None and floor < low}
     found: dict[str, str] = {}
     for metric, line in lines.items():
         if metric in run.metrics and metric not in fine:
