@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.run.answers import AnswerKind, kind_of
+from ragstone.run.answer_kinds import AnswerKind, kind_of
 from ragstone.system.response import Context
 
 PASSAGE = (

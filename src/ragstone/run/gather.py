@@ -15,7 +15,7 @@ from ragstone.golden.sample import Origin
 from ragstone.golden.spool import Spool
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.answers import AnswerKind
+from ragstone.run.answer_kinds import AnswerKind
 from ragstone.run.columns import Digests, Ids, Numbers, Repeated, Rows
 from ragstone.run.files import writing_to
 from ragstone.run.manifest import Manifest

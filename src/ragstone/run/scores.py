@@ -12,7 +12,7 @@ from ragstone.formatting import counted, score
 from ragstone.golden.sample import Origin
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
-from ragstone.run.answers import AnswerKind
+from ragstone.run.answer_kinds import AnswerKind
 from ragstone.run.manifest import Manifest
 from ragstone.system.response import TokenUsage
 

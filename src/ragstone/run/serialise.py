@@ -15,7 +15,7 @@ from ragstone.judge.judgements import JudgementFailure, Judgements, StatementLis
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
-from ragstone.run.answers import AnswerKind, kind_of
+from ragstone.run.answer_kinds import AnswerKind, kind_of
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import fingerprint
 from ragstone.system.response import Context, Response, SystemFailure, TokenUsage

@@ -11,7 +11,7 @@ from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
-from ragstone.run.answers import AnswerKind
+from ragstone.run.answer_kinds import AnswerKind
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, SystemFacts, fingerprint
 

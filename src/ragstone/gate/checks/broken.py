@@ -18,7 +18,7 @@ from ragstone.gate.grouping import mean_of
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.run.answers import MALFORMED, UNANSWERED, AnswerKind
+from ragstone.run.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.run.manifest import GOLDEN_SET
 from ragstone.run.scores import RunScores
 from ragstone.stats.proportion import p_proportion_at_most
