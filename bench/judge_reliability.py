@@ -46,25 +46,28 @@ METRICS = {
     EvalTask.FAITHFULNESS: "faithfulness",
     EvalTask.ANSWER_RELEVANCY: "answer_relevancy",
     EvalTask.ANSWERABILITY: "context_relevance",
+    EvalTask.CONTEXT_RELEVANCE: "context_relevance",
     EvalTask.CONTEXT_USE: "context_precision",
     EvalTask.OVERALL: "answer_correctness",
     EvalTask.CORRECTNESS: "answer_correctness",
     EvalTask.COMPLETENESS: "answer_correctness",
 }
-"""The metric that a task says something about. WikiEval's pairs of contexts are left out: the better one is always the
-shorter one. A dialogue answer is no reference, so that BEGIN stays out of context recall.
+"""The metric that a task says something about. A dialogue answer is no reference, so that BEGIN stays out of context
+recall.
 """
 
 EVIDENCE = {
-    "faithfulness": (EvalTask.FAITHFULNESS, {"pointwise": "auroc", "pairwise": "pairwise_accuracy"}),
-    "context_recall": (EvalTask.FAITHFULNESS, {"pointwise": "auroc"}),
-    "context_relevance": (EvalTask.ANSWERABILITY, {"pointwise": "auroc"}),
-    "answer_correctness": (EvalTask.OVERALL, {"pairwise": "pearson"}),
-    "answer_relevancy": (EvalTask.ANSWER_RELEVANCY, {"pairwise": "pairwise_accuracy"}),
-    "context_precision": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
-    "context_precision_no_reference": (EvalTask.CONTEXT_USE, {"pairwise": "pairwise_accuracy"}),
+    ("faithfulness", EvalTask.FAITHFULNESS, "pointwise"): "auroc",
+    ("faithfulness", EvalTask.FAITHFULNESS, "pairwise"): "pairwise_accuracy",
+    ("context_recall", EvalTask.FAITHFULNESS, "pointwise"): "auroc",
+    ("context_relevance", EvalTask.ANSWERABILITY, "pointwise"): "auroc",
+    ("context_relevance", EvalTask.CONTEXT_RELEVANCE, "pairwise"): "pairwise_accuracy",
+    ("answer_correctness", EvalTask.OVERALL, "pairwise"): "pearson",
+    ("answer_relevancy", EvalTask.ANSWER_RELEVANCY, "pairwise"): "pairwise_accuracy",
+    ("context_precision", EvalTask.CONTEXT_USE, "pairwise"): "pairwise_accuracy",
+    ("context_precision_no_reference", EvalTask.CONTEXT_USE, "pairwise"): "pairwise_accuracy",
 }
-"""The task and the measure (of single cases or pairs) by which each metric is graded."""
+"""The measure by which each metric is graded on a task, of single cases or pairs."""
 
 
 SHOWN = {
@@ -245,12 +248,12 @@ def main(data: Path) -> None:
             interval = f"{found.low:.3f} to {found.high:.3f}" if found.low is not None else ""
             shown = f"{found.value:.3f} | {interval} | {result.scored} of {result.items}"
             print(f"| {metric} | {name} | {result.task} | {measure_name} | {shown} |", flush=True)
-        task, chosen = EVIDENCE[metric]
-        if result.task is task and result.kind in chosen:
-            found = result.measures[chosen[result.kind]]
+        chosen = EVIDENCE.get((metric, result.task, result.kind))
+        if chosen is not None:
+            found = result.measures[chosen]
             row = {
                 "dataset": name,
-                "measure": chosen[result.kind],
+                "measure": chosen,
                 "value": found.value,
                 "low": found.low,
                 "high": found.high,

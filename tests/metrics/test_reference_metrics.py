@@ -77,10 +77,10 @@ def test_answer_correctness_takes_the_finer_shares_of_a_judge_that_has_them() ->
     )
 
 
-def test_context_relevance_is_the_grade_of_all_contexts_where_the_judge_gives_one() -> None:
-    counts = ContextGrades((SentenceRelevance("c1", 1, 4),), probability=0.9)
-    found = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
-    assert found == Scored(0.9, note="1 of 4 sentences relevant")
+def test_context_relevance_is_the_expected_share_where_the_judge_gives_probabilities() -> None:
+    counts = ContextGrades((SentenceRelevance("c1", 1, 4, 0.8, 0.5), SentenceRelevance("c2", 0, 6, 0.5, 0.2)))
+    found = score("context_relevance", contexts=("x", "y"), judgements=Judgements(context_relevance=counts))
+    assert found == Scored((0.8 * 0.5 * 4 + 0.5 * 0.2 * 6) / 10, note="1 of 10 sentences relevant")
 
 
 def test_answer_correctness_of_an_abstention_depends_on_the_question() -> None:
@@ -149,6 +149,28 @@ def test_entities_of_the_reference_are_looked_for_in_the_contexts() -> None:
 def recalled(reference: str, *contexts: str, entities: EntityList | JudgementFailure | None = None) -> Score:
     sample = Sample("a", "Who?", reference=reference)
     return score("context_entity_recall", sample=sample, contexts=contexts, judgements=Judgements(entities=entities))
+
+
+TAJ = (
+    "The Taj Mahal is a white mausoleum on the river Yamuna in Agra. It was commissioned in 1631 by Shah Jahan for "
+    "Mumtaz Mahal."
+)
+
+
+@pytest.mark.parametrize(
+    ("reference", "context", "share"),
+    [
+        ("Einstein was born in Ulm, and moved to Bern and Princeton.", "Einstein played the violin.", 1 / 4),
+        ("Paris hosts it, after London, Rome and Tokyo.", "The games of Paris are over.", 1 / 4),
+        ("Paris, London, Rome and Tokyo took part.", "Paris was there.", 1 / 4),
+        (TAJ, "The Taj Mahal is a monument in India, and a site of UNESCO.", 1 / 6),
+        (TAJ, "Shah Jahan had the Taj Mahal in Agra built for Mumtaz Mahal.", 4 / 6),
+        ("Delivery takes 3 days.", "Free delivery within 5 days.", 0.0),
+        ("Boats leave at 9:30.", "Boats leave at 9:30.", 1.0),
+    ],
+)
+def test_a_name_that_opens_a_sentence_counts(reference: str, context: str, share: float) -> None:
+    assert recalled(reference, context) == Scored(share)
 
 
 def test_a_time_is_one_entity() -> None:

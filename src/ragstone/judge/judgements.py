@@ -131,25 +131,32 @@ class ReferenceMatch:
 class SentenceRelevance:
     """How many of a context's sentences are needed to answer the question.
 
-    `probability` is the judge's probability in [0, 1] that the context answers the question, if it has one.
+    `probability` is the judge's probability in [0, 1] that the context answers the question, if it has one, and `share`
+    the share of the sentences that it expects to be needed if so.
     """
 
     context_id: str
     relevant: int
     total: int
     probability: float | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ContextGrades:
-    """For each context, its extracted sentences out of all its sentences.
-
-    `probability` is the judge's probability in [0, 1] that the contexts answer the question, if it grades them; None
-    for a judge that only counts sentences.
-    """
+    """For each context, its extracted sentences out of all its sentences."""
 
     contexts: tuple[SentenceRelevance, ...]
-    probability: float | None = None
+
+    @property
+    def probability(self) -> float | None:
+        """The share of all sentences that is expected to be needed; None for a judge that only counts sentences."""
+        expected = 0.0
+        for one in self.contexts:
+            if one.probability is None or one.share is None:
+                return None
+            expected += one.probability * one.share * one.total
+        return expected / max(1, sum(one.total for one in self.contexts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from ragstone.system.response import Response
 class ContextRelevance(BaseMetric):
     """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3).
 
-    A grading judge, such as the offline judge, gives its probability that the contexts answer the question instead; the
-    share is the note.
+    A grading judge, such as the offline judge, gives the share that it expects from the probability of each sentence;
+    the note counts those that are more likely needed than not.
     """
 
     info = MetricInfo(

@@ -20,34 +20,45 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _NAME = r"[^\W\d_a-z][\w'’-]*"
-_LINK = r"(?:of|the|de|du|von|van|der|la|le|di|da|and)"
+_LINK = r"(?:of|the|de|du|von|van|der|la|le|di|da)"
 _CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*")
 _SIDE_BY_SIDE = re.compile(rf"{_NAME}(?:\s+{_NAME})*")
 _CLOCK = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
+_NAMED_AT_START = re.compile(
+    r"(?!\w+(?:ing|ly|tion|ment|ness|ity)\b)\w+(?:'s|, (?:and |or )?[A-Z]| \(| (?:is|was|has|[a-z]{2,}s)\b)"
+    r"|(?!\w+(?:s|ing|ly|tion|ment|ness|ity)\b)\w+ (?:had|will|can|became|[a-z]+ed)\b"
+)
+"""A first word before what follows a name: "Ada's", "Ada, Ben and", "Ada was"."""
+
+_INSIDE = re.compile(r"(?<=[a-z0-9,;] )[^\W\d_a-z][\w'’-]*")
 _CAPITAL_NOUNS = frozenset({"de"})
 """Languages that write every noun with a capital."""
 
 _Keys = tuple[str, ...]
 
 
-def entities(text: str, language: Language, common: Collection[str] = ()) -> frozenset[_Keys]:
+def entities(
+    text: str, language: Language, common: Collection[str] = (), names: Collection[str] = ()
+) -> frozenset[_Keys]:
     """Names, places, dates and numbers in `text`, each as its keys: runs of capitalised words, times, and every number.
 
-    The first word of a sentence counts only if it is capitalised elsewhere in the text, or if more capitalised words
-    follow it. `common` are words that are common nouns, known because they are written small elsewhere: they are no
-    part of a name of several words. In languages that capitalise all nouns, only names of several words and
-    abbreviations count.
+    The first word of a sentence counts only if it is capitalised elsewhere, if more capitalised words follow it, or if
+    it stands as a name does: "Ada was". `common` are words that are common nouns, known because they are written small
+    elsewhere: they are no part of a name of several words. `names` are words that have capitals inside other texts. In
+    languages that capitalise all nouns, only names of several words and abbreviations count.
     """
     found: set[_Keys] = set()
     sentences = split_sentences(normalise(text), language.code)
     inside = {word for sentence in sentences for word in re.findall(r"\w+", sentence)[1:] if word[:1].isupper()}
+    inside.update(names)
     nouns = language.code in _CAPITAL_NOUNS
     for sentence in sentences:
         for run in (_SIDE_BY_SIDE if nouns else _CAPITALISED).finditer(sentence):
             words = run.group().split()
             if not words[0][:1].isupper():
                 continue
-            if run.start() == 0 and len(words) == 1 and words[0] not in inside:
+            opens = run.start() == 0 and len(words) == 1 and words[0] not in inside
+            if opens and (nouns or words[0].casefold() in common or not _NAMED_AT_START.match(sentence)):
                 continue
             named = [word for word in words if len(words) == 1 or word.casefold() not in common] or words
             keys = read_sentence(" ".join(named), language).keys
@@ -122,7 +133,8 @@ def _share(reference: str, response: Response) -> float | None:
     language = guess_language(normalise(reference))
     texts = (reference, *(context.text for context in response.contexts))
     common = {word for text in texts for word in re.findall(r"\w+", text) if word.islower()}
-    wanted = entities(reference, language, common)
+    names = {word for context in response.contexts for word in _INSIDE.findall(context.text)}
+    wanted = entities(reference, language, common, names - set(map(str.capitalize, common)))
     if not wanted:
         return None
     is_held = _holder(response, language)

@@ -251,7 +251,9 @@ def test_a_local_model_finds_the_context_that_bears_on_a_question_where_no_word_
     assert isinstance(found, ContextGrades)
     near, far = (one.probability or 0.0 for one in found.contexts)
     assert near > 2 * far
-    assert found.probability == near
+    assert found.probability is not None
+    assert found.contexts[0].share is not None
+    assert found.probability <= near
     by_words = world.run(offline(None).context_relevance("Boat?", contexts, call=Call("q1")))
     assert by_words.contexts[0].probability == by_words.contexts[1].probability
 

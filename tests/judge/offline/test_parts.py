@@ -409,3 +409,22 @@ def test_a_metric_without_a_judge_has_no_grade() -> None:
 )
 def test_an_elided_article_does_not_hide_its_word(code: str, elided: str, plain: str) -> None:
     assert read_sentence(elided, language(code)).keys == read_sentence(plain, language(code)).keys != ()
+
+
+def relevant_share(*contexts: str) -> float:
+    judge = OfflineJudge()
+    found = asyncio.run(judge.context_relevance("When did the bridge open?", [*map(Context, contexts)], call=Call("s")))
+    assert found.probability is not None
+    return found.probability
+
+
+FOCUSED = "The bridge opened in 1932."
+ASIDE = "Bees live in hives near the orchard."
+
+
+@given(st.integers(1, 6), st.integers(0, 5))
+def test_what_is_beside_the_question_lowers_the_relevant_share(count: int, among: int) -> None:
+    diluted = relevant_share(" ".join([FOCUSED] + [ASIDE] * count))
+    assert diluted < relevant_share(FOCUSED)
+    assert relevant_share(FOCUSED, *[ASIDE] * count) < relevant_share(FOCUSED, *[ASIDE] * (count - 1))
+    assert relevant_share(*[FOCUSED] * (among + 1)) == pytest.approx(relevant_share(FOCUSED))

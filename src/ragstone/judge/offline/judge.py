@@ -88,6 +88,7 @@ class OfflineJudge:
         self._use = weights.model("use", USE_FEATURES)
         self._answering = weights.model("answering", relevance.ANSWER_FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
+        self._needed = weights.model("needed", relevance.FEATURES)
         texts = (
             chain.from_iterable(read_passage(text, guess_language(text)).keys)
             for text in chain(questions, references)
@@ -229,8 +230,7 @@ class OfflineJudge:
             self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
             for rank, text in enumerate(texts)
         )
-        chances = [one.probability for one in contexts_found if one.probability is not None]
-        return ContextGrades(contexts_found, max(chances, default=None))
+        return ContextGrades(contexts_found)
 
     def _question(self, question: str, language: Language) -> Question:
         return self._questions(question, language.code)
@@ -239,12 +239,10 @@ class OfflineJudge:
         return read_question(_sentence(normalise(question), code), self.rarity)
 
     def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
-        relevant = sum(
-            self._relevance.probability(relevance.features(asked, [sentence])) >= self._relevance.threshold
-            for sentence in passage.sentences
-        )
         chance = self._relevance.probability(relevance.features(asked, passage.sentences))
-        return SentenceRelevance(name, relevant, len(passage.sentences), chance)
+        each = [self._needed.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
+        relevant = sum(chance * one >= self._needed.threshold for one in each)
+        return SentenceRelevance(name, relevant, len(each), chance, sum(each) / max(1, len(each)))
 
     def _said(
         self, statements: Sequence[Sentence], text: str, language: Language, question: frozenset[str]

@@ -63,7 +63,7 @@ class MeaningJudge(OfflineJudge):
         for one, context in zip(found.contexts, contexts, strict=True):
             near = await self._to_question(question, context.text, call)
             graded.append(replace(one, probability=self._by_question.chance(one.probability or 0.0, near)))
-        return ContextGrades(tuple(graded), max(one.probability or 0.0 for one in graded))
+        return ContextGrades(tuple(graded))
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
