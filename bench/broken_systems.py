@@ -1,8 +1,8 @@
 """Which broken systems the default gate fails, and whether it passes healthy ones: the table of docs/thresholds.md.
 
-    python bench/broken_systems.py                    # all of it, about 5 minutes
-    python bench/broken_systems.py --quick            # one judge, the example, 139 questions
-    python bench/broken_systems.py --only unchanged --show
+    python bench/broken_systems.py --write            # all of it, into docs/thresholds.md
+    python bench/broken_systems.py --judges offline --sets ferry --sizes 50
+    python bench/broken_systems.py --only "doesn't know"
 
 The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
 questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges
@@ -17,9 +17,10 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
@@ -56,6 +57,11 @@ MISTAKEN = 0.1
 FIRST, AGAIN = 0.5, 0.2
 """The shares of broken questions from which a first run must fail, and one with a baseline fail or be inconclusive."""
 
+NEEDED = 50
+"""Of fewer questions, nothing is required: too little can be shown."""
+PAGE = ROOT / "docs" / "thresholds.md"
+BEGIN, END = "<!-- broken systems -->", "<!-- end of broken systems -->"
+
 FOUND = {Status.FAIL, Status.ERROR, Status.INCONCLUSIVE}
 
 
@@ -85,7 +91,7 @@ def _docs() -> Iterator[Item]:
             right = float(silent)
             truth = replace(truth, faithful=None if silent else 1.0, relevant=right, correct=right)
         elif silent:
-            truth = replace(truth, **SILENT)  # type: ignore[arg-type]
+            truth = replace(truth, **SILENT)
         sample = replace(record.sample, origin=None)
         yield Item(sample, record.response, truth)
 
@@ -168,7 +174,7 @@ class Bench:
             return min(1.0, max(0.0, (rng.choice((0.0, 0.5, 1.0)) if rng.random() < MISTAKEN else value)))
 
         if not item.response.answer.strip():
-            truth = replace(truth, **SILENT)  # type: ignore[arg-type]
+            truth = replace(truth, **SILENT)
         values = {
             "faithfulness": truth.faithful,
             "answer_relevancy": truth.relevant,
@@ -200,30 +206,90 @@ def policy() -> Policy:
     return load_policy(STARTER)
 
 
-def verdicts(bench: Bench, system: System, share: float, n: int) -> tuple[GateVerdict, GateVerdict]:
-    """That of a first run, and that with the healthy run as the baseline."""
+def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) -> GateVerdict:
+    """That of a first run, or with the healthy run as the baseline."""
     run = bench.run(system, share, n)
-    changes = {one.sample.id for one in bench.items[:n] if system.change(one).sample != one.sample}
-    base = run if changes else bench.run(None, 0.0, n)
-    return decide_gate(run, None, policy()), decide_gate(run, base, policy())
+    if first:
+        return decide_gate(run, None, policy())
+    other_questions = any(system.change(one).sample != one.sample for one in bench.items[:n])
+    return decide_gate(run, run if other_questions else bench.run(None, 0.0, n), policy())
 
 
-LETTERS = {Status.PASS: "·", Status.INCONCLUSIVE: "?", Status.FAIL: "F", Status.ERROR: "E"}
+def found_from(system: System, bench: Bench, n: int, *, first: bool) -> float | None:
+    """The smallest share of changed answers from which on the gate finds it; None: not even all of them.
+
+    A first run must fail; one with a baseline must fail or be inconclusive.
+    """
+    enough = {Status.FAIL, Status.ERROR} if first else FOUND
+
+    def is_found(share: float) -> bool:
+        return verdict(bench, system, share, n, first=first).status in enough
+
+    if not is_found(1.0):
+        return None
+    if first:
+        return min(takewhile(is_found, SHARES[-2::-1]), default=1.0)
+    return next((share for share in SHARES[:-1] if is_found(share)), 1.0)
 
 
-def rows(
-    bench: Bench, systems: Iterable[System], n: int, *, healthy: bool, show: bool
-) -> Iterator[tuple[str, str, str]]:
-    """Name, first run and with a baseline: a letter for each share."""
-    for system in systems:
-        shares = (1.0,) if healthy else SHARES
-        found = [verdicts(bench, system, share, n) for share in shares]
-        if show:
-            for share, both in zip(shares, found, strict=True):
-                for when, one in zip(("first", "again"), both, strict=True):
-                    print(f"  {system.name} {share:.0%} {when}: {one.status} {one.reason}")
-        first, again = ("".join(LETTERS[both[at].status] for both in found) for at in (0, 1))
-        yield system.name, first, again
+Cell = tuple[str, str, int, str, bool]
+"""Judge, set, number of questions, system, and whether it is a first run."""
+
+
+def measure(judges: Sequence[str], sets: Sequence[str], sizes: Sequence[int], only: str) -> Iterator[tuple[Cell, str]]:
+    """For each broken system the share from which on it is found, and for each healthy one its verdict."""
+    for judge in judges:
+        for name in sets:
+            bench = Bench(name, judge)
+            for n in dict.fromkeys(min(size, len(bench.items)) for size in sizes):
+                for first in (True, False):
+                    for system in (one for one in HEALTHY if only in one.name):
+                        found = verdict(bench, system, 1.0, n, first=first)
+                        reason = "" if found.status is Status.PASS else f": {found.reason}"
+                        yield (judge, name, n, system.name, first), f"{found.status}{reason}"
+                    for system in (one for one in BROKEN if only in one.name):
+                        share = found_from(system, bench, n, first=first)
+                        yield (judge, name, n, system.name, first), "—" if share is None else f"{share:.0%}"
+
+
+def misses(cells: Mapping[Cell, str]) -> Iterator[str]:
+    """What is not as it should be."""
+    broken = {one.name: one for one in BROKEN}
+    for (judge, name, n, system, first), found in cells.items():
+        place = f"{judge}, {name}, n = {n}, {'first run' if first else 'with a baseline'}: {system}"
+        if system not in broken:
+            if found != Status.PASS:
+                yield f"{place}: {found}"
+        elif n >= NEEDED and not (first and broken[system].unknowable):
+            wanted = FIRST if first else AGAIN
+            if found == "—" or float(found.rstrip("%")) / 100 > wanted:
+                yield f"{place}: {found}"
+
+
+def table(cells: Mapping[Cell, str]) -> Iterator[str]:
+    """Markdown: for each broken system the largest share over the sets, sizes and judges of a column."""
+    yield "| system | offline judge: first | with a baseline | LLM judge: first | with a baseline | 20 questions |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    columns = [(offline, first) for offline in (True, False) for first in (True, False)]
+    for system in BROKEN:
+        shown = []
+        for offline, first in columns:
+            mine = [
+                found
+                for (judge, _, n, name, is_first), found in cells.items()
+                if name == system.name and n >= NEEDED and is_first is first and (judge == "offline") is offline
+            ]
+            shown.append(_worst(mine))
+        few = [
+            _worst([found for key, found in cells.items() if key[2] < NEEDED and key[3:] == (system.name, first)])
+            for first in (True, False)
+        ]
+        note = "" if not system.unknowable else f" ({system.unknowable[0].lower()}{system.unknowable[1:].rstrip('.')})"
+        yield f"| {system.name}{note} | {' | '.join(shown)} | {', '.join(few)} |"
+
+
+def _worst(found: Sequence[str]) -> str:
+    return "—" if "—" in found or not found else max(found, key=lambda one: float(one.rstrip("%"))).replace("%", " %")
 
 
 def main() -> None:
@@ -231,30 +297,19 @@ def main() -> None:
     parser.add_argument("--judges", nargs="*", default=JUDGES)
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--only", default="", help="systems with this in their names")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/thresholds.md")
     chosen = parser.parse_args()
-    begin = time.perf_counter()
-    for judge in chosen.judges:
-        for name in chosen.sets:
-            bench = Bench(name, judge)
-            for n in dict.fromkeys(min(size, len(bench.items)) for size in chosen.sizes):
-                print(f"\n{judge}, {name}, n = {n}")
-                for healthy, systems in ((True, HEALTHY), (False, BROKEN)):
-                    some = [one for one in systems if chosen.only in one.name]
-                    for row in rows(bench, some, n, healthy=healthy, show=chosen.show):
-                        bad = _is_bad(row, n, healthy=healthy)
-                        print(f"{row[0]:62} {row[1]:6} {row[2]:6} {bad}", flush=True)
-    print(f"{time.perf_counter() - begin:.0f} s")
-
-
-def _is_bad(row: Sequence[str], n: int, *, healthy: bool) -> str:
-    if healthy:
-        return "  <-- healthy" if set(row[1] + row[2]) - {"·"} else ""
-    if n < 50:
-        return ""
-    first, again = row[1][SHARES.index(FIRST) :], row[2][SHARES.index(AGAIN) :]
-    return ("  <-- first" if set(first) - {"F"} else "") + ("  <-- again" if "·" in again else "")
+    begin, cells = time.perf_counter(), {}
+    for cell, found in measure(chosen.judges, chosen.sets, chosen.sizes, chosen.only):
+        cells[cell] = found
+        print(*cell, found, sep="\t", flush=True)
+    lines = list(table(cells))
+    print("\n".join(["", *lines, "", "Misses:", *misses(cells), "", f"{time.perf_counter() - begin:.0f} s"]))
+    if chosen.write:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        PAGE.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

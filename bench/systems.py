@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ragstone.golden.sample import Sample
 from ragstone.system.response import Context, Response
@@ -29,9 +30,9 @@ class Truth:
         return self.faithful is None
 
 
-SILENT = {"faithful": None, "relevant": 0.0, "correct": 0.0}
-WRONG = {"faithful": 0.0, "correct": 0.0}
-ELSEWHERE = {"faithful": 0.0, "relevant": 0.25, "correct": 0.0}
+SILENT: dict[str, Any] = {"faithful": None, "relevant": 0.0, "correct": 0.0}
+WRONG: dict[str, Any] = {"faithful": 0.0, "correct": 0.0}
+ELSEWHERE: dict[str, Any] = {"faithful": 0.0, "relevant": 0.25, "correct": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +62,23 @@ class System:
     unknowable: str = ""
 
 
-def _says(text: str | Sequence[str] | Callable[[Item], str], **truth: object) -> Change:
+def _says(text: str | Sequence[str] | Callable[[Item], str], *, sometimes_right: float = 0.0, **truth: Any) -> Change:
+    """Another answer. It is `sometimes_right` by chance: for that share of the questions, its truth is as it was."""
+
     def change(item: Item) -> Item:
         answer = text(item) if callable(text) else text if isinstance(text, str) else item.rng.choice(text)
         response = replace(item.response, answer=answer)
-        return replace(item, response=response, truth=replace(item.truth, **truth))  # type: ignore[arg-type]
+        if sometimes_right and random.Random(item.sample.question).random() < sometimes_right:
+            return replace(item, response=response)
+        return replace(item, response=response, truth=replace(item.truth, **truth))
 
     return change
 
 
-def _finds(contexts: Callable[[Item], Sequence[Context]], **truth: object) -> Change:
+def _finds(contexts: Callable[[Item], Sequence[Context]], **truth: Any) -> Change:
     def change(item: Item) -> Item:
         response = replace(item.response, contexts=tuple(contexts(item)))
-        return replace(item, response=response, truth=replace(item.truth, **truth))  # type: ignore[arg-type]
+        return replace(item, response=response, truth=replace(item.truth, **truth))
 
     return change
 
@@ -216,12 +221,22 @@ BROKEN: tuple[System, ...] = (
     System("says the opposite", _says(_negated, relevant=0.84, **WRONG)),
     System(
         "gives the first sentence of the first context",
-        _says(lambda item: (sentences(_texts(item)[0]) or [""])[0], relevant=0.5, correct=0.15),
+        _says(lambda item: (sentences(_texts(item)[0]) or [""])[0], sometimes_right=0.15, relevant=0.5, correct=0.0),
     ),
-    System("gives a grounded but wrong sentence", _says(_wrong_sentence, relevant=0.45, correct=0.05)),
-    System("copies the first context", _says(lambda item: _texts(item)[0], relevant=0.6, correct=0.4)),
+    System(
+        "gives a grounded but wrong sentence", _says(_wrong_sentence, sometimes_right=0.05, relevant=0.45, correct=0.0)
+    ),
+    System(
+        "copies the first context",
+        _says(lambda item: _texts(item)[0], relevant=0.6, correct=0.4),
+        unknowable="It often has the answer, and may be short.",
+    ),
     System("copies all contexts", _says(lambda item: "\n\n".join(_texts(item)), relevant=0.55, correct=0.25)),
-    System("gives half of each answer", _says(_half, faithful=0.7, relevant=0.75, correct=0.4)),
+    System(
+        "gives half of each answer",
+        _says(_half, faithful=0.7, relevant=0.75, correct=0.4),
+        unknowable="Half an answer may be all that is asked for.",
+    ),
     System("cuts answers after 20 characters", _says(lambda item: _answer(item)[:20], **{**WRONG, "relevant": 0.5})),
     System("shuffles the words", _says(_shuffled, faithful=0.0, relevant=0.6, correct=0.1)),
     System("gives a salad of the contexts' words", _says(_salad, **ELSEWHERE)),
@@ -274,18 +289,28 @@ BROKEN: tuple[System, ...] = (
     System(
         "ranks its contexts in reverse",
         _finds(lambda item: item.response.contexts[::-1], precision=0.3),
-        unknowable="The order alone: the answers are right.",
+        unknowable="The answers are right, and any order may be meant.",
     ),
     System(
         "pads its contexts to 50",
         _finds(lambda item: (*PADDING[: 50 - len(item.response.contexts)], *item.response.contexts), precision=0.03),
     ),
-    System("answers the unanswerable, inventing", _says(_ungrounded, **WRONG), of="unanswerable"),
-    System("answers the unanswerable from the contexts", _says(_wrong_sentence, correct=0.0), of="unanswerable"),
+    System(
+        "answers the unanswerable, inventing",
+        _says(_ungrounded, **WRONG),
+        of="unanswerable",
+        unknowable="There are few such questions.",
+    ),
+    System(
+        "answers the unanswerable from the contexts",
+        _says(_wrong_sentence, correct=0.0),
+        of="unanswerable",
+        unknowable="There are few such questions.",
+    ),
 )
 
 
-def _styled(style: Callable[[Item], str], **truth: object) -> Change:
+def _styled(style: Callable[[Item], str], **truth: Any) -> Change:
     """Another style for answers that answer."""
 
     def change(item: Item) -> Item:
