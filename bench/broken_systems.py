@@ -260,7 +260,7 @@ def misses(cells: Mapping[Cell, str]) -> Iterator[str]:
         if system not in broken:
             if found != Status.PASS:
                 yield f"{place}: {found}"
-        elif n >= NEEDED and not (first and broken[system].unknowable):
+        elif n >= NEEDED and not (broken[system].unknowable and (first or broken[system].of == "unanswerable")):
             wanted = FIRST if first else AGAIN
             if found == "—" or float(found.rstrip("%")) / 100 > wanted:
                 yield f"{place}: {found}"

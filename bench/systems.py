@@ -222,6 +222,7 @@ BROKEN: tuple[System, ...] = (
     System(
         "gives the first sentence of the first context",
         _says(lambda item: (sentences(_texts(item)[0]) or [""])[0], sometimes_right=0.15, relevant=0.5, correct=0.0),
+        unknowable="It is the right one now and then.",
     ),
     System(
         "gives a grounded but wrong sentence", _says(_wrong_sentence, sometimes_right=0.05, relevant=0.45, correct=0.0)
@@ -365,7 +366,7 @@ def _without_answer(item: Item) -> Item:
 HEALTHY: tuple[System, ...] = (
     System("unchanged", lambda item: item, of="all"),
     System("reworded", _styled(lambda item: item.sample.reference or _answer(item)), of="all"),
-    System("shorter", _styled(lambda item: sentences(_answer(item))[0], correct=0.8), of="all"),
+    System("shorter", _styled(lambda item: sentences(_answer(item))[0]), of="all"),
     System(
         "verbose",
         _styled(lambda item: f"To answer your question: {_lower(_answer(item))} That is all there is to it."),
@@ -405,6 +406,6 @@ HEALTHY: tuple[System, ...] = (
     ),
     System("greeting in another language", _styled(lambda item: f"Guten Tag! {_answer(item)}"), of="all"),
     System("other contexts in another order", _finds(_in_other_order), of="all"),
-    System("a sentence of the contexts", _styled(_extract, correct=0.8), of="all"),
+    System("a sentence of the contexts", _styled(_extract), of="all"),
     System("many questions rightly not answered", _without_answer, of="all"),
 )
