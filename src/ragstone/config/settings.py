@@ -268,7 +268,7 @@ class RunSettings(_Table):
     """[run]"""
 
     out: str = Field(default="ragstone-run", description="run directory to write")
-    metrics: Words | None = _optional("metrics to compute", "the four headline metrics")
+    metrics: Words | None = _optional("metrics to compute", "the headline metrics")
     repeats: int = Field(default=1, ge=1, le=20, description="independent judgements of each answer")
     answers: int = Field(default=1, ge=1, le=20, description="how often to ask the system each question")
     resume: bool = Field(default=False, description="resume the unfinished run in the directory")

@@ -57,8 +57,8 @@ _LISTED: tuple[Metric, ...] = (
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
 """The listed metrics. Those with a number in their name exist for other numbers too: see `find_metric`."""
 
-HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
-"""The default metrics of a run."""
+HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", "answer_correctness")
+"""The default metrics of a run. Answer correctness, which needs a reference, takes one more call of an LLM judge."""
 
 
 def find_metric(name: str) -> Metric | None:

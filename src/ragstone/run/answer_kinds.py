@@ -102,8 +102,8 @@ def _loops(answer: str, words: Sequence[str]) -> bool:
     if len(words) < 2 * MIN_REPEATED:
         return False
     found = Counter(key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1)
-    sentence, times = found.most_common(1)[0] if found else ((), 0)
-    return times >= MIN_REPEATED and 2 * times * len(sentence) > len(words)
+    repeated = sum(times * len(sentence) for sentence, times in found.items() if times >= MIN_REPEATED)
+    return 2 * repeated > len(words)
 
 
 def _miscites(answer: str, contexts: Sequence[Context]) -> bool:

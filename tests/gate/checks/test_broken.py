@@ -94,6 +94,11 @@ def test_questions_of_one_group_are_one_vote(answering: Answering) -> None:
     assert found["system.unanswered"][0] is Status.PASS
 
 
+def test_what_the_baseline_has_too_is_inconclusive(answering: Answering) -> None:
+    found = shares(decide_gate(answering(times=30), answering(times=30), default_policy()))
+    assert found["system.unanswered"][0] is Status.INCONCLUSIVE
+
+
 def test_the_policy_may_allow_more(answering: Answering) -> None:
     rules = policy_from_mapping({"system": {"max_unanswered": 0.6}})
     assert shares(decide_gate(answering(times=30), None, rules))["system.unanswered"][0] is Status.PASS

@@ -146,14 +146,15 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     hits = {name: everywhere[name] for name in asked if name in everywhere}
     allowed = _limit(evidence.policy.system, guard)
     before, more, p = _against_baseline(guard, everywhere, asked, evidence)
-    status = Status.PASS
+    rose = more > _rise_allowed(evidence) and p <= SUSPECTED
+    status, so = Status.PASS, "no more than is allowed"
     if _is_shown(hits, asked, allowed, run):
-        status, so = Status.FAIL, f"more than the {percent(allowed)} allowed"
-    elif more > _rise_allowed(evidence) and p <= SUSPECTED:
+        # A change fails only for what it adds to its base, but what was broken before must not pass in silence.
+        as_before = before is not None and before > allowed * len(asked) and not rose
+        status, so = (Status.INCONCLUSIVE if as_before else Status.FAIL), f"more than the {percent(allowed)} allowed"
+    elif rose:
         status = Status.FAIL if p <= WORSE else Status.INCONCLUSIVE
         so = "more than chance explains" if p <= WORSE else "which may be more than chance"
-    else:
-        so = "no more than is allowed"
     of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
     verb = "is" if len(hits) == 1 else "are"
     then = "" if before is None else f" ({before} before)"
