@@ -22,6 +22,8 @@ from judge_contrast import by_language
 from public_scores import public_scores
 
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.sentences import split_sentences
 from ragstone.tools.judging.metaeval.command import Outcome, summarise
 from ragstone.tools.judging.metaeval.load import Case, EvalTask, Item, Pairwise, Pointwise, load_items
 from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion
@@ -29,6 +31,7 @@ from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion
 ROOT = Path(__file__).parents[1]
 RELIABILITY = ROOT / "src" / "ragstone" / "judge" / "offline" / "reliability.json"
 DIAGRAM = ROOT / "docs" / "images" / "offline-judge-calibration.svg"
+EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline" / "samples.jsonl"
 PIECE = 8
 BINS = 10
 
@@ -148,9 +151,61 @@ def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
             continue
         answer = row["answers"][0]
         other = min(others, key=lambda sentence: (abs(len(sentence) - len(answer)), sentence))
-        first, second = Case(row["question"], answer), Case(row["question"], other)
+        first, second = (Case(row["question"], text, ("\n".join(row["sentences"]),)) for text in (answer, other))
         items.append(Pairwise(row["id"], EvalTask.ANSWER_RELEVANCY, first, second, -1.0, row["title"]))
     return tuple(items)
+
+
+def sets_of_answers(data: Path) -> dict[str, list[Case]]:
+    """Right answers by set, with what a gate has: contexts, and the references of the example."""
+    with gzip.open(data / "clapnq_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["answerable"] and row["answers"]]
+    clapnq = [Case(row["question"], row["answers"][0], ("\n".join(row["sentences"]),)) for row in rows]
+    pairs = [item for item in load_items(data / "wikieval.jsonl") if isinstance(item, Pairwise)]
+    wikieval = [item.first for item in pairs if item.task is EvalTask.ANSWER_RELEVANCY]
+    samples = map(json.loads, EXAMPLE.read_text(encoding="utf-8").splitlines())
+    example = [
+        Case(
+            row["sample"]["question"],
+            row["response"]["answer"],
+            tuple(context["text"] for context in row["response"]["contexts"]),
+            row["sample"]["reference"],
+        )
+        for row in samples
+        if row["sample"].get("reference") and row["response"]["answer"]
+    ]
+    return {"CLAPNQ": clapnq, "WikiEval": wikieval, "The example": example}
+
+
+def answers_to_other_questions(cases: Sequence[Case]) -> tuple[Item, ...]:
+    """Each answer against one to another question of the set, three times; equal answers are left out."""
+    return tuple(
+        Pairwise(f"{at}/{step}", EvalTask.ANSWER_RELEVANCY, case, replace(case, answer=other), -1.0, str(at))
+        for at, case in enumerate(cases)
+        for step in (1, 7, 13)
+        if (other := cases[(at + step) % len(cases)].answer) != case.answer
+    )
+
+
+def first_sentences(data: Path, sets: dict[str, list[Case]]) -> tuple[Item, ...]:
+    """Right answers against the first sentence of the first context, where it doesn't answer: where no one selected it
+    (CLAPNQ), or the answer doesn't contain it (the example, without the title of the section).
+    """
+    found: list[tuple[Case, str]] = []
+    with gzip.open(data / "clapnq_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["answerable"] and row["answers"]]
+    for row, case in zip(rows, sets["CLAPNQ"], strict=True):
+        if row["sentences"][0] not in {one for group in row["selected_sentences"] or [] for one in group}:
+            found.append((case, row["sentences"][0]))
+    for case in sets["The example"]:
+        body = case.contexts[0].partition("\n")[2] or case.contexts[0]
+        first = split_sentences(normalise(body), "en")[0]
+        if first not in normalise(case.answer):
+            found.append((case, first))
+    return tuple(
+        Pairwise(str(at), EvalTask.ANSWER_RELEVANCY, case, replace(case, answer=first), -1.0, str(at))
+        for at, (case, first) in enumerate(found)
+    )
 
 
 def measure(items: Sequence[Item], metric: str) -> list[Outcome]:
@@ -233,6 +288,10 @@ def measured_sets(data: Path) -> list[tuple[str, str, Sequence[Item]]]:
     found.append((pieces, "context_precision_no_reference", pieces_in_both_orders(data / FILES[WICE], reference=False)))
     neighbours = answers_and_neighbours(data / "clapnq_dev.jsonl.gz")
     found.append(("CLAPNQ answers and their neighbours", "answer_relevancy", neighbours))
+    sets = sets_of_answers(data)
+    for name, cases in sets.items():
+        found.append((f"{name}: answers to other questions", "answer_relevancy", answers_to_other_questions(cases)))
+    found.append(("First sentences of contexts", "answer_relevancy", first_sentences(data, sets)))
     return found
 
 

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ragstone.golden.sample import Turn
-from ragstone.judge.judgements import AnswerSimilarity, EntityList
+from ragstone.judge.judgements import AnswerSimilarity, EntityList, ReverseQuestions
 from ragstone.judge.protocol import Call
+from ragstone.system.response import Context
 
 ENTITIES_PROMPT_VERSION = "1"
 """Of llm/prompts/entities.toml: part of the version of the metric, not of the judge's identity."""
@@ -33,6 +34,18 @@ class Embedding(Protocol):
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         """The cosine of `answer` with each reference. Raises JudgementFailed, not applicable without embeddings."""
+
+
+@runtime_checkable
+class RatesRelevancy(Protocol):
+    """Rates the relevancy of an answer by all that is given, instead of by reverse questions."""
+
+    async def relevancy(
+        self, question: str, answer: str, contexts: Sequence[Context], references: Sequence[str], *, call: Call
+    ) -> ReverseQuestions:
+        """A similarity for `answer`, without questions; `contexts` and `references` may be empty. Raises
+        JudgementFailed.
+        """
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.abilities import NO_EMBEDDINGS, Embedding, NamesEntities, WritesOutQuestions
+from ragstone.judge.abilities import NO_EMBEDDINGS, Embedding, NamesEntities, RatesRelevancy, WritesOutQuestions
 from ragstone.judge.judgements import (
     Grade,
     JudgementFailure,
@@ -132,16 +132,20 @@ class _Round:
                 lambda: judge.context_use(question, self._likely_reference(), answer, contexts, call=call),
             )
         if answer.strip():
-            yield (
-                JudgementKind.REVERSE_QUESTIONS,
-                lambda: judge.reverse_questions(question, answer, n=REVERSE_QUESTIONS, call=call),
-            )
+            yield JudgementKind.REVERSE_QUESTIONS, self._relevancy
         if contexts:
             yield JudgementKind.CONTEXT_RELEVANCE, lambda: judge.context_relevance(question, contexts, call=call)
         if references and answer.strip():
             yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
         if references and isinstance(judge, NamesEntities):
             yield JudgementKind.ENTITIES, lambda: judge.entities(str(self._likely_reference()), call=call)
+
+    async def _relevancy(self) -> object:
+        judge, question, answer = self._judge, self._sample.question, self._response.answer
+        if isinstance(judge, RatesRelevancy):
+            given = self._response.contexts, self._sample.references
+            return await judge.relevancy(question, answer, *given, call=self._call)
+        return await judge.reverse_questions(question, answer, n=REVERSE_QUESTIONS, call=self._call)
 
     async def _match(self, reference: str, found: StatementList) -> object:
         question, answer = self._sample.question, self._response.answer

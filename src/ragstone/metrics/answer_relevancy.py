@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, given
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -27,7 +27,9 @@ class AnswerRelevancy(AbstentionMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        answering(sample, judgements)
+        said = judgements.statements
+        if not (sample.answerable and isinstance(said, JudgementFailure) and said.not_applicable):
+            answering(sample, judgements)  # too few words for a statement may answer: "No."
         similarities = given(judgements.reverse_questions, "reverse questions").similarities
         if not similarities:
             fail("no reverse questions were given")

@@ -428,3 +428,32 @@ def test_what_is_beside_the_question_lowers_the_relevant_share(count: int, among
     assert diluted < relevant_share(FOCUSED)
     assert relevant_share(FOCUSED, *[ASIDE] * count) < relevant_share(FOCUSED, *[ASIDE] * (count - 1))
     assert relevant_share(*[FOCUSED] * (among + 1)) == pytest.approx(relevant_share(FOCUSED))
+
+
+POLICY = "Customers may return items within 30 days of delivery, with a receipt. Sale items can't be returned."
+
+
+def rated(answer: str, *, contexts: tuple[str, ...] = (POLICY,), references: tuple[str, ...] = ()) -> float:
+    question = "What is the return policy for items?"
+    work = OfflineJudge().relevancy(question, answer, [*map(Context, contexts)], references, call=Call("s"))
+    return asyncio.run(work).similarities[0]
+
+
+def test_a_true_sentence_about_another_subject_is_not_relevant_however_short() -> None:
+    reference = ("Items may be returned within 30 days.",)
+    assert rated("The capital of France is Paris.", references=reference) < 0.2
+    assert rated("Paris", references=reference) < 0.2
+    assert rated("Customers may return items within 30 days of delivery.", references=reference) > 0.8
+
+
+def test_an_answer_on_topic_is_as_relevant_where_it_is_wrong() -> None:
+    right = rated("Customers may return items within 30 days of delivery.")
+    assert rated("Customers may return items within 60 days of delivery.") == pytest.approx(right, abs=0.1)
+    assert rated("60 days.") == pytest.approx(rated("30 days."), abs=0.1)
+
+
+@given(st.sampled_from(["30 days.", "It says so.", "Paris", "Yes, with a receipt.", POLICY, "Bees live in hives."]))
+def test_relevancy_is_a_share_with_any_of_contexts_and_references(answer: str) -> None:
+    for contexts in ((), (POLICY,), ("", "?!")):
+        for references in ((), (POLICY,), ("30 days", "")):
+            assert 0.0 <= rated(answer, contexts=contexts, references=references) <= 1.0

@@ -95,6 +95,7 @@ class LocalJudge:
         )
         self.statements = offline.statements
         self.reverse_questions = offline.reverse_questions
+        self.relevancy = offline.relevancy
         self.answer_similarity = offline.answer_similarity
         self.reference_match = offline.reference_match
         self.context_relevance = offline.context_relevance

@@ -181,7 +181,13 @@ class OfflineJudge:
         )
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        _bounded(question=question, answer=answer)
+        return await self.relevancy(question, answer, (), (), call=call)
+
+    async def relevancy(
+        self, question: str, answer: str, contexts: Sequence[Context], references: Sequence[str], *, call: Call
+    ) -> ReverseQuestions:
+        """Whether the answer is about what was asked and answers it, in place of reverse questions."""
+        _bounded(question=question, answer=answer, reference=max(references, key=len, default=""))
         language = _language((answer,))
         asked = self._question(question, language)
         if not asked.weights:
@@ -190,8 +196,13 @@ class OfflineJudge:
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
         nearness = await self._topic.nearness(question, answer, call=call) if self._topic else None
-        found = relevance.answer_features(asked, sentences, language, nearness=nearness)
-        return ReverseQuestions(questions=(), similarities=(self._answering.probability(found),))
+        given = relevance.Given(
+            [self._read(text, language.code) for text in _texts(contexts)],
+            [self._read(text, language.code) for text in references],
+        )
+        found = relevance.answer_features(asked, sentences, language, self.rarity, given, nearness=nearness)
+        about = relevance.about(asked, sentences, language, self.rarity, given, nearness=nearness)
+        return ReverseQuestions(questions=(), similarities=(about * self._answering.probability(found),))
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if self._topic is None:

@@ -1,23 +1,25 @@
 """Is a text relevant to a question: does it share rare words, and have a phrase of the kind asked for?
 
-And is an answer on topic, new, specific, of the kind asked for, and free of evasion? This replaces reverse questions,
-which need a generating model. A vague answer echoes the question's words, so plain similarity prefers it; what it lacks
-is content beyond the question.
+And is an answer about what was asked, new, specific, of the kind asked for, and free of evasion? This replaces reverse
+questions, which need a generating model. A vague answer echoes the question's words, so plain similarity prefers it;
+what it lacks is content beyond the question.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
 from ragstone.judge.offline.abstention import refuses
+from ragstone.judge.offline.evidence import holds_key
 from ragstone.judge.offline.lexicon import Language, load_data
-from ragstone.judge.offline.passage import Sentence, neighbours
+from ragstone.judge.offline.passage import Passage, Sentence, neighbours
 from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.statements import FINITE_VERB
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
 FEATURES = ("question_held", "question_pairs_held", "focus_held", "kind_of_answer")
@@ -91,18 +93,55 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
     )
 
 
-ANSWER_FEATURES = ("on_topic", "says_new", "specific", "kind_of_answer", "unhedged", "precise", "firm")
+ANSWER_FEATURES = (
+    "on_topic",
+    "says_new",
+    "specific",
+    "kind_of_answer",
+    "unhedged",
+    "precise",
+    "firm",
+    "question_shared",
+    "grounded",
+)
 """Names of the features of an answer to its question, all in [0, 1]; higher is better."""
 
 _ENOUGH_TOPIC = 0.4
 _MUCH_NEW = 8.0
 _MANY_SPECIFICS = 2.0
-_SHORT = 6
 _VAGUE_FACTOR = 5.0
+_HALF = 0.5
+_SHORT = 2
+_SHORT_WORDS = 8
+_ABOUT = 0.2
+_LIKE_REFERENCE = 0.3
+_FROM_CONTEXTS = 0.5
+"""How much of the question an answer about it shares at least, how much it is like a reference, and from which share on
+its words being in the contexts says so."""
+
+_THING = re.compile(r"^(?:what|which|was|welche[rs]?|que|quel(?:le)?s?|qué|cuál|quale|qual|wat|welke)\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    r"(?:yes|no|ja|nein|oui|non|sí|sì|sim|não|nee|do|does|did|is|are|was|were|can|could|may|must|will|has|have)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an answer can be compared with besides its question: the contexts, and the references."""
+
+    contexts: Sequence[Passage] = ()
+    references: Sequence[Passage] = ()
 
 
 def answer_features(
-    question: Question, sentences: Sequence[Sentence], language: Language, *, nearness: float | None = None
+    question: Question,
+    sentences: Sequence[Sentence],
+    language: Language,
+    rarity: Rarity,
+    given: Given,
+    *,
+    nearness: float | None = None,
 ) -> tuple[float, ...]:
     """The features of an answer, given as its statements (at least one).
 
@@ -112,13 +151,13 @@ def answer_features(
     keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
     new = keys - asked
     kind = any(has_kind(question, sentence) for sentence in sentences)
-    total = question.total
-    shared = sum(weight for key, weight in question.weights.items() if key in keys) / total if total else 0.0
+    shared = _shared(question, keys)
     lowered = [sentence.lowered for sentence in sentences]
     words = sum(len(tokens) for tokens in lowered)
     hedged = sum(not language.hedges.isdisjoint(tokens) for tokens in lowered)
     vague = sum(token in language.vague for tokens in lowered for token in tokens)
-    brief = len(keys) <= _SHORT and kind
+    alike = max((_alike(new, one, asked, rarity) for one in given.references), default=0.0)
+    brief = fits(question, sentences, language, given)
     return (
         1.0 if brief else _on_topic(shared, nearness),
         1.0 if brief else 1.0 - math.exp(-len(new) / _MUCH_NEW),
@@ -127,7 +166,126 @@ def answer_features(
         1.0 - hedged / len(sentences),
         max(0.0, 1.0 - _VAGUE_FACTOR * vague / words) if words else 1.0,
         1.0 - sum(refuses(sentence, language) for sentence in sentences) / len(sentences),
+        1.0 if brief else min(1.0, max(shared, nearness or 0.0) + alike),
+        1.0 if brief else _grounded(keys, asked, rarity, given),
     )
+
+
+def about(
+    question: Question,
+    sentences: Sequence[Sentence],
+    language: Language,
+    rarity: Rarity,
+    given: Given,
+    *,
+    nearness: float | None = None,
+) -> float:
+    """How sure it is that an answer is about what was asked, in [0, 1], whether or not it is right.
+
+    It is, if it shares the question's words, or what a reference or the contexts say besides these, or if it is short
+    and a phrase of the kind asked for. Numbers don't count: "60 days" is as much about the question as "30 days".
+    """
+    if fits(question, sentences, language, given):
+        return 1.0
+    asked = question.sentence.key_set
+    keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
+    evidence = [_shared(question, keys) / _ABOUT, nearness / _ENOUGH_TOPIC if nearness is not None else 0.0]
+    evidence.extend(_alike(keys - asked, passage, asked, rarity) / _LIKE_REFERENCE for passage in given.references)
+    if given.contexts:
+        evidence.append((_grounded(keys, asked, rarity, given) - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS))
+    return min(1.0, max(0.0, *evidence))
+
+
+def is_brief(sentences: Sequence[Sentence], language: Language) -> bool:
+    """Whether an answer is a phrase rather than a sentence: "30 days", "Yes, with a receipt", "It is Ada"."""
+    if len(sentences) != 1:
+        return False
+    only = sentences[0]
+    if not only.surface or len(only.surface) > _SHORT_WORDS or ": " in only.text:
+        return False
+    if FINITE_VERB.search(only.text) and only.lowered[0] not in language.pronouns:
+        return False
+    tokens = [token for token, key in zip(only.surface, only.sequence, strict=False) if key]
+    names = sum(token.istitle() for token in tokens)
+    plain = sum(token.islower() for token in tokens)
+    opens = bool(tokens) and names == 1 and tokens[0] == only.surface[0]
+    number = any(key.startswith(NUMBER) for key in only.sequence[:4])
+    return plain + opens <= (_SHORT if opens or not names else 1) + number
+
+
+def _shared(question: Question, keys: Collection[str]) -> float:
+    """The share of the question, by weight, that is in `keys`."""
+    return sum(weight for key, weight in question.weights.items() if key in keys) / (question.total or 1.0)
+
+
+def _grounded(keys: Collection[str], asked: Collection[str], rarity: Rarity, given: Given) -> float:
+    """The share of what an answer says beyond the question, by weight, that the contexts or references say; numbers
+    count as found. 1 if there is nothing to compare with, or nothing new.
+    """
+    passages = (*given.contexts, *given.references)
+    weights = rarity.weights(key for key in keys if key not in asked and not key.startswith(NUMBER))
+    if not passages or not weights:
+        return 1.0
+    found = sum(weight for key, weight in weights.items() if any(holds_key(key, one.places) for one in passages))
+    return found / sum(weights.values())
+
+
+def _alike(new: Collection[str], reference: Passage, asked: Collection[str], rarity: Rarity) -> float:
+    """F1, by weight, of what an answer and a reference say beyond the question, numbers left out."""
+    mine = {key for key in new if not key.startswith(NUMBER)}
+    theirs = {key for key in reference.places if key not in asked and not key.startswith(NUMBER)}
+    both = sum(rarity.weights(mine & theirs).values())
+    total = sum(rarity.weights(mine).values()) + sum(rarity.weights(theirs).values())
+    return 2 * both / total if total else 0.0
+
+
+def fits(question: Question, sentences: Sequence[Sentence], language: Language, given: Given) -> bool:
+    """Whether an answer is short, and of the kind asked for, or of the kind that a reference is, or found in one; or in
+    the contexts, if there is no reference.
+    """
+    if not is_brief(sentences, language):
+        return False
+    phrase = sentences[0]
+    if question.kind is not None and has_kind(question, phrase):
+        return True
+    if _YES_OR_NO.match(question.sentence.text) and (
+        _YES_OR_NO.match(phrase.text) or phrase.lowered[0] in language.pronouns
+    ):
+        return True
+    words = phrase.key_set - question.sentence.key_set - phrase.numbers
+    number = bool(phrase.numbers)
+    if any(is_brief(one.sentences, language) and number is bool(one.sentences[0].numbers) for one in given.references):
+        return True
+    if not number and _THING.search(question.sentence.text) and _alike_in_case(question, phrase, given):
+        return True
+    passages = given.references or given.contexts
+    return not passages or any(
+        all(holds_key(key, one.places) for key in words) and (bool(words) or any(map(_has_number, one.places)))
+        for one in passages
+    )
+
+
+def _alike_in_case(question: Question, phrase: Sentence, given: Given) -> bool:
+    """Whether a short answer is a name where a reference, or a sentence of the contexts that shares half of the
+    question, has a name that the question lacks; or neither is one.
+    """
+    if given.references:
+        said = [sentence for one in given.references for sentence in one.sentences]
+    else:
+        said = [
+            sentence
+            for one in given.contexts
+            for sentence in one.sentences
+            if _shared(question, sentence.key_set) >= _HALF
+        ]
+    name = all(token.istitle() for token, key in zip(phrase.surface, phrase.sequence, strict=False) if key)
+    asked = question.sentence.lowered
+    names = any(token.istitle() and token.lower() not in asked for one in said for token in one.surface[1:])
+    return bool(said) and name is names
+
+
+def _has_number(key: str) -> bool:
+    return key.startswith(NUMBER)
 
 
 def _on_topic(shared: float, nearness: float | None) -> float:

@@ -113,7 +113,7 @@ _ELLIPSIS = re.compile(r"(?:(?<=\.\.\.)|(?<=…))\s+(?=[A-ZÀ-Þ])")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
 _ALONE = 2
-_FINITE_VERB = re.compile(
+FINITE_VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could|may|might|must|shall|should|became|becomes|"
     r"ist|sind|war|waren|hat|haben|wird|wurde|wurden|est|sont|était|étaient|ont|fut|es|son|fue|fueron|era|eran|"
     r"è|sono|ha|hanno|fu|furono|é|são|foi|foram|tem|têm|werd|werden|heeft|hebben)\b",
@@ -196,6 +196,6 @@ def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
     if len(clauses) == 1:
         return [whole]
     parts = [read_sentence(part.strip(), language) for part in clauses]
-    if any(len(part.keys) < _CLAUSE_KEYS or not _FINITE_VERB.search(part.text) for part in parts):
+    if any(len(part.keys) < _CLAUSE_KEYS or not FINITE_VERB.search(part.text) for part in parts):
         return [whole]
     return parts

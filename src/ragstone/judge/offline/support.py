@@ -18,7 +18,7 @@ from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.verbatim import stands_in
 
 _HALF = 0.5
-_VERBATIM = 0.99
+_VERBATIM = 0.98
 """The probability of a statement that stands in a context word for word."""
 
 _AS_GOOD = 0.95
