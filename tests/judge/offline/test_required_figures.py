@@ -35,7 +35,7 @@ def results(file: str) -> dict[str, TaskResult]:
         ("begin.jsonl.gz", "faithfulness", "auroc", 0.94),
         ("wice_claim.jsonl.gz", "faithfulness", "auroc", 0.75),
         ("wikieval.jsonl", "faithfulness", "pairwise_accuracy", 0.98),
-        ("wikieval.jsonl", "answer_relevancy", "pairwise_accuracy", 0.72),
+        ("wikieval.jsonl", "answer_relevancy", "pairwise_accuracy", 0.90),
         ("wikieval.jsonl", "context_relevance", "pairwise_accuracy", 0.70),
         ("clapnq_dev.jsonl.gz", "answerability", "auroc", 0.82),
         ("ragchecker_meta_eval.jsonl.gz", "correctness", "pearson", 0.45),
