@@ -57,7 +57,6 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
         metrics=_metrics(view, floors, drops),
         floor_axis=floors,
         drop_axis=drops,
-        lower=any(row.lower_is_better for row in view.metrics),
         differences=[
             {"title": found.title, "worse": found.worse, "same": found.same, "better": found.better}
             | {"plot": plots.histogram(found)}
@@ -72,20 +71,10 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
         ],
         trend_width=TREND_WIDTH,
         trend_height=TREND_HEIGHT,
-        sample_titles=[wording.metric_title(name) for name in view.sample_metrics],
-        headline=wording.STATUS_TITLES[view.status],
-        grades=[(wording.metric_title(name), grade) for name, grade in view.judge.grades] if view.judge else [],
         width=plots.WIDTH,
         dollars=formatting.dollars,
         count=formatting.counted,
-        usage=wording.system_usage(view.run.usage),
-        compared_on=wording.compared_on,
-        causes=wording.causes(view.diagnosis),
-        oracle_title=wording.ORACLE_TITLE,
-        oracle_lines=wording.oracle_lines(view.oracle),
-        perturbed=_robustness(view),
-        look=wording.where_to_look(view.attribution) if view.attribution else "",
-        reason=wording.sentence(view.reason),
+        wording=wording,
     )
 
 
@@ -108,18 +97,6 @@ html_environment(PACKAGE).filters.update(
     state=state,
     worst_heading=wording.worst_heading,
 )
-
-
-def _robustness(view: ReportView) -> dict[str, Any] | None:
-    found = view.robustness
-    if found is None:
-        return None
-    return {
-        "heading": wording.robustness_heading(found),
-        "unfinished": wording.unfinished_robustness(found),
-        "rows": wording.robustness_rows(found),
-        "cases": [(one.kind, case) for one in found.kinds for case in one.cases],
-    }
 
 
 def _metrics(view: ReportView, floors: plots.Axis | None, drops: plots.Axis | None) -> list[dict[str, Any]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.golden.sample import Origin, Review, Sample
@@ -53,36 +53,42 @@ class _FailedLine(BaseModel):
 _ScoreLine = Annotated[_ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")]
 
 
-class _OneOrSeveral(BaseModel):
+_Sample = TypeVar("_Sample")
+_Response = TypeVar("_Response")
+_Judged = TypeVar("_Judged")
+_Each = TypeVar("_Each", bound="_Answered[Any, Any]")
+
+
+class _Answered(BaseModel, Generic[_Response, _Judged]):
+    response: _Response
+    judgements: tuple[_Judged, ...] = ()
+    scores: dict[str, _ScoreLine]
+    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+
+
+class _Recorded(BaseModel, Generic[_Sample, _Response, _Judged, _Each]):
     """A line of a sample that was asked once has its response in itself; else each of its answers has one."""
+
+    sample: _Sample
+    content_hash: str
+    response: _Response | None = None
+    judgements: tuple[_Judged, ...] = ()
+    answers: tuple[_Each, ...] = ()
+    scores: dict[str, _ScoreLine]
+    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
-        response, answers = self.response, self.answers  # type: ignore[attr-defined]
-        if len(answers) == 1 or (response is None) is not (len(answers) > 1):
+        if len(self.answers) == 1 or (self.response is None) is not (len(self.answers) > 1):
             raise ValueError("a record has either a response, or several answers")
         return self
 
 
-class _AnswerLine(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    response: Response
-    judgements: tuple[Judgements, ...] = ()
-    scores: dict[str, _ScoreLine]
-    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+class _AnswerLine(_Answered[Response, Judgements], extra="forbid"):
+    pass
 
 
-class _RecordLine(_OneOrSeveral):
-    model_config = ConfigDict(extra="forbid")
-
-    sample: Sample
-    content_hash: str
-    response: Response | None = None
-    judgements: tuple[Judgements, ...] = ()
-    answers: tuple[_AnswerLine, ...] = ()
-    scores: dict[str, _ScoreLine]
-    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+class _RecordLine(_Recorded[Sample, Response, Judgements, _AnswerLine], extra="forbid"):
     ledger: Ledger = Field(default_factory=Ledger)
 
 
@@ -140,23 +146,9 @@ class _ResponseFactsLine(BaseModel):
     failure: SystemFailure | None = None
 
 
-class _AnswerFactsLine(BaseModel):
-    response: _ResponseFactsLine
-    judgements: tuple[_RoundFactsLine, ...] = ()
-    scores: dict[str, _ScoreLine]
-    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
-
-
-class _FactsLine(_OneOrSeveral):
-    """The parts of a record that the gate needs; the rest of the line is ignored."""
-
-    sample: _SampleFactsLine
-    content_hash: str
-    response: _ResponseFactsLine | None = None
-    judgements: tuple[_RoundFactsLine, ...] = ()
-    answers: tuple[_AnswerFactsLine, ...] = ()
-    scores: dict[str, _ScoreLine]
-    repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+_AnswerFactsLine = _Answered[_ResponseFactsLine, _RoundFactsLine]
+_FactsLine = _Recorded[_SampleFactsLine, _ResponseFactsLine, _RoundFactsLine, _AnswerFactsLine]
+"""The parts of a record that the gate needs; the rest of the line is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,7 @@ def _record_of(parsed: _RecordLine) -> SampleRecord:
     return SampleRecord(parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger)
 
 
-def _facts_of(parsed: _FactsLine | _RecordLine) -> RecordFacts:
+def _facts_of(parsed: _Recorded[Any, Any, Any, Any]) -> RecordFacts:
     sample = parsed.sample
     return RecordFacts(
         sample_id=sample.id,
@@ -267,7 +259,7 @@ def _facts_of(parsed: _FactsLine | _RecordLine) -> RecordFacts:
 
 
 def _answer_facts(
-    line: _AnswerFactsLine | _FactsLine | _AnswerLine | _RecordLine, sample: _SampleFactsLine | Sample
+    line: _Answered[Any, Any] | _Recorded[Any, Any, Any, Any], sample: _SampleFactsLine | Sample
 ) -> AnswerFacts:
     response = cast(_ResponseFactsLine | Response, line.response)
     failure, usage = response.failure, response.usage
