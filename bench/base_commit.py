@@ -31,7 +31,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import select_metrics
 from ragstone.rounds.base_commit import Pace
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.system.response import Context, Response
 
 Floats = NDArray[np.float64]
@@ -148,7 +148,7 @@ async def distances(n: int, medians_s: Sequence[float], concurrency: int, seed: 
     async def evaluate(system: object) -> None:
         await system.start()  # type: ignore[attr-defined]
         try:
-            await run_samples(golden, system=system, judge=judge, metrics=metrics, sink=lambda _: None)  # type: ignore[arg-type]
+            await run_samples(Work(golden, system=system, judge=judge, metrics=metrics), lambda _: None)  # type: ignore[arg-type]
         finally:
             await system.close()  # type: ignore[attr-defined]
 

@@ -30,7 +30,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import HEADLINE, select_metrics
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response
 
@@ -71,7 +71,7 @@ def scores(
         judge = build_judge(JudgeSettings(name=judge_name), golden_set=golden, cache=None, environ=os.environ)
         try:
             chosen = select_metrics(metrics)
-            await run_samples(golden, system=system, judge=judge, metrics=chosen, sink=records.append)
+            await run_samples(Work(golden, system=system, judge=judge, metrics=chosen), records.append)
         finally:
             await judge.close()
 

@@ -25,7 +25,7 @@ from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.stability import AnswerStability, TokenStability
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 
@@ -98,16 +98,9 @@ def run(answers: Sequence[str | None], metrics: Sequence[str], judge: object) ->
         async def close(self) -> None: ...
 
     records: list[SampleRecord] = []
-    asyncio.run(
-        run_samples(
-            [SAMPLE],
-            system=System(),
-            judge=judge,  # type: ignore[arg-type]
-            metrics=select_metrics(metrics),
-            sink=records.append,
-            answers=len(answers),
-        )
-    )
+    chosen = select_metrics(metrics)
+    work = Work([SAMPLE], system=System(), judge=judge, metrics=chosen, answers=len(answers))  # type: ignore[arg-type]
+    asyncio.run(run_samples(work, records.append))
     return records[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import select_metrics
 from ragstone.rounds.base_commit import Pace
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.system.response import Response, System
 from tests.run.builders import Answering, judge, samples
 
@@ -41,7 +41,7 @@ async def both(first: System, second: System, n: int, skipped: Sequence[set[int]
         try:
             pending = (sample for at, sample in enumerate(golden) if at not in without)
             metrics = select_metrics(("faithfulness",))
-            await run_samples(pending, system=system, judge=judge(golden), metrics=metrics, sink=lambda _record: None)
+            await run_samples(Work(pending, system=system, judge=judge(golden), metrics=metrics), lambda _record: None)
         finally:
             await system.close()
 

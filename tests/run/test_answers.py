@@ -21,7 +21,7 @@ from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import SAMPLES, RunDirectory
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
@@ -83,13 +83,10 @@ def test_a_sample_is_scored_by_the_mean_of_its_answers(tmp_path: Path) -> None:
     records: list[SampleRecord] = []
     asyncio.run(
         run_samples(
-            samples(1),
-            system=InTurn(),
-            judge=ScriptedJudge({"q0": rounds}),
-            metrics=METRICS,
-            sink=records.append,
-            answers=2,
-            repeats=2,
+            Work(
+                samples(1), system=InTurn(), judge=ScriptedJudge({"q0": rounds}), metrics=METRICS, answers=2, repeats=2
+            ),
+            records.append,
         )
     )
     (record,) = records
@@ -337,7 +334,7 @@ def test_no_more_questions_are_in_flight_than_the_system_takes() -> None:
     system = Answering(concurrency=2)
     asyncio.run(
         run_samples(
-            samples(10), system=system, judge=judge(samples(10)), metrics=METRICS, sink=lambda _: None, answers=3
+            Work(samples(10), system=system, judge=judge(samples(10)), metrics=METRICS, answers=3), lambda _: None
         )
     )
     assert system.most_in_flight == 2

@@ -21,7 +21,7 @@ from ragstone.judge.protocol import Call, Judge
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.run import dask_workers
 from ragstone.run.dask_workers import DaskWorkers
-from ragstone.run.engine import run_samples_in
+from ragstone.run.engine import Work, run_samples_in
 from ragstone.run.record import RecordLine
 from ragstone.system.response import Response
 from tests.judge.local.entailment import write_entailment
@@ -125,15 +125,9 @@ async def run(
     metrics = more.pop("metrics", METRICS)
     try:
         await pool.start()
-        await run_samples_in(
-            pool,
-            golden,
-            system=system or Answers(),
-            judge=offline(golden),
-            metrics=metrics,  # type: ignore[arg-type]
-            sink=sink,
-            **more,  # type: ignore[arg-type]
-        )
+        asked, judge = system or Answers(), offline(golden)
+        work = Work(golden, system=asked, judge=judge, metrics=metrics, **more)  # type: ignore[arg-type]
+        await run_samples_in(pool, work, sink)
     finally:
         await pool.close()
 

@@ -15,7 +15,7 @@ from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.run import engine
-from ragstone.run.engine import run_samples, run_samples_in
+from ragstone.run.engine import Work, run_samples, run_samples_in
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import combine_rounds, score_response
 from ragstone.run.worker_process import Job, Reply
@@ -29,7 +29,7 @@ METRICS = select_metrics(["faithfulness"])
 def run(golden: GoldenSet, system: Answering, judging: ScriptedJudge, **more: object) -> list[SampleRecord]:
     records: list[SampleRecord] = []
     asyncio.run(
-        run_samples(golden, system=system, judge=judging, metrics=METRICS, sink=records.append, **more)  # type: ignore[arg-type]
+        run_samples(Work(golden, system=system, judge=judging, metrics=METRICS, **more), records.append)  # type: ignore[arg-type]
     )
     return records
 
@@ -67,7 +67,7 @@ def test_the_golden_set_is_read_no_faster_than_it_is_evaluated() -> None:
         furthest_ahead = max(furthest_ahead, taken - done)
 
     system = Answering(concurrency=2)
-    asyncio.run(run_samples(source(), system=system, judge=judge(samples(200)), metrics=METRICS, sink=sink))
+    asyncio.run(run_samples(Work(source(), system=system, judge=judge(samples(200)), metrics=METRICS), sink))
     assert done == 200
     assert furthest_ahead <= 2 + 3 + 3  # in the system, in the queue, at the judge
 
@@ -112,11 +112,8 @@ def test_what_waits_for_a_slow_batch_is_bounded(monkeypatch: pytest.MonkeyPatch)
         running = asyncio.create_task(
             run_samples_in(
                 pool,
-                golden,
-                system=Answering(concurrency=1),
-                judge=judge(golden),
-                metrics=METRICS,
-                sink=lambda one: written.append(one.sample_id),
+                Work(golden, system=Answering(concurrency=1), judge=judge(golden), metrics=METRICS),
+                lambda one: written.append(one.sample_id),
             )
         )
         before, known = -1, 0
@@ -158,7 +155,7 @@ def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the
     records: list[SampleRecord] = []
     with pytest.raises(JudgeError, match="refused"):
         asyncio.run(
-            run_samples(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS, sink=records.append)
+            run_samples(Work(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS), records.append)
         )
     assert [r.sample.id for r in records] == [f"q{i}" for i in range(7)]
 
@@ -168,11 +165,8 @@ def test_enough_is_enough() -> None:
     golden = samples(100)
     asyncio.run(
         run_samples(
-            golden,
-            system=Answering(),
-            judge=judge(golden),
-            metrics=METRICS,
-            sink=records.append,
+            Work(golden, system=Answering(), judge=judge(golden), metrics=METRICS),
+            records.append,
             enough=lambda: len(records) >= 10,
         )
     )
@@ -239,7 +233,9 @@ def test_cancelling_the_run_cancels_what_is_in_flight() -> None:
                 all_but_one.set()
 
         golden = samples(6)
-        task = asyncio.create_task(run_samples(golden, system=Stuck(), judge=judge(golden), metrics=METRICS, sink=sink))
+        task = asyncio.create_task(
+            run_samples(Work(golden, system=Stuck(), judge=judge(golden), metrics=METRICS), sink)
+        )
         await all_but_one.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

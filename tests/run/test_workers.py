@@ -26,7 +26,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
 from ragstone.rounds.context import RunContext
 from ragstone.run import workers as pool
-from ragstone.run.engine import run_samples, run_samples_in
+from ragstone.run.engine import Work, run_samples, run_samples_in
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.serialise import record_to_line
 from ragstone.run.worker_process import Job, Trouble, decode_reply, encode_reply
@@ -74,7 +74,7 @@ async def in_workers(
     try:
         await workers.start()
         system = Answering(lambda sample: behave(sample, workers), concurrency)
-        await run_samples_in(workers, golden, system=system, judge=judge, metrics=metrics, sink=sink, **more)  # type: ignore[arg-type]
+        await run_samples_in(workers, Work(golden, system=system, judge=judge, metrics=metrics, **more), sink)  # type: ignore[arg-type]
     finally:
         await workers.close()
 
@@ -86,7 +86,7 @@ def here(golden: GoldenSet, **more: object) -> list[str]:
         lines.append(record_to_line(record))
 
     metrics = more.pop("metrics", METRICS)
-    run = run_samples(golden, system=Answering(answer), judge=offline(golden), metrics=metrics, sink=sink, **more)  # type: ignore[arg-type]
+    run = run_samples(Work(golden, system=Answering(answer), judge=offline(golden), metrics=metrics, **more), sink)  # type: ignore[arg-type]
     asyncio.run(run)
     return lines
 
@@ -255,7 +255,7 @@ def test_a_worker_with_another_judge_is_not_believed() -> None:
         try:
             await workers.start()
             await run_samples_in(
-                workers, golden, system=Answering(answer), judge=judge, metrics=METRICS, sink=lambda _: None
+                workers, Work(golden, system=Answering(answer), judge=judge, metrics=METRICS), lambda _: None
             )
         finally:
             await workers.close()
@@ -274,7 +274,7 @@ def test_a_judge_that_can_t_be_built_there_says_why(tmp_path: Path) -> None:
         try:
             await workers.start()
             await run_samples_in(
-                workers, golden, system=Answering(answer), judge=judge, metrics=METRICS, sink=lambda _: None
+                workers, Work(golden, system=Answering(answer), judge=judge, metrics=METRICS), lambda _: None
             )
         finally:
             await workers.close()

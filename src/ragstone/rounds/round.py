@@ -26,7 +26,7 @@ from ragstone.rounds.project_metrics import Measures, ProjectMetrics, ungraded
 from ragstone.rounds.sources import JudgeSource
 from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
 from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
-from ragstone.run.engine import run_samples, run_samples_in
+from ragstone.run.engine import Work, run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
@@ -294,23 +294,22 @@ async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
 
 async def _judge_all(this: _Open, context: RunContext) -> None:
     evaluated, writer, watching = this.round, this.writer, this.watching
-    run = partial(
-        run_samples if this.workers is None else partial(run_samples_in, this.workers),
+    work = Work(
         _pending(evaluated.samples, writer, watching),
-        system=evaluated.system,
-        judge=evaluated.judge,
-        metrics=evaluated.metrics,
-        custom=this.measures.by_name,
-        repeats=evaluated.repeats,
-        answers=evaluated.answers,
-        progress=context.progress,
+        evaluated.system,
+        evaluated.judge,
+        evaluated.metrics,
+        evaluated.repeats,
+        evaluated.answers,
+        context.progress,
+        this.measures.by_name,
     )
     if this.workers is not None:
-        await run(sink=writer.append_line)
+        await run_samples_in(this.workers, work, writer.append_line)
     elif watching is None:
-        await run(sink=writer.append)
+        await run_samples(work, writer.append)
     else:
-        await run(sink=partial(_append_and_watch, writer, watching), enough=watching.enough)
+        await run_samples(work, partial(_append_and_watch, writer, watching), enough=watching.enough)
 
 
 @asynccontextmanager

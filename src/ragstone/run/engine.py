@@ -45,54 +45,47 @@ class Quiet:
     def finish(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is evaluated: each of `samples` is asked `answers` times, and each answer judged `repeats` times.
+
+    `system` must be started. `custom` are the measures of custom metrics.
+    """
+
+    samples: Iterable[Sample]
+    system: System
+    judge: Judge
+    metrics: Sequence[Metric]
+    repeats: int = 1
+    answers: int = 1
+    progress: Progress = field(default_factory=Quiet)
+    custom: Mapping[str, Measure] = field(default_factory=dict)
+
+
 async def run_samples(
-    samples: Iterable[Sample],
-    *,
-    system: System,
-    judge: Judge,
-    metrics: Sequence[Metric],
-    sink: Callable[[SampleRecord], None],
-    repeats: int = 1,
-    answers: int = 1,
-    progress: Progress | None = None,
-    enough: Callable[[], bool] | None = None,
-    custom: Mapping[str, Measure] | None = None,
+    work: Work, sink: Callable[[SampleRecord], None], *, enough: Callable[[], bool] | None = None
 ) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    The system is asked each question `answers` times, and each answer is judged `repeats` times. `custom` are the
-    measures of custom metrics. `system` must be started. `enough` is called before each sample and stops the run early
-    if it returns True. Raises the errors of the system and the judge for a failure as a whole (SystemUnderTestError,
-    JudgeError); by then every finished sample has reached the sink, and the samples in flight are lost, to be evaluated
-    again on resume.
+    `enough` is called before each sample and stops the run early if it returns True. Raises the errors of the system
+    and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every finished sample has reached
+    the sink, and the samples in flight are lost, to be evaluated again on resume.
     """
-    width = max(1, judge.concurrency)
-    asking = _Asking(samples, system, answers, waiting=width, enough=enough)
-    engine = _Engine(asking, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
+    width = max(1, work.judge.concurrency)
+    asking = _Asking(work, waiting=width, enough=enough)
+    engine = _Engine(work, asking, sink)
     await asking.finish(engine.judge() for _ in range(width))
 
 
-async def run_samples_in(
-    pool: Pool,
-    samples: Iterable[Sample],
-    *,
-    system: System,
-    judge: Judge,
-    metrics: Sequence[Metric],
-    sink: Callable[[RecordLine], None],
-    repeats: int = 1,
-    answers: int = 1,
-    progress: Progress | None = None,
-    custom: Mapping[str, Measure] | None = None,
-) -> None:
+async def run_samples_in(pool: Pool, work: Work, sink: Callable[[RecordLine], None]) -> None:
     """Ask every sample here, and have it judged and scored by the workers of `pool` (started).
 
     This process also grades for custom metrics, and writes.
 
     Records reach the sink in the order in which their samples were answered, as if one process had judged them.
     """
-    asking = _Asking(samples, system, answers, waiting=pool.waiting)
-    engine = _PoolEngine(asking, pool.batch, judge, tuple(metrics), sink, repeats, progress or Quiet(), custom or {})
+    asking = _Asking(work, waiting=pool.waiting)
+    engine = _PoolEngine(work, asking, sink, pool.batch)
     try:
         await asking.finish([engine.judge_in(pool)])
     finally:
@@ -114,18 +107,10 @@ class _Asked:
 class _Asking:
     """Asks the system about each sample. What it has answered waits in `answered`, up to `waiting` samples."""
 
-    def __init__(
-        self,
-        samples: Iterable[Sample],
-        system: System,
-        answers: int,
-        *,
-        waiting: int,
-        enough: Callable[[], bool] | None = None,
-    ) -> None:
-        self._system = system
+    def __init__(self, work: Work, *, waiting: int, enough: Callable[[], bool] | None = None) -> None:
+        self._system = work.system
         self._enough = enough
-        self._questions = self._ask_each(iter(samples), answers)
+        self._questions = self._ask_each(iter(work.samples), work.answers)
         self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(waiting)
 
     async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -163,27 +148,24 @@ class _Asking:
 class _Engine:
     """Judges in this process."""
 
+    work: Work
     asking: _Asking
-    judging: Judge
-    metrics: tuple[Metric, ...]
     sink: Callable[[SampleRecord], None]
-    repeats: int
-    progress: Progress
-    custom: Mapping[str, Measure]
 
     async def judge(self) -> None:
         while (asked := await self.asking.answered.get()) is not None:
+            work, responses = self.work, asked.in_order()
             record = await judge_sample(
-                self.judging,
-                self.metrics,
+                work.judge,
+                work.metrics,
                 asked.sample,
-                asked.in_order(),
-                repeats=self.repeats,
-                custom=self.custom,
+                responses,
+                repeats=work.repeats,
+                custom=work.custom,
                 ledger=Ledger(),
             )
             self.sink(record)
-            self.progress.advance(sample_state(record.scores, record.responses))
+            work.progress.advance(sample_state(record.scores, record.responses))
             # A judge that never awaits would block the event loop, including signals and timeouts.
             await asyncio.sleep(0)
         self.asking.end_again()
@@ -193,14 +175,10 @@ class _Engine:
 class _PoolEngine:
     """Has batches judged elsewhere, and brings the records back into order."""
 
+    work: Work
     asking: _Asking
-    batch: int
-    judging: Judge
-    metrics: tuple[Metric, ...]
     sink: Callable[[RecordLine], None]
-    repeats: int
-    progress: Progress
-    custom: Mapping[str, Measure]
+    batch: int
     _taken: int = 0
     _released: int = 0
     _held: dict[int, RecordLine] = field(default_factory=dict)
@@ -264,7 +242,7 @@ class _PoolEngine:
         return batch
 
     async def _jobs(self, batch: Sequence[_Asked]) -> tuple[Job, ...]:
-        if not self.custom:
+        if not self.work.custom:
             return tuple(Job(asked.sample, asked.in_order(), (), Ledger()) for asked in batch)
         async with asyncio.TaskGroup() as group:
             graded = [group.create_task(self._graded(asked)) for asked in batch]
@@ -273,13 +251,13 @@ class _PoolEngine:
     async def _graded(self, asked: _Asked) -> Job:
         """A job with the grades of custom metrics, whose functions are called from here, in the user's interpreter."""
         sample, responses, ledger = asked.sample, asked.in_order(), Ledger()
-        wanted = needed_measures(self.metrics, sample, self.custom)
+        wanted = needed_measures(self.work.metrics, sample, self.work.custom)
         grades: list[tuple[Mapping[str, Grade | JudgementFailure], ...]] = []
         for response in responses:
             rounds = []
-            for repeat in range(self.repeats if wanted and response.failure is None else 0):
+            for repeat in range(self.work.repeats if wanted and response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
-                found = await collect_judgements(self.judging, sample, response, frozenset(), call, custom=wanted)
+                found = await collect_judgements(self.work.judge, sample, response, frozenset(), call, custom=wanted)
                 rounds.append(found.custom)
             grades.append(tuple(rounds))
         return Job(sample, responses, tuple(grades), ledger)
@@ -293,4 +271,4 @@ class _PoolEngine:
     def _pass_on(self, number: int) -> None:
         record = self._held.pop(number)
         self.sink(record)
-        self.progress.advance(record.state)
+        self.work.progress.advance(record.state)

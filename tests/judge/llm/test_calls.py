@@ -15,7 +15,7 @@ from ragstone.judge.judgements import JudgementKind, Judgements, Statement
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Scored
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response
 
@@ -191,12 +191,8 @@ def test_an_answer_that_comes_twice_is_judged_once(world: Any, tmp_path: Path) -
     records: list[SampleRecord] = []
     world.run(
         run_samples(
-            [SAMPLE],
-            system=System(),
-            judge=judge,
-            metrics=select_metrics(["faithfulness"]),
-            sink=records.append,
-            answers=3,
+            Work([SAMPLE], system=System(), judge=judge, metrics=select_metrics(["faithfulness"]), answers=3),
+            records.append,
         )
     )
     assert world.fake.kinds().count("answer") == 2

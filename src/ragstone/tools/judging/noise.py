@@ -33,7 +33,7 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.sources import JudgeSource
 from ragstone.run.directory import RunDirectory
-from ragstone.run.engine import run_samples
+from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores
 from ragstone.run.stored import StoredAnswers
@@ -124,14 +124,16 @@ async def measure_noise(
         for side in sides:
             judged.append([])
             await run_samples(
-                golden,
-                system=side,
-                judge=asked,
-                metrics=metrics,
-                custom=measures.by_name,
-                sink=judged[-1].append,
-                repeats=2,
-                progress=context.progress,
+                Work(
+                    golden,
+                    system=side,
+                    judge=asked,
+                    metrics=metrics,
+                    custom=measures.by_name,
+                    repeats=2,
+                    progress=context.progress,
+                ),
+                judged[-1].append,
             )
     finally:
         context.progress.finish()
