@@ -26,7 +26,7 @@ from gate_error_rates import drops_shown
 from numpy.typing import NDArray
 from score_families import BAD, FAMILIES, Family
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import select_metrics

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from data_sets import data_folder
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import HEADLINE, select_metrics

@@ -31,7 +31,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import svds
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.offline import OfflineJudge, relevance
 from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge

@@ -27,7 +27,7 @@ from offline_judge import HEADLINE, sample
 from scipy.optimize import minimize
 from train_offline_judge import PIECE, read, training_texts
 
-from ragstone.config import LocalJudgeSettings, LocalWeights
+from ragstone.config.settings import LocalJudgeSettings, LocalWeights
 from ragstone.errors import ConfigError
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import StatementList

@@ -35,7 +35,7 @@ import numpy as np
 
 import ragstone.rounds.sources as sources
 from ragstone.ci.github.client import RetryPolicy
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.job.run_job import run_on_github
 from ragstone.judge.judgements import (
     ContextUse,

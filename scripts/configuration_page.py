@@ -9,7 +9,8 @@ from typing import cast
 from pydantic import BaseModel
 
 from ragstone.commands.options import FLAGS
-from ragstone.config import OPTIONS, CustomMetric, Settings, default_text
+from ragstone.config.load import OPTIONS, default_text
+from ragstone.config.settings import CustomMetric, Settings
 
 HEAD = """\
 # Configuration

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import action
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import EXIT_BUG, ConfigError
 from ragstone.job.inputs import read_inputs
 from tests.ci.github.test_text_channels import acting, parse_outputs

@@ -49,7 +49,7 @@ def test_settings_stop_at_the_front_door() -> None:
         for room in rooms()
         if room not in FRONT_DOOR
         for path in (PACKAGE / room).rglob("*.py")
-        if _imports(path, "ragstone.config", "Settings")
+        if _imports(path, "ragstone.config.settings", "Settings")
     ]
     assert taking == []
 

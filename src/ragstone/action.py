@@ -17,7 +17,8 @@ from typing import TextIO
 
 from ragstone.ci.github.commands import mask
 from ragstone.cli import collect_seldom
-from ragstone.config import Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings
 from ragstone.container.confinement import confine, confine_base, wipe_environment
 from ragstone.container.container import Container
 from ragstone.container.runner_folders import RunnerFolders

@@ -22,7 +22,7 @@ from ragstone.app.decide import ComparedRun, Terms, decide, view_of
 from ragstone.app.page import page_of, read_page
 from ragstone.app.recorded import read_verdict
 from ragstone.app.run import evaluate_run
-from ragstone.config import Settings, SystemSettings
+from ragstone.config.settings import Settings, SystemSettings
 from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping

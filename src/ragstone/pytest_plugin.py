@@ -18,7 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ragstone.app.gate import GateOutcome
-    from ragstone.config import Settings, SystemSettings
+    from ragstone.config.settings import Settings, SystemSettings
     from ragstone.gate.verdict import GateVerdict
     from ragstone.golden.sample import Sample
     from ragstone.run.redact import Redactor
@@ -211,7 +211,7 @@ def decide(
     import os
 
     from ragstone.app.gate import REPORT_FILES
-    from ragstone.config import load_settings
+    from ragstone.config.load import load_settings
     from ragstone.errors import RagstoneError
     from ragstone.project.known_secrets import known_secrets
     from ragstone.report.escape import terminal, terminal_line

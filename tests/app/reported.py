@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragstone.app.gate import REPORT_FILES, GateOutcome
 from ragstone.app.page import read_page
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.templates import own_templates
 from ragstone.rounds.context import RunContext

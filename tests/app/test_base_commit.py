@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import RunSettings, Settings, SystemSettings
+from ragstone.config.settings import RunSettings, Settings, SystemSettings
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.project.plan import run_plan

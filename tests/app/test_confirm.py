@@ -13,7 +13,8 @@ import pytest
 
 from ragstone.app.decide import ComparedRun, Terms, decide
 from ragstone.app.gate import GateOutcome
-from ragstone.config import Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, RunDirectoryError, SystemUnderTestError
 from ragstone.gate.policy import load_policy
 from ragstone.gate.verdict import CheckKind, Status

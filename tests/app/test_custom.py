@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import ragstone
-from ragstone.config import CustomMetric, Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import CustomMetric, Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.judgements import Grade, Judgements
 from ragstone.judge.scripted import ScriptedJudge

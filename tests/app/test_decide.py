@@ -15,7 +15,8 @@ import ragstone
 from ragstone.app.compare import compare, read_compare_policy
 from ragstone.app.gate import GateOutcome
 from ragstone.cli import main
-from ragstone.config import Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.rounds.context import RunContext

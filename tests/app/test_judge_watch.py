@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import CANARIES, choose_canaries
 from ragstone.run.directory import RunDirectory

@@ -13,7 +13,8 @@ import pytest
 import ragstone
 from ragstone.app.gate import GateOutcome
 from ragstone.app.page import read_page
-from ragstone.config import Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from ragstone.app.gate import GateOutcome
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, ConfigError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind

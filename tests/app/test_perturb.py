@@ -13,7 +13,8 @@ import pytest
 
 from ragstone.app.gate import GateOutcome
 from ragstone.app.robustness import robustness_of
-from ragstone.config import Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.robustness import KindResult, Robustness
 from ragstone.gate.verdict import Status

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.app.gate import GateOutcome
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, BaselineError
 from ragstone.gate.early import EarlyStop
 from ragstone.gate.policy import policy_from_mapping

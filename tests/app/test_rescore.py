@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from ragstone.app.rescore import Rescored
 from ragstone.commands.rescore import command
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
 from ragstone.metrics.score import Scored
 from ragstone.rounds.context import RunContext

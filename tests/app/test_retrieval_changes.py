@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.app.gate import GateOutcome
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.gate.verdict import RetrievalChanges
 from ragstone.rounds.context import RunContext
 from tests.commands.project import make_project

@@ -17,7 +17,8 @@ import pytest
 from ragstone.app.decide import ComparedRun
 from ragstone.app.gate import GateOutcome
 from ragstone.app.merge import Shards
-from ragstone.config import JudgeSettings, Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.verdict import Status
 from ragstone.judge.cache import JudgementCache

@@ -11,7 +11,7 @@ import pytest
 from ragstone.ci.comments import post_comment
 from ragstone.ci.platform import Platform, UndeclaredSecretError, Variables
 from ragstone.ci.platforms import PLATFORMS
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.project.known_secrets import known_secrets
 from ragstone.run.redact import Redactor

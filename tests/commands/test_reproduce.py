@@ -15,7 +15,8 @@ import pytest
 
 from ragstone.commands import gate, run
 from ragstone.commands.options import FLAGS, settings_from
-from ragstone.config import OPTIONS, Option, Settings
+from ragstone.config.load import OPTIONS, Option
+from ragstone.config.settings import Settings
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.project.invocation import invocation_of
 from ragstone.report.reproduce import reproduce_lines, wrap_line

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import OPTIONS, Settings, load_settings
+from ragstone.config.load import OPTIONS, load_settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 
 

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from ragstone.cli import COMMANDS, cli
 from ragstone.commands import gate, plan
 from ragstone.commands.options import FLAGS
-from ragstone.config import OPTIONS, Option, Settings, default_text, option_of
+from ragstone.config.load import OPTIONS, Option, default_text, option_of
+from ragstone.config.settings import Settings
 from ragstone.gate.resolution import TYPICAL_SD
 from ragstone.job.inputs import INPUTS
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import MIN_SECRET_CHARACTERS, JudgeSettings, Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import parse_headers
 from ragstone.judge.llm.account_settings import make_account, needs_key

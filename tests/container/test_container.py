@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import JudgeSettings, SystemSettings
+from ragstone.config.settings import JudgeSettings, SystemSettings
 from ragstone.container.confinement import Confinement
 from ragstone.container.container import Container
 from ragstone.container.runner_folders import RunnerFolders

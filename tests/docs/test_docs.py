@@ -20,7 +20,8 @@ import yaml
 
 from ragstone.cli import COMMANDS, cli
 from ragstone.commands.options import FLAGS
-from ragstone.config import OPTIONS, GoldenSettings, load_settings
+from ragstone.config.load import OPTIONS, load_settings
+from ragstone.config.settings import GoldenSettings
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules

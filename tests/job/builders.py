@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragstone.ci.github.client import RetryPolicy
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.job.run_job import run_on_github
 from ragstone.run.directory import VERDICT, read_manifest
 from tests.app.reported import again

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ragstone.config import RunSettings, Settings
+from ragstone.config.settings import RunSettings, Settings
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import carry, used

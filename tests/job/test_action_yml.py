@@ -13,7 +13,7 @@ import yaml
 
 from ragstone import __version__
 from ragstone.ci.github.commands import is_output_name
-from ragstone.config import OPTIONS
+from ragstone.config.load import OPTIONS
 from ragstone.job.inputs import INPUTS, read_inputs
 from ragstone.job.outputs import OUTPUTS
 from ragstone.metrics.registry import METRICS

@@ -185,7 +185,7 @@ def test_a_policy_that_can_not_be_read_is_not_taken_for_none(github: FakeGitHub,
 
 @pytest.mark.parametrize("how", ["dangling", "folder"])
 def test_neither_is_a_config(github: FakeGitHub, checkout: Checkout, how: str) -> None:
-    from ragstone.config import load_settings
+    from ragstone.config.load import load_settings
     from ragstone.errors import ConfigError
 
     path = checkout.root / "ragstone.toml"

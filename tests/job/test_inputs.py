@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import load_settings
+from ragstone.config.load import load_settings
 from ragstone.errors import ConfigError
 from ragstone.job.inputs import INPUTS, CommentMode, read_inputs, read_variables
 

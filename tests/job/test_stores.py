@@ -363,7 +363,7 @@ def test_another_front_door_says_that_it_does_not_read_the_store(repository: Rep
     import asyncio
 
     from ragstone.commands.context import run_context
-    from ragstone.config import load_settings
+    from ragstone.config.load import load_settings
     from tests.project.asked import gate as decide
 
     repository.commit("first")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import LocalJudgeSettings
+from ragstone.config.settings import LocalJudgeSettings
 from ragstone.judge.local.checker import Checker
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import pull_request

@@ -284,7 +284,7 @@ def test_baseline_branch_names_a_reviewed_branch(github: FakeGitHub, checkout: C
 
 
 def test_the_configs_own_baseline_branch_is_refused(github: FakeGitHub, checkout: Checkout) -> None:
-    from ragstone.config import load_settings
+    from ragstone.config.load import load_settings
     from ragstone.errors import ConfigError
 
     checkout.write("ragstone.toml", '[gate]\nbaseline_branch = "evil-base"\n')

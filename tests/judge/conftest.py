@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.assembly import Assembly
 from ragstone.judge.llm.judge import LlmJudge

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge

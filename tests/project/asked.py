@@ -20,7 +20,7 @@ from ragstone.app.gate import REPORT_FILES, GateOutcome
 from ragstone.app.merge import Shards
 from ragstone.app.report import Reported
 from ragstone.app.rescore import Rescored
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragstone.config import SystemPrice
+from ragstone.config.settings import SystemPrice
 from ragstone.gate.verdict import (
     Action,
     Attribution,

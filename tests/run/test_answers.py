@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.app.rescore import Rescored
-from ragstone.config import GoldenSettings, RunSettings, Settings, SystemSettings
+from ragstone.config.settings import GoldenSettings, RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.sample import Sample

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import JudgeSettings, Settings, SystemSettings
+from ragstone.config.settings import JudgeSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.judge.factory import Recipe
 from ragstone.judge.protocol import Judge

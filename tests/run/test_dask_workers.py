@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import Recipe

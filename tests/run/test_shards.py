@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.config import JudgeSettings, RunSettings
+from ragstone.config.settings import JudgeSettings, RunSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.run.shards import Shard, decode_places, encode_places, shard_number
 from tests.run.builders import samples

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import SystemPrice
+from ragstone.config.settings import SystemPrice
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import SystemUsage

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import JudgeSettings, RunSettings, Settings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings, RunSettings, Settings
 from ragstone.errors import JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge import factory

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs

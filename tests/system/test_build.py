@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.config import OPTIONS, SystemSettings
+from ragstone.config.load import OPTIONS
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.entrypoint import KINDS, build_system, parse_entrypoint
 from ragstone.system.http_service import HttpService

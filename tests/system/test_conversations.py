@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample, Turn
 from ragstone.system.entrypoint import build_system
 from ragstone.system.in_process import CallableSystem

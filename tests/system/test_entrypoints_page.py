@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import SystemSettings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
 from ragstone.system import command_line, environment, http_service, pool, worker
 from ragstone.system.entrypoint import parse_entrypoint

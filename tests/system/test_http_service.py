@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.http_service import HttpService, without_secrets

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import worker

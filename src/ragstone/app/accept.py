@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragstone.app.gate import REPORT_FILES
-from ragstone.config import read_text
+from ragstone.config.load import read_text
 from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
 from ragstone.files import read_regular
 from ragstone.gate.accepted import (

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.config import OPTIONS
+from ragstone.config.load import OPTIONS
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.rounds.context import RunContext

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ragstone.commands.output import say
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import Interrupted
 from ragstone.project.known_secrets import known_secrets
 from ragstone.report.progress import progress_for

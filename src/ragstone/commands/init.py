@@ -79,7 +79,7 @@ def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
 def _next(directory: Path, result: Written, chosen: Proposal | None) -> str:
     """What was written, and what to do now."""
     from ragstone.app.init import GOLDEN, is_starter
-    from ragstone.config import read_text
+    from ragstone.config.load import read_text
     from ragstone.report.templates import render_text_template
     from ragstone.system.entrypoint import parse_entrypoint
 

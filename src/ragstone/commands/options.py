@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from ragstone.config import CONFIG_FILE, OPTIONS, PYPROJECT, Settings, default_text, load_settings, option_of
+from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, default_text, load_settings, option_of
+from ragstone.config.settings import Settings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

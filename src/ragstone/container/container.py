@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.container.confinement import Confinement, end_strays, give_to, hand_over
 from ragstone.container.runner_folders import RunnerFolders
 from ragstone.container.user_environment import Limits, SystemSetup, prepare

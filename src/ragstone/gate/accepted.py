@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ragstone.config import parse_toml, read_text
+from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import POLICY_FILE, GateRules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ragstone.config import CustomMetric
+from ragstone.config.settings import CustomMetric
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragstone.config import parse_toml, read_text
+from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import DEFAULT_METRICS, MetricRule, PolicyTable
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, key_lines

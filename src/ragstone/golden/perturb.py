@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import get_args
 
-from ragstone.config import Perturbing
+from ragstone.config.settings import Perturbing
 from ragstone.golden.sample import GoldenSet, Perturbation, Sample
 
 KINDS: tuple[Perturbing, ...] = get_args(Perturbing)

@@ -10,7 +10,7 @@ from ragstone.app.gate import GateRequest
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
 from ragstone.ci.github.client import GitHubApiError
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
 from ragstone.formatting import counted
 from ragstone.job.job import Job

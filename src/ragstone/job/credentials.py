@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ragstone.config import MIN_SECRET_CHARACTERS, SECRET_VARIABLES, JudgeSettings, Settings
+from ragstone.config.load import SECRET_VARIABLES
+from ragstone.config.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
 from ragstone.judge.llm.federation import REQUEST_TOKEN, REQUEST_URL
 from ragstone.judge.names import LOCAL
 from ragstone.judge.providers import credential_variables, find_provider, given

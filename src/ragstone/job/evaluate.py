@@ -14,7 +14,7 @@ from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy

@@ -19,7 +19,7 @@ from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event, PullRequest
 from ragstone.ci.github.reviewed import base_commit, base_of_change
 from ragstone.ci.github.trusted_runs import WorkflowRun
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet

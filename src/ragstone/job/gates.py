@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ragstone.ci.github.base_files import MAX_LISTED, changed_files, read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, proposed_change
-from ragstone.config import MAX_GATES, Settings, read_toml
+from ragstone.config.load import read_toml
+from ragstone.config.settings import MAX_GATES, Settings
 from ragstone.errors import ConfigError, RagstoneError, parse_errors, suggestion
 from ragstone.formatting import some
 from ragstone.gate.accepted import ACCEPTED_FILE

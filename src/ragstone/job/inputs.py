@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from ragstone.ci.github.platform import GITHUB, TOKENS
 from ragstone.ci.platform import Variables
-from ragstone.config import default_text, option_of, variable_of
+from ragstone.config.load import default_text, option_of, variable_of
 from ragstone.errors import ConfigError, suggestion
 
 DEFAULT_ARTIFACT = "ragstone-run"

@@ -12,7 +12,7 @@ from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.reviewed import ReviewedBase, why_unreviewed
 from ragstone.ci.github.trusted_runs import GitHubArtifacts
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.container.container import Container
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import Policy

@@ -12,7 +12,7 @@ from ragstone.ci.github.base_files import list_base_files, read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.reviewed import base_commit
-from ragstone.config import JudgeSettings, Settings
+from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.files import read_regular
 from ragstone.formatting import counted

@@ -28,7 +28,7 @@ from ragstone.ci.github.commands import (
 )
 from ragstone.ci.github.event import Event, load_event
 from ragstone.ci.github.reviewed import reviewed_base
-from ragstone.config import MIN_SECRET_CHARACTERS, Settings
+from ragstone.config.settings import MIN_SECRET_CHARACTERS, Settings
 from ragstone.container.container import Container
 from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.job.annotations import Places, error_annotation

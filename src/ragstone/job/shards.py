@@ -15,7 +15,7 @@ from ragstone.app.merge import Shards
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import artifacts_like, read_artifact
 from ragstone.ci.github.client import GitHubApiError
-from ragstone.config import MAX_SHARDS, Settings
+from ragstone.config.settings import MAX_SHARDS, Settings
 from ragstone.errors import ConfigError, GitHubError, RunDirectoryError
 from ragstone.job.base_commit import CHOSEN_BASE
 from ragstone.job.inputs import CommentMode

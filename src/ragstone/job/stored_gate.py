@@ -13,7 +13,7 @@ from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.platforms import PLATFORMS, job_of
 from ragstone.ci.store import BaselineStore, StoreFailed
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.job.baseline import NoBaseline, find_baseline, history_from
 from ragstone.job.stores.folder import FolderStore

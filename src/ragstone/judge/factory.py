@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import LOCAL, local_path, provider_of, split_name

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ragstone.config import Settings, SystemSettings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Settings, SystemSettings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy

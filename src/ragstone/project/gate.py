@@ -13,7 +13,7 @@ from ragstone.app.gate import GateRequest
 from ragstone.app.history import read_run_history
 from ragstone.app.merge import Shards
 from ragstone.app.report import ReportTerms
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.project.base_commit import base_from_git, with_one_baseline

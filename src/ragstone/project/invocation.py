@@ -11,7 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from ragstone.config import OPTIONS, Option, Settings
+from ragstone.config.load import OPTIONS, Option
+from ragstone.config.settings import Settings
 from ragstone.run.manifest import Invocation
 from ragstone.system.entrypoint import shown_entrypoint
 

@@ -8,7 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.ci.platforms import SECRETS
-from ragstone.config import MIN_SECRET_CHARACTERS, SECRET_VARIABLES, Settings
+from ragstone.config.load import SECRET_VARIABLES
+from ragstone.config.settings import MIN_SECRET_CHARACTERS, Settings
 from ragstone.judge.providers import secret_variables
 
 _ALWAYS = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ragstone.app.decide import exit_code_of
 from ragstone.app.gate import GateOutcome
 from ragstone.app.rejudge import facts_of
-from ragstone.config import JudgeSettings, Settings
+from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet

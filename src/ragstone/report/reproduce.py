@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 
 from ragstone import formatting
-from ragstone.config import OPTIONS, Option, variable_of
+from ragstone.config.load import OPTIONS, Option, variable_of
 from ragstone.run.manifest import Invocation, Manifest
 
 BASELINE_FOLDER = "ragstone-baseline"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError, first_in
 from ragstone.golden.sample import Sample
 from ragstone.rounds.context import RunContext

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.run.engine import Progress, Quiet
 from ragstone.run.redact import Redactor
 from ragstone.system.response import System

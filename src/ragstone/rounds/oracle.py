@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ragstone.config import RunSettings
+from ragstone.config.settings import RunSettings
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet

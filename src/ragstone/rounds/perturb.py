@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Self
 
-from ragstone.config import Perturbing, RunSettings
+from ragstone.config.settings import Perturbing, RunSettings
 from ragstone.errors import ConfigError, JudgeError, SystemUnderTestError, TimeLimitReached, first_in
 from ragstone.formatting import counted, most_common
 from ragstone.golden.perturb import KINDS, WRITTEN, draw, partners

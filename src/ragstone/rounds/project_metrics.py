@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ragstone.config import METRICS, CustomMetric
+from ragstone.config.settings import METRICS, CustomMetric
 from ragstone.errors import ConfigError
 from ragstone.formatting import some
 from ragstone.golden.sample import GoldenSet, Sample

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
-from ragstone.config import RunSettings
+from ragstone.config.settings import RunSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers

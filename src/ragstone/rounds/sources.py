@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragstone.config import JudgeSettings, SystemSettings
+from ragstone.config.settings import JudgeSettings, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config import MAX_SHARDS, Perturbing, SystemPrice
+from ragstone.config.settings import MAX_SHARDS, Perturbing, SystemPrice
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
 SCHEMA_VERSION: Literal[1] = 1

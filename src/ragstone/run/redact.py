@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from ragstone.config import MIN_SECRET_CHARACTERS
+from ragstone.config.settings import MIN_SECRET_CHARACTERS
 
 MASK = "***"
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.run.manifest import ShardManifest
 

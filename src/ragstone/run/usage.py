@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ragstone.config import SystemPrice
+from ragstone.config.settings import SystemPrice
 from ragstone.run.manifest import SystemUsage
 from ragstone.system.response import Response, TokenUsage
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system import command_line, http_service
 from ragstone.system.command_line import ShellCommand

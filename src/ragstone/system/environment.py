@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.ci.platforms import BY_NAME, WITHHELD
-from ragstone.config import SECRET_VARIABLES
+from ragstone.config.load import SECRET_VARIABLES
 from ragstone.errors import ConfigError
 
 # Search paths, home and temporary folders, language and time zone: nothing that grants access.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.config import SystemSettings
+from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile

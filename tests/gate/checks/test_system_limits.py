@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.config import SystemPrice
+from ragstone.config.settings import SystemPrice
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status

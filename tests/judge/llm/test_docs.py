@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import JudgeSettings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.providers import PROVIDERS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.collect import collect_judgements

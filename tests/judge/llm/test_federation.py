@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm import exchange
 from ragstone.judge.llm.account_settings import make_account

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings, Price
+from ragstone.config.settings import JudgeSettings, Price
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.estimate import estimate_cost

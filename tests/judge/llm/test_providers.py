@@ -13,7 +13,8 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from ragstone.config import JudgeSettings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.collect import collect_judgements

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.judge.abilities import RewordsQuestions
 from ragstone.judge.llm.estimate import estimate_rewording
 from ragstone.judge.llm.prompts import APART, PARAPHRASE, TRANSLATION, layout_of

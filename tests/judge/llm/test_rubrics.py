@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost

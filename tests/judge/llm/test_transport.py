@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import make_account

@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 from ragstone.commands.check import _models
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge, recipe_of

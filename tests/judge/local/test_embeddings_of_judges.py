@@ -12,7 +12,8 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from ragstone.cli import cli
-from ragstone.config import JudgeSettings, Price, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge

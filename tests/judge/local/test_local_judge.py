@@ -16,7 +16,8 @@ from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from ragstone.cli import cli
-from ragstone.config import JudgeSettings, LocalJudgeSettings, load_settings
+from ragstone.config.load import load_settings
+from ragstone.config.settings import JudgeSettings, LocalJudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
@@ -279,7 +280,7 @@ def test_its_identity_changes_with_all_that_bears_on_scores(make_entailment: Any
 
 def test_the_offline_judge_never_imports_what_local_models_need(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom ragstone.config import JudgeSettings\nfrom ragstone.golden.sample import GoldenSet\n"
+        "import sys\nfrom ragstone.config.settings import JudgeSettings\nfrom ragstone.golden.sample import GoldenSet\n"
         "from ragstone.judge.factory import build_judge\n"
         "build_judge(JudgeSettings(), golden_set=GoldenSet(()), cache=None, environ={})\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('onnxruntime', 'tokenizers') "

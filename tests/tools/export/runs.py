@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.run.redact import Redactor
 from ragstone.tools.export.facts import read_finished
 from tests.commands.project import SYSTEM, make_project, ragstone

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Review, Sample
 from ragstone.metrics.score import Failed, NotApplicable, Scored

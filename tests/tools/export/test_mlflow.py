@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, ExportError
 from ragstone.golden.sample import Sample
 from ragstone.metrics.score import Scored

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ragstone.config import JudgeSettings, SystemSettings
+from ragstone.config.settings import JudgeSettings, SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.judge.judgements import (

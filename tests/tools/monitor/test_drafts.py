@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.gate.source import Source
 from ragstone.gate.verdict import Status

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import ragstone
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.source import Source
 from ragstone.rounds.context import RunContext

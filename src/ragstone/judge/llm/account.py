@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from ragstone.config import MIN_SECRET_CHARACTERS, variable_of
+from ragstone.config.load import variable_of
+from ragstone.config.settings import MIN_SECRET_CHARACTERS
 from ragstone.errors import ConfigError
 from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned

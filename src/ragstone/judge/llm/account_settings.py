@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import (
     EMBEDDINGS_KEY_VARIABLE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ragstone.config import JudgeSettings
+from ragstone.config.settings import JudgeSettings
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import MAX_MATCHED

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ragstone.config import Price
+from ragstone.config.settings import Price
 from ragstone.errors import JudgeError
 from ragstone.formatting import dollars
 from ragstone.judge.llm.provider import Usage

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ragstone.config import Price
+from ragstone.config.settings import Price
 from ragstone.judge.abilities import Preference
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.config import LocalJudgeSettings
+from ragstone.config.settings import LocalJudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.local.labels import Meaning, read_labels

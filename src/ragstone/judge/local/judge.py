@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from ragstone.config import LocalJudgeSettings, LocalWeights
+from ragstone.config.settings import LocalJudgeSettings, LocalWeights
 from ragstone.judge.judgements import (
     ContextUse,
     ContextUsefulness,

@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any
 
-from ragstone.config import Device
+from ragstone.config.settings import Device
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder, missing_extra
 from ragstone.judge.untrusted_text import cleaned

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ragstone.config import Device
+from ragstone.config.settings import Device
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder
 from ragstone.judge.local.runtime import encode, input_types, load_session, load_tokenizer, short

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ragstone.app.history import line_of
 from ragstone.app.recorded import read_verdict
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import RunDirectoryError
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.metrics.registry import find_metric

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.tracker import Exported, State, captured_log, digest, refusing, shown_address, write_files

@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from ragstone.app.report import report
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ExportError, RagstoneError
 from ragstone.project.gate import report_terms
 from ragstone.report.escape import one_line

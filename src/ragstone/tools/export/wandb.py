@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.rows import Cell, columns, table

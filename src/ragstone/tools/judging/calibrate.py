@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ragstone.app.compare import read_compare_policy, read_side
 from ragstone.commands.options import FORMAT, PATH, POLICY, SEED, option
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.calibration import Calibration, Estimate, JudgeDisagreement, MetricCalibration
 from ragstone.gate.grouping import group_labels

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ragstone.config import parse_toml, read_text
+from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import suggestion
 from ragstone.gate.source import Source, key_lines
 from ragstone.stats.surveillance import MIN_ANCHOR

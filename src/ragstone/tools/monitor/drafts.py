@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ragstone._version import __version__
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.golden.convert import native_lines

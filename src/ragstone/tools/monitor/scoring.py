@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragstone.app.rescore import rescore
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.project.plan import run_plan

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.rounds.context import RunContext

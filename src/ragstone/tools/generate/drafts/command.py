@@ -12,7 +12,7 @@ import click
 from ragstone.commands.context import redactor, run_to_end
 from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, option, setting, settings_from, with_options
 from ragstone.commands.output import say
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample

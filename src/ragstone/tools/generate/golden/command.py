@@ -11,7 +11,7 @@ import click
 from ragstone.app.compare import read_compare_policy, read_side
 from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, POLICY, SEED, option, settings_from
 from ragstone.commands.output import say, show
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy

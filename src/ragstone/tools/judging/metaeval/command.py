@@ -18,7 +18,7 @@ from ragstone._version import __version__
 from ragstone.commands.context import run_to_end
 from ragstone.commands.options import CONFIG, FORMAT, JUDGE, PATH, option, setting, settings_from, with_options
 from ragstone.commands.output import write_text
-from ragstone.config import Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.abilities import DirectJudge, Preference
