@@ -1,8 +1,9 @@
 """What is the same in every sample's request, so that providers can cache it: the prompts, which are data files of this
-package, the JSON schemas of the replies, and which model gets which prompt.
+package, the JSON schemas of the replies (schemas.json), and which model gets which prompt.
 
 A schema describes an item, not which items there must be: a group is an array of items with ids, and the ids are
-checked when the reply is read. Providers put it before the prompt.
+checked when the reply is read, as is how many levels a rubric has. Objects are closed and every property is required,
+as strict modes demand. Providers put the schema before the prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from ragstone.config.settings import Price
-from ragstone.judge.abilities import Preference
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
@@ -90,100 +90,14 @@ YES_OR_NO = ("yes", "no")
 DIFFICULTIES = ("easy", "medium", "hard")
 MATCHES = tuple(str(match) for match in Match)
 
-Schema = Mapping[str, object]
-
-_TEXT: Schema = {"type": "string"}
-
-
-def _closed(properties: Mapping[str, object]) -> dict[str, object]:
-    """An object with exactly `properties`, all required, as strict modes demand."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _one_of(words: tuple[str, ...]) -> Schema:
-    return {"type": "string", "enum": list(words)}
-
-
-def _group(**properties: object) -> Schema:
-    return _array(_closed({"id": _TEXT, **properties}))
-
-
-_VERDICT = _one_of(VERDICTS)
-_USES = _group(use=_one_of(USES))
-
-_SCHEMAS: Mapping[str, Mapping[str, object]] = {
-    "statements": {"answer": _closed({"kind": _one_of(KINDS), "statements": _array(_TEXT)})},
-    "support": {"verdicts": _group(evidence=_array(_TEXT), quote=_TEXT, verdict=_VERDICT)},
-    "context_use": {"contexts": _USES, "reference_statements": _group(text=_TEXT, found_in=_array(_TEXT))},
-    "context_use_no_reference": {"contexts": _USES},
-    "reverse_questions": {"questions": _group(text=_TEXT)},
-    "reference_match": {
-        "answer_verdicts": _group(verdict=_VERDICT),
-        "reference_statements": _group(text=_TEXT, verdict=_VERDICT),
-    },
-    "context_relevance": {"contexts": _group(needed=_array({"type": "integer"}))},
-    "direct_score": {"grade": _closed({"value": {"type": "integer", "enum": list(range(11))}})},
-    "direct_preference": {"better": _closed({"which": _one_of(tuple(str(each) for each in Preference))})},
-}
-_CLOSED = {task: _closed(properties) for task, properties in _SCHEMAS.items()}
-
-MAX_LEVELS = 10
-"""Of a rubric. One schema for all rubrics: how many levels a rubric has is checked when the reply is read."""
-_RUBRIC_REPLY = _closed(
-    {"grade": _closed({"reason": _TEXT, "level": {"type": "integer", "enum": list(range(1, MAX_LEVELS + 1))}})}
-)
-
-
-_YES = _one_of(YES_OR_NO)
-_REWORDED = _closed({"draft": _closed({"possible": _YES, "question": _TEXT})})
-_ATTEMPT = _closed({"attempt": _closed({"answerable": _YES, "answer": _TEXT})})
-_QUESTION_REPLY = _closed({"question": _closed({"text": _TEXT})})
-
-_APART = {
-    RUBRIC: _RUBRIC_REPLY,
-    ENTITIES: _closed({"entities": _closed({"names": _array(_TEXT)})}),
-    STANDALONE: _QUESTION_REPLY,
-    PARAPHRASE: _QUESTION_REPLY,
-    TRANSLATION: _QUESTION_REPLY,
-    DRAFT_QUESTION: _closed(
-        {
-            "draft": _closed(
-                {
-                    "possible": _YES,
-                    "question": _TEXT,
-                    "answer": _TEXT,
-                    "quotes": _array(_closed({"passage": _TEXT, "quote": _TEXT})),
-                    "difficulty": _one_of(DIFFICULTIES),
-                }
-            )
-        }
-    ),
-    DRAFT_UNANSWERABLE: _REWORDED,
-    DRAFT_PARAPHRASE: _REWORDED,
-    DRAFT_ATTEMPT: _ATTEMPT,
-    DRAFT_RECALL: _ATTEMPT,
-    DRAFT_INSPECTION: _closed(
-        {
-            "checks": _group(reason=_TEXT, standalone=_YES, sensible=_YES, trivial=_YES),
-            "answers": _group(match=_one_of(MATCHES)),
-        }
-    ),
-    DRAFT_WORSE: _closed({"worse": _closed({"ungrounded": _TEXT, "poor": _TEXT})}),
-}
+_SCHEMAS = json.loads(files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8"))
+_CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
+_APART: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
 
 APART = tuple(_APART)
 """Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
 
-NAMES = (*_SCHEMAS, *APART)
+NAMES = (*_CLOSED, *APART)
 
 
 def schema_of(task: str) -> dict[str, object]:
