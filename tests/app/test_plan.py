@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ragstone.app.plan import plan, plan_lines
+from ragstone.app.plan import plan, plan_text
 from ragstone.commands.plan import command
 from ragstone.errors import ConfigError
 from ragstone.gate.decide import decide_gate
@@ -131,6 +131,6 @@ def test_several_answers_to_each_question_say_how_much_the_system_varies() -> No
     needed = dict(row.by_answers)
     assert row.needed == needed[3]
     assert (needed[5] or 0) < (needed[3] or 0) < (needed[1] or 0) < 4 * (needed[3] or 0)
-    lines = "\n".join(plan_lines(plan(policy(), drop=0.05, run=several)))
+    lines = plan_text(plan(policy(), drop=0.05, run=several))
     assert "variance of a score: samples " in lines
     assert f"samples needed: {needed[1]} with --answers 1, {needed[3]} with --answers 3" in lines

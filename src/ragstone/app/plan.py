@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ragstone.errors import ConfigError
-from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
@@ -17,6 +16,7 @@ from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, sp
 from ragstone.gate.rules import Rule
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
+from ragstone.report.templates import render_text_template
 from ragstone.run.scores import RunScores
 
 MAX_SAMPLES = 10_000_000
@@ -183,55 +183,9 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
     return tuple(beyond[:3]) or DROPS[-1:]
 
 
-def plan_lines(found: SamplePlan, *larger: SamplePlan) -> Iterator[str]:
+def plan_text(found: SamplePlan, *larger: SamplePlan) -> str:
     """The plan as lines of text, with those for `larger` drops."""
-    every = (found, *larger)
-    checks = "one blocking check" if found.tests == 1 else f"{found.tests} blocking checks"
-    drop = "a drop" if larger else f"a drop of {found.drop:g}"
-    yield (
-        f"To detect {drop} in {percent(found.power)} of runs, at a false-fail rate of "
-        f"{percent(found.alpha)} over {checks}:"
-    )
-    for row, *others in zip(*(one.metrics for one in every), strict=True):
-        takes = _samples(row.needed)
-        if larger:
-            rest = zip(larger, others, strict=True)
-            more = [f"{'none' if at.needed is None else f'{at.needed:,}'} for {one.drop:g}" for one, at in rest]
-            takes = ", ".join([f"{takes} for a drop of {found.drop:g}", *more]) + ","
-        strict = (
-            f" ({row.needed_strict:,} with {row.key} = 0)"
-            if row.max_drop and row.needed_strict is not None and not larger
-            else ""
-        )
-        spread = f"sd of a difference {score(row.sd)}, {row.source}"
-        warns = "" if row.blocks else " (only warns)"
-        yield f"  {row.metric}{warns}: {takes} with {row.key} = {row.max_drop:g}{strict}; {spread}"
-        if row.variance:
-            yield f"    variance of a score: {row.variance}"
-        if row.by_answers and not larger:
-            each = ", ".join(
-                f"{'none' if count is None else f'{count:,}'} with --answers {asked}" for asked, count in row.by_answers
-            )
-            yield f"    samples needed: {each}"
-    for row in found.metrics:
-        if row.n and row.detectable is not None:
-            yield f"  {row.metric}: the current {counted(row.n, 'sample')} detect a drop of {score(row.detectable)}"
-        elif row.n:
-            yield f"  {row.metric}: the current {counted(row.n, 'sample')} can't reliably detect any drop"
-    if found.targets:
-        yield f"Targets only warn, by the estimate, and take no part in this: {', '.join(found.targets)}."
-    if any(row.needed is None for row in found.metrics):
-        allowed = max(row.max_drop for row in found.metrics)
-        yield (
-            f"A drop within max_drop never fails the gate: allow less, or plan for a drop above {allowed:g}, such as "
-            f"--drop {round(allowed + 0.1, 4):g}."
-        )
-    size = max((row.n for row in found.metrics), default=0)
-    out_of_reach = [one for one in every if one.needed is not None and one.needed > size > 0]
-    if larger and out_of_reach:
-        nearest = out_of_reach[-1]
-        yield f"With {counted((nearest.needed or 0) - size, 'more sample')}, a drop of {nearest.drop:g} is detected."
-
-
-def _samples(needed: int | None) -> str:
-    return "no number of samples" if needed is None else counted(needed, "sample")
+    plans, size = (found, *larger), max((row.n for row in found.metrics), default=0)
+    nearest = next((one for one in reversed(plans) if one.needed is not None and one.needed > size > 0), None)
+    values = {"found": found, "plans": plans, "size": size, "nearest": nearest}
+    return render_text_template("plan.txt.j2", "ragstone.app", **values)

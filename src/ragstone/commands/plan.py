@@ -46,7 +46,7 @@ def command(
       ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
     """
     from ragstone.app.compare import read_compare_policy, read_side
-    from ragstone.app.plan import plan, plan_lines, usual_drops
+    from ragstone.app.plan import plan, plan_text, usual_drops
     from ragstone.errors import ConfigError
     from ragstone.judge.names import split_name
     from ragstone.project.plan import golden_size
@@ -73,5 +73,5 @@ def command(
     ]
     documents = [{**asdict(one), "needed": one.needed} for one in found]
     document = documents[0] if drop is not None else {"plans": documents}
-    show(form, lambda: document, lambda: "\n".join(plan_lines(*found)))
+    show(form, lambda: document, lambda: plan_text(*found))
     return 0
