@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from ragstone.app.check import CheckResult, check
+from ragstone.commands.context import run_context, run_to_end
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import dollars, percent, seconds
+from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.verdict import Action
+from ragstone.job.stored_gate import look_up
+from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.project.gate import gate_request
 from ragstone.report.escape import clip, one_line
+from ragstone.report.templates import render_text_template
 from ragstone.report.wording import sentence
-
-if TYPE_CHECKING:
-    from ragstone.app.check import CheckResult
-    from ragstone.gate.policy_table import MetricRule
-    from ragstone.judge.llm.estimate import CostEstimate
-    from ragstone.judge.protocol import JudgeIdentity
 
 _SHOWN = 200
 """Characters of an answer or a context."""
@@ -93,17 +93,10 @@ def command(**flags: object) -> int:
     the number of judge calls in a run and, if prices are known, their cost. Judges nothing and writes nothing. Exits
     with the code that `ragstone gate` would end with.
     """
-    from ragstone.app.check import check
-    from ragstone.commands.context import run_context, run_to_end
-    from ragstone.project.gate import gate_request
-    from ragstone.report.templates import render_text_template
-
     settings = settings_from(flags)
     with run_context(settings) as context:
         stored = None
         if settings.gate.baseline_store is not None:
-            from ragstone.job.stored_gate import look_up
-
             stored = look_up(settings, context)
         found = run_to_end(check(gate_request(settings, context), context))
     blocks, warns = _rules(found)
