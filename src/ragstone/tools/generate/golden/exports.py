@@ -11,10 +11,12 @@ and Opik's REST API (/v1/private/datasets/ID/items) and `Dataset.to_json()`.
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +271,7 @@ def _newest(pages: Sequence[tuple[SourceFile, _Page]]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a tool writes an export.
+    """How a tool writes an export (exports.toml).
 
     `items` is where a page has its list of items, `total` how many the whole has, `dataset` and `version` what it is
     of; `item_dataset` is the field of an item with its data set. Dotted paths. `row` unwraps an item.
@@ -285,46 +287,15 @@ class _Shape:
     item_dataset: str = ""
 
 
-_SHAPES: Mapping[Tool, _Shape] = {
-    Tool.HUGGING_FACE: _Shape(
-        "Hugging Face",
-        'a data file, or pages of the viewer: {"features": […], "rows": [{"row_idx": 0, "row": {…}}]}.',
-        _hugging_face_row,
-        items="rows",
-        total="num_rows_total",
-        dataset="dataset",
-    ),
-    Tool.LANGFUSE: _Shape(
-        "Langfuse",
-        '{"data": [{"id": "…", "input": …, "expectedOutput": …}], "meta": {"totalItems": 1}}, or the items.',
-        _langfuse_row,
-        items="data",
-        total="meta.totalItems",
-        item_dataset="datasetName",
-    ),
-    Tool.LANGSMITH: _Shape(
-        "LangSmith",
-        'a list of examples: [{"id": "…", "inputs": {…}, "outputs": {…}}].',
-        _langsmith_row,
-        items="examples",
-        item_dataset="dataset_id",
-    ),
-    Tool.PHOENIX: _Shape(
-        "Phoenix",
-        '{"data": {"version_id": "…", "examples": [{"id": "…", "input": {…}, "output": {…}}]}}, or its CSV.',
-        _phoenix_row,
-        items="examples",
-        dataset="dataset_id",
-        version="version_id",
-    ),
-    Tool.OPIK: _Shape(
-        "Opik",
-        '{"content": [{"id": "…", "data": {…}}], "total": 1}, or a list of items.',
-        _opik_row,
-        items="content",
-        total="total",
-    ),
+_ROWS = {
+    Tool.HUGGING_FACE: _hugging_face_row,
+    Tool.LANGFUSE: _langfuse_row,
+    Tool.LANGSMITH: _langsmith_row,
+    Tool.PHOENIX: _phoenix_row,
+    Tool.OPIK: _opik_row,
 }
+_TABLES: dict[str, dict[str, str]] = tomllib.loads((files(__package__) / "exports.toml").read_text(encoding="utf-8"))
+_SHAPES = {tool: _Shape(row=row, **_TABLES[tool]) for tool, row in _ROWS.items()}
 
 
 def import_files(
