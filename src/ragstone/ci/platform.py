@@ -90,5 +90,4 @@ class Platform:
     store: PlatformStore | None = None
 
     def variables(self, environ: Mapping[str, str]) -> Variables:
-        """`environ` as this platform's module may read it."""
         return Variables(environ, (*self.secrets, *self.user_secrets))

@@ -170,7 +170,6 @@ class Publisher:
             )
 
     def follow_up_issue(self) -> None:
-        """Open, update or close the sticky issue."""
         job, report, event = self._job, self._report, self._job.event
         if job.plan.issue is IssueMode.OFF or job.api is None:
             return
@@ -243,7 +242,6 @@ class Publisher:
         self.comment_url = update_shared_comment(api, number, mark, change, holds=holds).url
 
     def _row(self) -> GateRow:
-        """The row of this job's run, or of the run that this job reports."""
         report, event, gates = self._report, self._job.event, self._job.gates
         followed = event.upstream
         details: tuple[str, ...] = ()

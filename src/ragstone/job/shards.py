@@ -56,7 +56,6 @@ def plan_shards(job: Job) -> None:
 
 
 def no_shards(pattern: str) -> ConfigError:
-    """The error of a job that has nothing to merge."""
     return ConfigError(
         f"this workflow run has no artifact called '{pattern}'.",
         where="input 'merge'",

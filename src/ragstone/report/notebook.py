@@ -27,7 +27,6 @@ MAX_TEXT = 120
 
 
 def golden_html(golden: GoldenSet) -> str:
-    """The size of a golden set, what it has, and its first samples."""
     samples = golden.samples
     counts = (
         ("with a reference", sum(sample.reference is not None for sample in samples)),

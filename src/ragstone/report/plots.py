@@ -101,7 +101,6 @@ def axis_for(checks: Sequence[Check], kinds: frozenset[CheckKind]) -> Axis | Non
 
 
 def mark(check: Check | None, axis: Axis | None) -> Mark | None:
-    """The position of `check` on `axis`; None if there is nothing to draw."""
     if check is None or axis is None or check.estimate is None:
         return None
     low, high = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)

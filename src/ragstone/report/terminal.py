@@ -211,7 +211,6 @@ def _robustness(found: Robustness | None) -> list[RenderableType]:
 
 
 def _block(text: str, style: str) -> Text:
-    """Several lines, each of them foreign."""
     return Text("\n".join(line(one, 300) for one in text.split("\n")), style)
 
 

@@ -48,7 +48,6 @@ class Texts:
         return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
     def long(self, text: str, limit: int) -> str | Json:
-        """`text`, or what is shown of it with the number of characters that are cut."""
         shown = self._shown(text, limit)
         return shown if len(shown) <= limit else {"text": shown[:limit], "cut": len(text) - limit}
 

@@ -73,7 +73,6 @@ class Account:
 
     @property
     def service(self) -> str:
-        """The provider's name, for messages."""
         return self.provider.name
 
     def scrubbed(self, text: object) -> str:

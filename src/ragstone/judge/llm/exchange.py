@@ -49,8 +49,6 @@ class FederatedAuth(httpx2.Auth):
 
 
 class OpenAIExchange:
-    """OpenAI's token exchange, by the SDK."""
-
     def __init__(self, federation: Federation, url: str) -> None:
         from openai.auth import WorkloadIdentityAuth
 

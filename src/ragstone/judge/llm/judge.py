@@ -210,7 +210,6 @@ class LlmJudge:
     async def direct_score(
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
-        """One grade for one quality, in [0, 1]; see judge/abilities.py."""
         form = Form(self._core.prompts["direct_score"], (reply_schemas.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
@@ -220,7 +219,6 @@ class LlmJudge:
     async def direct_preference(
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
-        """Which of the two is better; see judge/abilities.py."""
         form = Form(self._core.prompts["direct_preference"], (reply_schemas.better_field(),))
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
@@ -230,7 +228,6 @@ class LlmJudge:
         return Preference(value_of(values, "better")["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
-        """One of the rubric's levels, with the judge's reason; see judge/rubric.py."""
         form = Form(self._core.prompts[RUBRIC], (reply_schemas.level_field(len(rubric.levels)),))
         levels = listed([(str(at), text) for at, text in enumerate(rubric.levels, start=1)])
         blocks = [Block("rubric", rubric.text), Block("levels", levels)]
@@ -244,20 +241,17 @@ class LlmJudge:
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        """The entities that `text` names; see judge/abilities.py."""
         form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
         found = value_of(await self._core.filled(form, [Block("text", text)], call), "entities")
         return EntityList(tuple(found["names"]))
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
-        """`question` as it can be understood alone; see judge/abilities.py."""
         form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
         turns = listed([(turn.role, turn.text) for turn in history])
         values = await self._core.filled(form, [Block("conversation", turns), Block("question", question)], call)
         return str(value_of(values, "question")["text"])
 
     async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
-        """`question` in other words, or in `language`; see judge/abilities.py."""
         prompt = self._core.prompts[PARAPHRASE if language is None else TRANSLATION]
         form = Form(prompt, (reply_schemas.reworded_field(question),))
         blocks = [] if language is None else [Block("language", language)]

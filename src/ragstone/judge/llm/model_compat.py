@@ -177,7 +177,6 @@ class Adapter:
         self.succeeded = False
 
     def given(self) -> Body:
-        """The parameters that the user set and the model accepts."""
         return {name: value for name, value in self._parameters.items() if name not in self.dialect.dropped}
 
     async def accepted(

@@ -274,7 +274,6 @@ async def send(
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:
-    """`usage` with the cost that a gateway reports, if it is a valid amount."""
     try:
         cost = float(cost_usd) if isinstance(cost_usd, str | int | float) and cost_usd is not True else -1.0
     except ValueError:
