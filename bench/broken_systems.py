@@ -309,7 +309,7 @@ def main() -> None:
     if chosen.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        PAGE.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"]), encoding="utf-8")
+        PAGE.write_text("\n".join([f"{before}{BEGIN}\n", *lines, f"\n{END}{after}"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

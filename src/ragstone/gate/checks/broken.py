@@ -35,9 +35,9 @@ There are four checks, so a healthy change fails one of them with a probability 
 MIN_ALIKE = 5
 """The same answer to this many questions with different references is not one to any of them."""
 
-FALSE_BELOW: Mapping[str, float] = {"faithfulness": 0.25, "answer_relevancy": 0.2, "answer_correctness": 0.1}
+FALSE_BELOW: Mapping[str, float] = {"faithfulness": 0.5, "answer_relevancy": 0.2, "answer_correctness": 0.1}
 """An answer with such a score is broken, by any judge."""
-FRUITLESS_BELOW: Mapping[str, float] = {"context_recall": 0.1, "context_precision": 0.1}
+FRUITLESS_BELOW: Mapping[str, float] = {"context_recall": 0.2, "context_precision": 0.1}
 
 _TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
 _WORDS: Mapping[str, str] = {
