@@ -3,8 +3,8 @@
 Prints, all from the public faithfulness score (`ragstone.evaluate`):
 
 - answers of one to six sentences copied from their contexts: median and lowest decile;
-- for each kind of change the share that lands on its side of 0.5, and how far the score moves (`contrast.py`, on the
-  half of the sentences of the training contexts that the judge was not trained on);
+- for each kind of change the share that lands on its side of BASE_RATE, and how far the score moves (`contrast.py`, on
+  the half of the sentences of the training contexts that the judge was not trained on);
 - the same for small self-written texts in each language (`contrast_frames.py`), which need no data.
 
 `judge_reliability.py` stores the accuracy of each
@@ -25,12 +25,12 @@ from data_sets import data_folder
 from public_scores import public_scores
 
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
 from ragstone.tools.judging.metaeval.load import Case
 
 MOST = 300
 COPIES = 400
-HALF = 0.5
 
 
 def copies(sentences: Sequence[Copied]) -> dict[str, Case]:
@@ -59,7 +59,7 @@ def by_kind(sentences: Sequence[Copied]) -> None:
         both = [key for key in was if key in now]
         moved = np.array([was[key] - now[key] for key in both])
         harmful = name in HARMFUL
-        right = np.mean([(now[key] < HALF) is harmful for key in both])
+        right = np.mean([(now[key] < BASE_RATE) is harmful for key in both])
         if not harmful:
             drops.extend(moved)
         kind = "harmful" if harmful else "harmless"
@@ -88,7 +88,7 @@ def _by_language(languages: Sequence[str], *, unseen: bool) -> dict[str, float]:
         for key, one in all_cases.items():
             value = scores.get(str(key))
             right.setdefault((one.supported, one.kind), []).append(
-                value is not None and (value >= HALF) is one.supported
+                value is not None and (value >= BASE_RATE) is one.supported
             )
         sides = {side: [np.mean(each) for (kind, _), each in right.items() if kind is side] for side in (True, False)}
         found[language] = float(min(np.mean(sides[True]), np.mean(sides[False])))

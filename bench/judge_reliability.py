@@ -23,7 +23,9 @@ from public_scores import public_scores
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
+from ragstone.metrics.registry import METRICS as METRIC
 from ragstone.tools.judging.metaeval.command import Outcome, summarise
 from ragstone.tools.judging.metaeval.load import Case, EvalTask, Item, Pairwise, Pointwise, load_items
 from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion
@@ -62,6 +64,7 @@ recall.
 EVIDENCE = {
     ("faithfulness", EvalTask.FAITHFULNESS, "pointwise"): "auroc",
     ("faithfulness", EvalTask.FAITHFULNESS, "pairwise"): "pairwise_accuracy",
+    ("hallucination", EvalTask.FAITHFULNESS, "pointwise"): "auroc",
     ("context_recall", EvalTask.FAITHFULNESS, "pointwise"): "auroc",
     ("context_relevance", EvalTask.ANSWERABILITY, "pointwise"): "auroc",
     ("context_relevance", EvalTask.CONTEXT_RELEVANCE, "pairwise"): "pairwise_accuracy",
@@ -219,6 +222,7 @@ def measure(items: Sequence[Item], metric: str) -> list[Outcome]:
 
     def opinion(name: str) -> Opinion | NoOpinion:
         value = scores.get(name)
+        value = 1 - value if value is not None and METRIC[metric].info.lower_is_better else value
         return NoOpinion(False, "no score") if value is None else Opinion(value, value, value >= 0.5)
 
     return [
@@ -228,15 +232,19 @@ def measure(items: Sequence[Item], metric: str) -> list[Outcome]:
 
 
 def calibration(outcomes: Sequence[Outcome]) -> list[tuple[float, float, int]]:
-    """(mean probability, share of positives, answers) of equally filled bins."""
+    """(mean probability, share of positives, answers) of equally filled bins, as if BASE_RATE of all were positive."""
     rows = sorted(
         (one.strict, outcome.item.label)
         for outcome in outcomes
         for one in outcome.opinions
         if isinstance(one, Opinion) and isinstance(outcome.item, Pointwise)
     )
-    parts = [part for part in np.array_split(np.array(rows), BINS) if len(part)]
-    return [(float(part[:, 0].mean()), float(part[:, 1].mean()), len(part)) for part in parts]
+    found = np.array(rows)
+    good = found[:, 1] == 1
+    weights = np.where(good, BASE_RATE / good.sum(), (1 - BASE_RATE) / (~good).sum())
+    edges = np.searchsorted(np.cumsum(weights), np.linspace(0, 1, BINS + 1)[1:-1])
+    parts = [part for part in np.split(np.arange(len(found)), edges) if len(part)]
+    return [(*np.average(found[part], axis=0, weights=weights[part]).tolist(), len(part)) for part in parts]
 
 
 def diagram(curves: dict[str, list[tuple[float, float, int]]]) -> str:
@@ -280,6 +288,8 @@ def measured_sets(data: Path) -> list[tuple[str, str, Sequence[Item]]]:
         for task in dict.fromkeys(item.task for item in items):
             if task in METRICS:
                 found.append((name, METRICS[task], [item for item in items if item.task is task]))
+        if name in (BEGIN, WICE):
+            found.append((name, "hallucination", items))
     wice = [item for item in load_items(data / FILES[WICE]) if isinstance(item, Pointwise)]
     references = [replace(item, case=Case("", "", item.case.contexts, reference=item.case.answer)) for item in wice]
     pieces = "WiCE pieces of pages (test)"
@@ -302,6 +312,8 @@ def main(data: Path) -> None:
         outcomes = measure(items, metric)
         if metric == "faithfulness" and name in (BEGIN, WICE):
             curves[name] = calibration(outcomes)
+            gap = sum(abs(chance - share) for chance, share, _ in curves[name]) / len(curves[name])
+            print(f"{name}: mean gap between probability and share {gap:.3f}")
         (result,) = summarise(outcomes)
         for measure_name, found in result.measures.items():
             interval = f"{found.low:.3f} to {found.high:.3f}" if found.low is not None else ""

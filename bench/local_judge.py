@@ -36,6 +36,7 @@ from ragstone.judge.local.checker import Checker, PairRating
 from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
 from ragstone.judge.local.selftest import require_sense
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.support import even_odds
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Context
 from ragstone.tools.judging.metaeval.command import run_judge, summarise
@@ -115,8 +116,10 @@ async def dev_answers(judge: OfflineJudge, checker: Checker, data: Path) -> list
             model = [checker.rate(evidence, one.text).supported for one in listed.statements]
         except JudgementFailed:
             continue
-        words = [one.probability or 0.0 for one in table.supports]
-        found.append((source.partition("/")[0], label, table.probability or 0.0, list(zip(words, model, strict=True))))
+        words = [even_odds(one.chance) for one in table.supports]
+        found.append(
+            (source.partition("/")[0], label, table.all_supported or 0.0, list(zip(words, model, strict=True)))
+        )
     return found
 
 

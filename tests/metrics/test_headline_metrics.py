@@ -26,6 +26,7 @@ from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference, average_precision
 from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.faithfulness import Faithfulness
+from ragstone.metrics.hallucination import Hallucination
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.system.response import Context, Response
 
@@ -42,6 +43,17 @@ def said(*texts: str, abstains: bool = False) -> StatementList:
 
 def support(*verdicts: Verdict) -> SupportTable:
     return SupportTable(tuple(Support(f"s{i}", verdict) for i, verdict in enumerate(verdicts, 1)))
+
+
+def likely(*chances: float, all_supported: float | None = None) -> SupportTable:
+    """Verdicts with probabilities, supported from one half on."""
+    return SupportTable(
+        tuple(
+            Support(f"s{i}", Verdict.SUPPORTED if chance >= 0.5 else Verdict.UNSUPPORTED, probability=chance)
+            for i, chance in enumerate(chances, 1)
+        ),
+        all_supported,
+    )
 
 
 def use(useful: list[bool], held: list[bool], *, against_reference: bool = True) -> ContextUse:
@@ -62,15 +74,16 @@ class TestFaithfulness:
         found = Judgements(said("x", "y", "z"), support(Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED))
         assert self.score(SAMPLE, RESPONSE, found) == Scored(2 / 3)
 
-    def test_is_the_grade_of_the_whole_where_the_judge_gives_one_and_the_share_is_the_note(self) -> None:
-        verdicts = support(Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED)
-        found = Judgements(said("x", "y", "z"), replace(verdicts, probability=0.25))
-        assert self.score(SAMPLE, RESPONSE, found) == Scored(0.25, note="2 of 3 statements supported")
+    def test_is_the_expected_share_where_the_judge_gives_probabilities_and_the_verdicts_are_the_note(self) -> None:
+        found = Judgements(said("x", "y", "z"), likely(0.9, 0.1, 0.8))
+        score = self.score(SAMPLE, RESPONSE, found)
+        assert isinstance(score, Scored)
+        assert score.value == pytest.approx(0.6)
+        assert score.note == "2 of 3 statements supported"
 
-    @pytest.mark.parametrize("grade", [-0.1, 1.1, float("nan")])
-    def test_fails_for_a_grade_that_is_no_probability(self, grade: float) -> None:
-        found = Judgements(said("x"), replace(support(Verdict.SUPPORTED), probability=grade))
-        assert isinstance(self.score(SAMPLE, RESPONSE, found), Failed)
+    @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
+    def test_fails_for_what_is_no_probability(self, chance: float) -> None:
+        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said("x"), likely(chance))), Failed)
 
     def test_counts_a_contradicted_statement_as_not_supported(self) -> None:
         found = Judgements(said("x", "y"), support(Verdict.CONTRADICTED, Verdict.SUPPORTED))
@@ -146,6 +159,38 @@ class TestAnswerRelevancy:
         assert isinstance(self.metric.score(SAMPLE, RESPONSE, empty), Failed)
 
 
+class TestHallucination:
+    score = staticmethod(Hallucination().score)
+
+    @pytest.mark.parametrize(
+        ("last", "value"), [(Verdict.SUPPORTED, 0.0), (Verdict.UNSUPPORTED, 1.0), (Verdict.CONTRADICTED, 1.0)]
+    )
+    def test_is_one_if_a_statement_is_not_supported(self, last: Verdict, value: float) -> None:
+        found = Judgements(said("x", "y"), support(Verdict.SUPPORTED, last))
+        assert self.score(SAMPLE, RESPONSE, found) == Scored(value)
+
+    def test_is_the_probability_of_the_whole_where_the_judge_gives_one(self) -> None:
+        found = Judgements(said("x", "y"), likely(0.9, 0.2, all_supported=0.25))
+        assert self.score(SAMPLE, RESPONSE, found) == Scored(0.75, note="1 of 2 statements supported")
+
+    @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
+    def test_fails_for_what_is_no_probability(self, chance: float) -> None:
+        assert isinstance(
+            self.score(SAMPLE, RESPONSE, Judgements(said("x"), likely(0.9, all_supported=chance))), Failed
+        )
+
+    def test_does_not_apply_to_an_answer_that_abstains(self) -> None:
+        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said(abstains=True))), NotApplicable)
+
+    def test_is_one_without_contexts(self) -> None:
+        score = self.score(SAMPLE, replace(RESPONSE, contexts=()), Judgements(said("x")))
+        assert isinstance(score, Scored)
+        assert score.value == 1.0
+
+    def test_needs_no_other_judgement_than_faithfulness(self) -> None:
+        assert Hallucination().needs(SAMPLE) == Faithfulness().needs(SAMPLE)
+
+
 class TestContextRecall:
     metric = ContextRecall()
 
@@ -153,9 +198,13 @@ class TestContextRecall:
         found = Judgements(context_use=use([True, False], [True, False]))
         assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.5)
 
-    def test_is_the_grade_of_the_whole_where_the_judge_gives_one(self) -> None:
-        found = Judgements(context_use=replace(use([True, False], [True, False]), probability=0.7))
-        assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.7, note="1 of 2 statements of the reference held")
+    def test_is_the_expected_share_where_the_judge_gives_probabilities(self) -> None:
+        likely = (
+            Support("r1", Verdict.SUPPORTED, probability=0.75),
+            Support("r2", Verdict.UNSUPPORTED, probability=0.25),
+        )
+        found = Judgements(context_use=replace(use([True, False], [True, False]), attributions=likely))
+        assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.5, note="1 of 2 statements of the reference held")
 
     @pytest.mark.parametrize("sample", [NO_REFERENCE, UNANSWERABLE], ids=["no reference", "unanswerable"])
     def test_does_not_apply(self, sample: Sample) -> None:

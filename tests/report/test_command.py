@@ -211,7 +211,7 @@ def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp
     )
     found = ragstone("report", "--config", "project/mine.toml", "--format", "md", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("## ❌ Ragstone: fail\n\nFaithfulness is 0.49"), found.stdout
+    assert found.stdout.startswith("## ❌ Ragstone: fail\n\nFaithfulness is 0.75"), found.stdout
     shown = json.loads(ragstone("report", "--config", "project/mine.toml", "--format", "json", cwd=tmp_path).stdout)
     assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
     assert not any("decided again" in warning for warning in shown["warnings"])

@@ -159,8 +159,6 @@ def _holds(judged: Judgements) -> bool | None:
     use = judged.context_use
     if not isinstance(use, ContextUse) or not use.against_reference or not use.attributions:
         return None
-    if use.probability is not None:
-        return use.probability >= SUPPORTED_FROM
     held = sum(one.verdict is Verdict.SUPPORTED for one in use.attributions)
     return held >= SUPPORTED_FROM * len(use.attributions)
 

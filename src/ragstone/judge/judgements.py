@@ -57,6 +57,11 @@ class Support:
     probability: float | None = None
     quote: str | None = None
 
+    @property
+    def chance(self) -> float:
+        """The probability that the statement is supported: 0 or 1 by the verdict of a judge that gives none."""
+        return float(self.verdict is Verdict.SUPPORTED) if self.probability is None else self.probability
+
 
 @dataclass(frozen=True, slots=True)
 class StatementList:
@@ -70,12 +75,12 @@ class StatementList:
 class SupportTable:
     """One verdict for each statement of the answer, in the order of the statements.
 
-    `probability` is how well the answer as a whole is supported, in [0, 1], if the judge grades it; it is then the
-    score. It is None for a judge that gives only verdicts: the score is the share of supported statements.
+    `all_supported` is the judge's probability in [0, 1] that every statement is supported; None for a judge that gives
+    only verdicts.
     """
 
     supports: tuple[Support, ...]
-    probability: float | None = None
+    all_supported: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +97,13 @@ class ContextUse:
     """Usefulness of every context by rank, and which contexts support each statement of the reference.
 
     Without a reference, `against_reference` is False, usefulness is judged against the answer, and
-    `reference_statements` and `attributions` are empty. `probability` is how well the contexts together support the
-    whole reference, in [0, 1], if the judge grades it; None for a judge that gives only verdicts.
+    `reference_statements` and `attributions` are empty.
     """
 
     contexts: tuple[ContextUsefulness, ...]
     against_reference: bool
     reference_statements: tuple[Statement, ...] = ()
     attributions: tuple[Support, ...] = ()
-    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, fail, given, graded, supported
+from ragstone.metrics.metric import BaseMetric, MetricInfo, expected_share, fail, given
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -12,7 +12,7 @@ from ragstone.system.response import Response
 class ContextRecall(BaseMetric):
     """Statements of the reference supported by some context ÷ all statements of the reference.
 
-    A grading judge, such as the offline judge, gives one grade to the whole reference instead; the share is the note.
+    With a judge that gives probabilities, such as the offline judge, the expected share: their sum ÷ all statements.
     """
 
     info = MetricInfo(
@@ -33,5 +33,4 @@ class ContextRecall(BaseMetric):
         if not use.against_reference or not use.reference_statements:
             fail("no statements were found in the reference")
         mismatch = "the attributions do not match the reference's statements"
-        held = supported(use.attributions, use.reference_statements, mismatch)
-        return graded(use.probability, held, len(use.reference_statements), "statements of the reference held")
+        return expected_share(use.attributions, use.reference_statements, mismatch, "statements of the reference held")

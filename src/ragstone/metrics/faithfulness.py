@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, given, graded, supported
+from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, expected_share, given
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -12,8 +12,8 @@ from ragstone.system.response import Response
 class Faithfulness(BaseMetric):
     """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023, section 3).
 
-    A grading judge, such as the offline judge, gives one grade to the whole answer instead; the share is the note. Not
-    applicable if the answer abstains. Statements without any context score 0, with a note.
+    With a judge that gives probabilities, such as the offline judge, the expected share: their sum ÷ all statements.
+    Not applicable if the answer abstains. Statements without any context score 0, with a note.
     """
 
     info = MetricInfo(
@@ -30,5 +30,5 @@ class Faithfulness(BaseMetric):
         if not response.contexts:
             return Scored(0.0, note="the answer makes statements, but no contexts were returned")
         support = given(judgements.support, "support verdicts")
-        held = supported(support.supports, statements, "the support verdicts do not match the statements")
-        return graded(support.probability, held, len(statements), "statements supported")
+        mismatch = "the support verdicts do not match the statements"
+        return expected_share(support.supports, statements, mismatch, "statements supported")

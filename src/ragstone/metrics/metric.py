@@ -171,6 +171,25 @@ def supported(supports: Sequence[Support], statements: Sequence[Statement], mism
     return sum(one.verdict is Verdict.SUPPORTED for one in supports)
 
 
+def expected_share(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str, what: str) -> Scored:
+    """The expected share of supported statements: the sum of their probabilities ÷ their number.
+
+    A judge without probabilities gives 0 or 1 for each; for others, the note is the share by verdicts. `mismatch` says
+    what is wrong if the verdicts are not those of `statements`. A probability outside [0, 1], including NaN, fails.
+    """
+    held, total = supported(supports, statements, mismatch), len(statements)
+    for one in supports:
+        check_probability(one.chance)
+    note = f"{held} of {total} {what}" if any(one.probability is not None for one in supports) else None
+    return Scored(sum(one.chance for one in supports) / total, note)
+
+
+def check_probability(value: float) -> None:
+    """Fail for a value outside [0, 1], including NaN."""
+    if not 0.0 <= value <= 1.0:
+        fail(f"a probability is in [0, 1], got {value!r}")
+
+
 def one_to_one(found: Iterable[str], wanted: Iterable[str], mismatch: str) -> None:
     """Check that the ids of verdicts are those of what was judged, in order."""
     if list(found) != list(wanted):
@@ -178,12 +197,8 @@ def one_to_one(found: Iterable[str], wanted: Iterable[str], mismatch: str) -> No
 
 
 def graded(probability: float | None, held: int, total: int, what: str) -> Scored:
-    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `held` ÷ `total`.
-
-    A grade outside [0, 1], including NaN, fails.
-    """
+    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `held` ÷ `total`."""
     if probability is None:
         return Scored(held / total)
-    if not 0.0 <= probability <= 1.0:
-        fail(f"a probability is in [0, 1], got {probability!r}")
+    check_probability(probability)
     return Scored(probability, note=f"{held} of {total} {what}")

@@ -17,6 +17,7 @@ from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.context_relevance import ContextRelevance
 from ragstone.metrics.entities import ContextEntityRecall
 from ragstone.metrics.faithfulness import Faithfulness
+from ragstone.metrics.hallucination import Hallucination
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.noise_sensitivity import NoiseSensitivity
@@ -27,6 +28,7 @@ from ragstone.metrics.stability import AnswerStability, TokenStability
 
 _LISTED: tuple[Metric, ...] = (
     Faithfulness(),
+    Hallucination(),
     AnswerRelevancy(),
     ContextRecall(),
     ContextPrecision(),
@@ -58,7 +60,10 @@ METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
 """The listed metrics. Those with a number in their name exist for other numbers too: see `find_metric`."""
 
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", "answer_correctness")
-"""The default metrics of a run. Answer correctness, which needs a reference, takes one more call of an LLM judge."""
+"""The metrics that a run is read by. Answer correctness needs a reference, and one more call of an LLM judge."""
+
+DEFAULT = (*HEADLINE, "hallucination")
+"""The default metrics of a run: the headline metrics, and what costs no further call."""
 
 
 def find_metric(name: str) -> Metric | None:
@@ -84,7 +89,7 @@ def select_metrics(names: Iterable[str] | None = None, custom: Iterable[Metric] 
     ones. Raises ConfigError for an unknown name, with a suggestion.
     """
     own = {metric.info.name: metric for metric in custom}
-    wanted = tuple(dict.fromkeys((*HEADLINE, *own) if names is None else names))
+    wanted = tuple(dict.fromkeys((*DEFAULT, *own) if names is None else names))
     families = {metric.info.family for metric in METRICS.values() if metric.info.family}
     others: list[Metric] = []
     for name in wanted:

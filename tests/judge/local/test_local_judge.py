@@ -27,6 +27,7 @@ from ragstone.judge.local import checker as checkers
 from ragstone.judge.local.checker import Checker
 from ragstone.judge.local.files import read_facts
 from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
+from ragstone.judge.offline.support import even_odds
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context, Response
 from tests.commands.project import make_project, ragstone
@@ -203,8 +204,7 @@ def test_alone_it_judges_by_the_model_and_nothing_else(make_entailment: Any) -> 
         (Verdict.CONTRADICTED, ()),
         (Verdict.UNSUPPORTED, ()),
     ]
-    chances = [one.probability for one in found.support.supports]
-    assert found.support.probability == min(chance for chance in chances if chance is not None)
+    assert found.support.all_supported == pytest.approx(min(even_odds(one.chance) for one in found.support.supports))
 
 
 def test_a_statement_that_two_contexts_hold_together_is_supported(make_entailment: Any) -> None:
@@ -245,8 +245,7 @@ def test_contexts_are_of_use_by_what_they_hold_of_the_reference(make_entailment:
     assert [one.useful for one in use.contexts] == [True, False]
     assert use.attributions[0].verdict is Verdict.SUPPORTED
     assert use.attributions[0].supported_by == ("c1",)
-    assert use.probability is not None
-    assert use.probability > 0.5
+    assert use.attributions[0].chance > 0.5
 
 
 def test_without_a_reference_contexts_are_of_use_for_the_answer(make_entailment: Any) -> None:

@@ -19,6 +19,7 @@ from ragstone.judge.offline.passage import Passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.support import BASE_RATE, WHOLE_FEATURES, base_odds, even_odds, whole_features
 from ragstone.judge.offline.tokens import has_unspaced, key_sequence, plain_number, unspaced_sequence, words
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
@@ -114,19 +115,32 @@ def test_words_side_by_side_count_for_more_than_the_same_words_apart() -> None:
 
     def chance(statement: str) -> float:
         table = asyncio.run(judge.support([Context(page)], [Statement("s1", statement)], call=Call("a")))
-        assert table.probability is not None
-        return table.probability
+        return table.supports[0].chance
 
     assert chance("The painter Tom Reed studied in Leeds.") < chance("Ada Brown married the painter Tom Reed.")
 
 
 def test_a_long_statement_counts_for_more_than_a_short_one() -> None:
-    long, short = "The lighthouse on Grey Point was built in 1871 by the engineer Ada Brown.", "Penguins swim."
-    statements = [Statement("s1", long), Statement("s2", short)]
-    table = asyncio.run(OfflineJudge().support([Context(PAGE)], statements, call=Call("a")))
-    chances = [one.probability or 0.0 for one in table.supports]
-    assert table.probability is not None
-    assert 1.5 * math.sqrt(math.prod(chances)) < table.probability < chances[0]
+    weights = load_weights()
+    model = weights.model("whole", WHOLE_FEATURES)
+    of_long, of_short = (model.probability(whole_features([0.9, 0.1], each)) for each in ([9.0, 1.0], [1.0, 9.0]))
+    assert of_long > of_short
+
+
+def test_ten_likely_statements_are_not_one_unlikely_answer() -> None:
+    weights = load_weights()
+    model = weights.model("whole", WHOLE_FEATURES)
+    ten = model.probability(whole_features([0.95] * 10, [1.0] * 10))
+    one_wrong = model.probability(whole_features([0.95] * 9 + [0.05], [1.0] * 10))
+    assert 0.95**10 < 0.6 < ten
+    assert one_wrong < 0.5
+
+
+def test_probabilities_move_between_the_base_rate_and_even_odds() -> None:
+    assert even_odds(BASE_RATE) == pytest.approx(0.5)
+    assert base_odds(0.5) == pytest.approx(BASE_RATE)
+    for chance in (0.0, 0.01, 0.3, 0.99, 1.0):
+        assert base_odds(even_odds(chance)) == pytest.approx(chance)
 
 
 def test_invisible_and_lookalike_characters_do_not_hide_a_word() -> None:
@@ -265,6 +279,7 @@ def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
         "relevance": relevance.FEATURES,
         "answering": relevance.ANSWER_FEATURES,
         "use": agreement.USE_FEATURES,
+        "whole": WHOLE_FEATURES,
     }
     for name, features in models.items():
         model = weights.model(name, features)

@@ -23,6 +23,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.local.checker import Checker, CheckerStopped, PairRating
 from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.offline.support import base_odds, even_odds
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 
@@ -126,7 +127,11 @@ class LocalJudge:
         words = await self._offline.support(contexts, statements, call=call)
         rated = await self._rate(contexts, statements)
         supports = self._supports(words.supports, rated)
-        return SupportTable(supports, self._whole(words.probability, rated, supports))
+        least = min(one.best for one in rated)
+        whole = words.all_supported
+        if whole is not None and not self._alone:
+            least = combined(self._weights.whole, whole, least)
+        return SupportTable(supports, least)
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
@@ -147,9 +152,7 @@ class LocalJudge:
         )
         if not words.against_reference:
             return replace(words, contexts=useful)
-        supports = self._supports(words.attributions, rated)
-        whole = self._whole(words.probability, rated, supports)
-        return replace(words, contexts=useful, attributions=supports, probability=whole)
+        return replace(words, contexts=useful, attributions=self._supports(words.attributions, rated))
 
     # -- the model -----------------------------------------------------------------------------------------------------
 
@@ -179,11 +182,12 @@ class LocalJudge:
     def _support(self, words: Support, model: _Rated) -> Support:
         chance = model.best
         if not self._alone:
-            chance = combined(self._weights.statement, _chance(words), model.best)
+            chance = combined(self._weights.statement, even_odds(words.chance), model.best)
         if chance >= SUPPORTED_FROM:
-            return Support(words.statement_id, Verdict.SUPPORTED, self._sources(words, model), chance)
+            return Support(words.statement_id, Verdict.SUPPORTED, self._sources(words, model), base_odds(chance))
         contradicted = model.contradicted or (not self._alone and words.verdict is Verdict.CONTRADICTED)
-        return Support(words.statement_id, Verdict.CONTRADICTED if contradicted else Verdict.UNSUPPORTED, (), chance)
+        verdict = Verdict.CONTRADICTED if contradicted else Verdict.UNSUPPORTED
+        return Support(words.statement_id, verdict, (), base_odds(chance))
 
     def _sources(self, words: Support, model: _Rated) -> tuple[str, ...]:
         """The contexts in which the model or the words find the statement; at least the likeliest."""
@@ -197,22 +201,9 @@ class LocalJudge:
             if context_id(rank) in (found or {context_id(likeliest)})
         )
 
-    def _whole(self, words: float | None, rated: Sequence[_Rated], supports: Sequence[Support]) -> float:
-        """How well all statements together are supported, given the least supported one."""
-        least = min(one.best for one in rated)
-        if self._alone:
-            return least
-        if words is None:
-            return min(_chance(one) for one in supports)
-        return combined(self._weights.whole, words, least)
-
     def _useful(self, words: ContextUsefulness, best: float) -> ContextUsefulness:
         chance = best
         if not self._alone:
             said = words.probability if words.probability is not None else float(words.useful)
             chance = combined(self._weights.use, said, best)
         return ContextUsefulness(words.context_id, chance >= SUPPORTED_FROM, chance)
-
-
-def _chance(support: Support) -> float:
-    return float(support.verdict is Verdict.SUPPORTED) if support.probability is None else support.probability

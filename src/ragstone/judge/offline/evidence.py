@@ -34,14 +34,18 @@ _ALL = 1.0 - 1e-9
 _PREFIX = 5
 _MANY_WORDS = 10
 _MUCH_SPEAKER = 4
-_NO_CONFLICTS = (False,) * len(KINDS)
+_CLOSE, _CLOSE_UNSPACED = 0.9 - 1e-9, 0.7
+DOUBTS = (*KINDS, "close")
+"""What lowers the probability: the kinds of conflict, and any of them in a statement that is nearly a copy, where it is
+no accident."""
+_NO_CONFLICTS = (False,) * len(DOUBTS)
 _MAX_CLOSE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """How well the contexts support a statement of this `weight`, the sum over its keys. `conflicts`: for each of
-    KINDS, whether the nearest text disagrees.
+    DOUBTS, whether the nearest text disagrees.
 
     For each context, `shares` and `windows` are the shares of the statement's weight found anywhere in it and in
     neighbouring sentences, and `held` has a bit for each of the statement's keys, in order, that it contains.
@@ -83,6 +87,7 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
             held_keys,
             language,
         )
+        conflicts += (any(conflicts) and max(words) >= (_CLOSE if language.spaced else _CLOSE_UNSPACED),)
     features = (
         max(windows) / total,
         _pairs_held(statement, contexts, found, close),

@@ -34,7 +34,7 @@ from ragstone.judge.offline.passage import Passage, Sentence, TextCache, read_pa
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
-from ragstone.judge.offline.support import Rating, SupportModel, whole
+from ragstone.judge.offline.support import SupportModel
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.system.response import Context
 
@@ -139,7 +139,7 @@ class OfflineJudge:
             self._support.verdict(statement.id, rating, sources)
             for statement, rating in zip(statements, ratings, strict=True)
         )
-        return SupportTable(supports, _whole(ratings))
+        return SupportTable(supports, self._support.whole(ratings) if ratings else None)
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
@@ -165,19 +165,18 @@ class OfflineJudge:
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
-        judged = [rating for sentence, rating in zip(found, ratings, strict=True) if sentence.keys]
+        judged = [(one, rating) for one, rating in zip(found, ratings, strict=True) if one.keys]
         if not judged:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        statements = _numbered("r", found)
+        statements = _numbered("r", (sentence for sentence, _ in judged))
         return ContextUse(
             contexts=useful,
             against_reference=True,
             reference_statements=statements,
             attributions=tuple(
                 self._support.verdict(statement.id, rating, sources)
-                for statement, rating in zip(statements, ratings, strict=True)
+                for statement, (_, rating) in zip(statements, judged, strict=True)
             ),
-            probability=_whole(judged),
         )
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
@@ -309,10 +308,6 @@ def _language(texts: tuple[str, ...]) -> Language:
     text = " ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])
     # Normalising doesn't shorten ASCII, and the language is told by the beginning.
     return guess_language(normalise(text[: 2 * _LANGUAGE_SAMPLE] if text.isascii() else text))
-
-
-def _whole(ratings: Sequence[Rating]) -> float:
-    return whole([rating.chance for rating in ratings], [rating.match.weight for rating in ratings])
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:

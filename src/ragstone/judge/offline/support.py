@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import Support, Verdict
-from ragstone.judge.offline.conflicts import KINDS
-from ragstone.judge.offline.evidence import FEATURES, Match, match
+from ragstone.judge.offline.evidence import DOUBTS, FEATURES, Match, match
 from ragstone.judge.offline.lexicon import Language, guess_language, read_data
 from ragstone.judge.offline.model import Weights, load_weights
 from ragstone.judge.offline.normal import normalise
@@ -17,8 +16,10 @@ from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read
 from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.verbatim import stands_in
 
-_HALF = 0.5
-_VERBATIM = 0.98
+BASE_RATE = 0.85
+"""The share of statements that are supported where the probabilities are calibrated."""
+
+_VERBATIM = 0.998
 """The probability of a statement that stands in a context word for word."""
 
 _AS_GOOD = 0.95
@@ -39,12 +40,13 @@ class SupportModel:
 
     def __init__(self, weights: Weights, rarity: Rarity) -> None:
         self._model = weights.model("support", FEATURES)
-        self._doubts = weights.factors("support", KINDS)
+        self._doubts = weights.factors("support", DOUBTS)
+        self._whole = weights.model("whole", WHOLE_FEATURES)
         self._rarity = rarity
 
     def holds(self, rating: Rating) -> bool:
-        """Whether a statement counts as supported: from the threshold on, and from one half if it conflicts."""
-        return rating.chance >= (max(self._model.threshold, _HALF) if rating.contradicts else self._model.threshold)
+        """Whether a statement counts as supported: from the threshold on, and from the base rate if it conflicts."""
+        return rating.chance >= (max(self._model.threshold, BASE_RATE) if rating.contradicts else self._model.threshold)
 
     def rate(self, statement: Sentence, contexts: Sequence[Passage], language: Language) -> Rating:
         """The rating of `statement` by all `contexts` together."""
@@ -57,6 +59,11 @@ class SupportModel:
                 chance *= doubt
         return Rating(chance, any(found.conflicts), found)
 
+    def whole(self, ratings: Sequence[Rating]) -> float:
+        """The probability that every statement of an answer is supported, calibrated where half of the answers are."""
+        found = whole_features([one.chance for one in ratings], [one.match.weight for one in ratings])
+        return self._whole.probability(found)
+
     def verdict(self, statement_id: str, rating: Rating, sources: Sequence[str]) -> Support:
         """Supported if the contexts support it; else contradicted if something contradicts it; else unsupported."""
         if self.holds(rating):
@@ -65,17 +72,33 @@ class SupportModel:
         return Support(statement_id, verdict, (), rating.chance)
 
 
-def whole(chances: Sequence[float], weights: Sequence[float]) -> float:
-    """How well a text of several statements is supported: the geometric mean of their probabilities, in (0, 1).
+WHOLE_FEATURES = ("geometric_mean", "product")
+"""Log-odds of the geometric mean of the statements' probabilities, by their weights, and of their product."""
 
-    `weights` are the statements' weights (at least one statement): what says more counts more. Compared with mean,
-    minimum, product and the plain geometric mean, it best predicted fully supported answers on the training sets
-    (bench/train_offline_judge.py).
-    """
+
+def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """The features of a text of several statements (at least one); `weights`: what says more counts more."""
     total = sum(weights)
     if not total:
         weights, total = [1.0] * len(chances), len(chances)
-    return math.exp(sum(weight * math.log(chance) for chance, weight in zip(chances, weights, strict=True)) / total)
+    logs = [math.log(chance) for chance in chances]
+    mean = sum(weight * log for log, weight in zip(logs, weights, strict=True)) / total
+    return _log_odds(mean), _log_odds(sum(logs))
+
+
+def _log_odds(log: float) -> float:
+    """The log-odds of a probability whose logarithm is given."""
+    return log - math.log(max(-math.expm1(log), 1e-9))
+
+
+def even_odds(chance: float) -> float:
+    """A statement's probability as it would be where as many are supported as not, in [0, 1]."""
+    return chance * (1 - BASE_RATE) / (chance * (1 - BASE_RATE) + (1 - chance) * BASE_RATE)
+
+
+def base_odds(chance: float) -> float:
+    """The inverse of `even_odds`."""
+    return chance * BASE_RATE / (chance * BASE_RATE + (1 - chance) * (1 - BASE_RATE))
 
 
 def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:

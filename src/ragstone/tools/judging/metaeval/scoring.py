@@ -204,8 +204,8 @@ def read_opinion(
     if task is EvalTask.FAITHFULNESS and isinstance(judgements.support, SupportTable):
         supports = judgements.support.supports
         throughout = all(support.verdict is Verdict.SUPPORTED for support in supports)
-        graded = judgements.support.probability is not None
-        return Opinion(score.value, score.value if graded else min(map(_chance, supports)), throughout)
+        whole = judgements.support.all_supported
+        return Opinion(score.value, min(one.chance for one in supports) if whole is None else whole, throughout)
     if task in _SIDES and isinstance(judgements.reference_match, ReferenceMatch):
         value = _against_reference(task, judgements.reference_match)
         return Opinion(value, value, value >= _GOOD[task])
@@ -244,12 +244,8 @@ def _against_reference(task: EvalTask, match: ReferenceMatch) -> float:
 
 
 def _mean_chance(supports: Sequence[Support]) -> float:
-    chances = [_chance(support) for support in supports]
+    chances = [support.chance for support in supports]
     return sum(chances) / len(chances) if chances else 0.0
-
-
-def _chance(support: Support) -> float:
-    return float(support.verdict is Verdict.SUPPORTED) if support.probability is None else support.probability
 
 
 _SIDES = frozenset({EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL})
