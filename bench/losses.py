@@ -3,6 +3,7 @@
     python bench/losses.py                      # the tables of docs/statistics.md
     python bench/losses.py --runs 100 --n 80
     python bench/losses.py --renewed 0 --n 51   # a system that gives the same answers in every run
+    python bench/losses.py --families           # the families of bench/score_families.py instead of this generator
 
 Scores are drawn, and decided by the gate's own function (stats/losses.py) with the shares of gate/confirm.py. In a
 season there are four metrics and ten tags, each on a tenth of the samples. A sample's difficulty, Beta(6, 0.6), is
@@ -17,13 +18,15 @@ One row is the loss that reports call detectable in 4 of 5 runs, as a true loss 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from score_families import FAMILIES, MORE_FAMILIES, Family
 
 from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
 from ragstone.gate.policy import default_policy
@@ -135,26 +138,40 @@ def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -
     system.lose(kind.mean, kind.metrics, tags[0] if kind.tagged else None)
     system.spoil(kind.spoiled)
     system.reshuffle(kind.reshuffled)
-    now = [system.ask()]
-    p = smallest(now, then, tags)
+    return looked(system.ask, then, tags)
+
+
+def decide_family(family: Family, n: int, drop: float, seed: Sequence[int]) -> Outcome:
+    """One change of a system whose scores are of `family`, with a baseline of one run."""
+    rng = np.random.default_rng(seed)
+    tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
+    baseline, answers, _ = family.draw_answers(rng, 1, n, drop, 1 + MORE)
+    given = iter(answers)
+    return looked(lambda: next(given)[0], baseline[0][:, :, None], tags, family.groups(n))
+
+
+def looked(ask: Callable[[], Floats], then: Floats, tags: Sequence[Ints], groups: Ints | None = None) -> Outcome:
+    """The verdict on the scores that `ask` gives, compared with `then` (n, metrics, runs)."""
+    now = [ask()]
+    p = smallest(now, then, tags, groups)
     once = "fail" if p <= ONCE.fail * ALPHA else "inconclusive" if p <= ONCE.suspect * ALPHA else "pass"
     if not AT_ONCE * ALPHA < p <= ONCE.ask * ALPHA:
         return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
     before, judged = now[0], 1.0
     for _ in range(MORE):
-        now.append(system.ask())
+        now.append(ask())
         judged += float(np.mean(np.any(now[-1] != before, axis=1)))
         before = now[-1]
         if all(np.array_equal(one, now[0]) for one in now):
             return Outcome(once, once, judged)
-        p = smallest(now, then, tags)
+        p = smallest(now, then, tags, groups)
         if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
             break
     verdict = "fail" if p <= LAST.fail * ALPHA else "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
     return Outcome(verdict, once, judged)
 
 
-def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float:
+def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: Ints | None = None) -> float:
     """The smallest p-value of a drop that is estimated beyond what is allowed."""
     n = len(then)
     scores = np.stack(now, axis=2)
@@ -169,7 +186,7 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float
         for tag in tags
         for j, one in enumerate(whole)
     ]
-    found = p_values([*whole, *parts])
+    found = p_values([*whole, *parts], groups=groups)
     found[:METRICS][lost.mean(axis=1) >= -MAX_DROP] = 1.0
     return float(found.min())
 
@@ -199,14 +216,30 @@ def row(kind: Kind, n: int, runs: int, renewed: float, draws: int) -> str:
     if kind.promised:
         size = detectable(n, runs, renewed)
         kind = replace(kind, name=f"{kind.name}: −{100 * size:.1f}", mean=size * FALL / fall_of_scores())
-    found = [decide(kind, n, runs, renewed, (seed, n, order)) for seed in range(draws)]
+    return cells(kind.name, [decide(kind, n, runs, renewed, (seed, n, order)) for seed in range(draws)])
+
+
+def row_of_family(family: Family, n: int, drop: float, draws: int) -> str:
+    """One row of the table of families."""
+    return cells(family.name, [decide_family(family, n, drop, (seed, n)) for seed in range(draws)])
+
+
+def cells(name: str, found: Sequence[Outcome]) -> str:
+    """A row of shares."""
 
     def share(verdict: str, of: str = "verdict") -> str:
         return f"{np.mean([getattr(one, of) == verdict for one in found]):.3f}".replace("0.", ".", 1)
 
     cost = np.mean([one.judgings for one in found])
-    cells = [kind.name, share("fail"), share("inconclusive"), share("pass"), f"{cost:.2f}"]
-    return "| " + " | ".join([*cells, share("fail", "once"), share("pass", "once")]) + " |"
+    shares = [name, share("fail"), share("inconclusive"), share("pass"), f"{cost:.2f}"]
+    return "| " + " | ".join([*shares, share("fail", "once"), share("pass", "once")]) + " |"
+
+
+def print_head(title: str) -> None:
+    """The head of a table."""
+    print(f"\n{title}\n")
+    print("| change | fail | inconclusive | pass | judgings an answer | fail, asked once | pass, asked once |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
 
 
 def main() -> None:
@@ -218,18 +251,25 @@ def main() -> None:
     parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
+    parser.add_argument("--families", action="store_true", help="the families of bench/score_families.py instead")
     options = parser.parse_args()
+    if options.families:
+        with ProcessPoolExecutor(options.processes) as pool:
+            for n, drop in itertools.product(options.n, (0.0, 0.05, 0.1)):
+                print_head(
+                    f"n = {n}, baseline of 1 run, a drop of {drop:g} in all metrics, {options.runs} changes a row"
+                )
+                one = partial(row_of_family, n=n, drop=drop, draws=options.runs)
+                for line in pool.map(one, (*FAMILIES, *MORE_FAMILIES)):
+                    print(line, flush=True)
+        return
     # What is detectable is told from the noise of runs; answers that are never new have none, and stay wrong for sure.
     left_out = ("spoiled", "promised")[options.renewed == 0.0]
     asked = [kind for kind in map(KINDS.__getitem__, options.kinds) if not getattr(kind, left_out)]
     with ProcessPoolExecutor(options.processes) as pool:
         for n in options.n:
             for runs in options.history:
-                print(f"\nn = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row\n")
-                print(
-                    "| change | fail | inconclusive | pass | judgings an answer | fail, asked once | pass, asked once |"
-                )
-                print("| --- | --- | --- | --- | --- | --- | --- |")
+                print_head(f"n = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row")
                 one = partial(row, n=n, runs=runs, renewed=options.renewed, draws=options.runs)
                 for line in pool.map(one, asked):
                     print(line, flush=True)

@@ -219,7 +219,7 @@ def test_check_says_what_confirming_may_cost(tmp_path: Path) -> None:
     done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    assert "confirm when in doubt, each question is asked up to 3 more times, each time at up to that cost" in text
+    assert "confirm when in doubt, each question is asked up to 5 more times, each time at up to that cost" in text
 
 
 def test_a_bug_shows_its_traceback_in_which_no_text_acts(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_
     found = ragstone(["gate"], project)
     assert found.returncode == 4, found.stdout
     lines = found.stdout.splitlines()
-    assert lines[1] == "The system under test failed on all of 6 samples: raised: RuntimeError: no database."
+    said = "✘ Blocked: The system under test failed on all of 6 samples: raised: RuntimeError: no database."
+    assert lines[0] == said
+    assert said in lines[1:]
     shown = found.stdout.partition("To reproduce")[0]
     for noise in ("coverage", "Coverage", "Faithfulness", "offline judge", "applies to no sample", "no baseline"):
         assert noise not in shown

@@ -142,7 +142,7 @@ def test_a_good_answer_and_one_without_judgements_have_no_cause() -> None:
 def test_every_cause_has_a_title_an_action_and_a_source() -> None:
     assert set(catalogue()) == set(Cause)
     for known in catalogue().values():
-        assert set(known) == {"title", "side", "action", "source"}
+        assert set(known) == {"title", "side", "changed", "short", "action", "source"}
         assert known["action"].endswith(".")
         assert known["source"].startswith("https://")
         assert Side(known["side"]) in (Side.RETRIEVAL, Side.GENERATION, Side.UNCLEAR)

@@ -54,7 +54,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(step: Runner, github:
     assert (found.code, found.outputs["verdict"]) == (1, "fail"), found.log
     [comment] = github.bodies()
     for text in (comment.partition("\n")[2], found.summary):
-        assert text.startswith("## ❌ Ragstone: fail\n")
+        assert text.startswith("## ❌ Blocked: ")
         assert "evil.example" not in text
 
 

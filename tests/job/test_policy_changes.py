@@ -132,7 +132,7 @@ def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, check
     said = top(comment)
     assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
     assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
-    assert "fail" in comment.split("##", 1)[1].split("\n", 1)[0]
+    assert "Blocked: " in comment.split("##", 1)[1].split("\n", 1)[0]
 
 
 def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub, checkout: Checkout) -> None:

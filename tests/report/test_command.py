@@ -62,7 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path) -> None:
     found = ragstone("report", "bad", "--baseline", "good", cwd=runs)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("✘ FAIL")
+    assert found.stdout.startswith("✘ Blocked: ")
     assert "not in the contexts: Its owner is the mayor of a large town." in found.stdout
     assert "Scored by the offline judge" in found.stdout
 
@@ -72,7 +72,7 @@ def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> No
         file = tmp_path / "new" / f"report.{form}"
         found = ragstone("report", "bad", "--baseline", "good", "--format", form, "-o", str(file), cwd=runs)
         assert (found.returncode, found.stdout) == (0, ""), found.stderr
-    assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8").startswith("## ❌ Ragstone: fail")
+    assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8").startswith(BLOCKED)
     assert json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))["status"] == "fail"
     assert ElementTree.parse(tmp_path / "new" / "report.junit").getroot().tag == "testsuites"
     assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -88,7 +88,7 @@ def test_links_and_a_template_of_ones_own(runs: Path, tmp_path: Path) -> None:
         cwd=runs,
     )
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("## ❌ Ragstone: fail\n\n# Houses")
+    assert found.stdout.startswith(f"{BLOCKED}\n\n# Houses")
     assert "(https://git.example/houses/golden.jsonl#L2)" in found.stdout
 
 
@@ -122,9 +122,10 @@ def test_the_gate_takes_the_projects_own_template(runs: Path) -> None:
         cwd=runs,
     )
     assert found.returncode == 1, found.stderr
-    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == "## ❌ Ragstone: fail\n\n# Houses: fail"
+    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == f"{BLOCKED}\n\n# Houses: fail"
 
 
+BLOCKED = "## ❌ Blocked: answers got worse. Answers to 15 of 30 questions now say something that their contexts don't."
 GATE = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good")
 STRICT = "[metrics.faithfulness]\nmin = 0.999\n"
 LENIENT = "[metrics.faithfulness]\nmin = 0.01\n"
@@ -193,7 +194,7 @@ def test_links_and_templates_do_not_change_the_verdict(gated: Path, tmp_path: Pa
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
     found = ragstone("report", "gated", "--format", "md", "--templates", str(tmp_path / "mine"), cwd=gated)
-    assert found.stdout == "## ❌ Ragstone: fail\n\n# fail"
+    assert found.stdout == f"{BLOCKED}\n\n# fail"
     found = ragstone("report", "gated", "--format", "md", "--link", "https://git.example/{file}#L{line}", cwd=gated)
     assert "(https://git.example/golden.jsonl#L2)" in found.stdout
     assert "decided again" not in found.stdout
@@ -211,7 +212,7 @@ def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp
     )
     found = ragstone("report", "--config", "project/mine.toml", "--format", "md", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("## ❌ Ragstone: fail\n\nFaithfulness is 0.75"), found.stdout
+    assert found.stdout.startswith(f"{BLOCKED}\n\nFaithfulness is 0.75"), found.stdout
     shown = json.loads(ragstone("report", "--config", "project/mine.toml", "--format", "json", cwd=tmp_path).stdout)
     assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
     assert not any("decided again" in warning for warning in shown["warnings"])
@@ -229,7 +230,7 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
     assert ragstone(*again, cwd=gated).returncode == 0
     assert (gated / "gated" / "verdict.json").is_file()
     (gated / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
-    assert ragstone("report", "gated", cwd=gated).stdout.startswith("✔ PASS")
+    assert ragstone("report", "gated", cwd=gated).stdout.startswith("✔ Passed, with nothing to compare with. ")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path,
     assert found.returncode == 0, found.stdout
     assert found.stdout.count(said) == 1
     again = ragstone("report", "ragstone-run", "--thresholds", "thresholds.toml", cwd=tmp_path).stdout
-    assert "✔ PASS" in again
+    assert "✔ Passed, with nothing to compare with. " in again
     assert said in " ".join(again.split())
     found = ragstone("check", *system, "--limit", "10", cwd=tmp_path)
     assert (found.returncode, said in " ".join(found.stdout.split())) == (0, True), found.stdout + found.stderr

@@ -55,7 +55,7 @@ def check_tables(markdown: str) -> None:
             columns = 0
         columns += kind in {"th_open", "td_open"}
         if kind == "tr_close":
-            assert columns in {5, 7}
+            assert columns in {4, 5, 7}
     opened = sum(token.content.count("<details>") for token in tokens if token.type == "html_block")
     closed = sum(token.content.count("</details>") for token in tokens if token.type == "html_block")
     assert opened == closed
@@ -66,7 +66,7 @@ def check_tables(markdown: str) -> None:
 def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     markdown = render(HUGE, "md", limit=limit)
     assert length(markdown) <= limit
-    assert "fail" in markdown.splitlines()[0]
+    assert "Blocked" in markdown.splitlines()[0]
     check_tables(markdown)
 
 
@@ -117,7 +117,7 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     notes = (nasty * 2000,) * 60
     checks = tuple(replace(check, reason=nasty * 2000) for check in view.checks)
     markdown = render(replace(view, worst=worst, notes=notes, checks=checks), "md")
-    assert markdown.startswith("## ❌ Ragstone: fail")
+    assert markdown.startswith("## ❌ Blocked: ")
     check_tables(markdown)
 
 

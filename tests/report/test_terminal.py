@@ -26,7 +26,7 @@ def test_a_log_gets_no_colour(make_view: Callable[..., ReportView]) -> None:
     out = io.StringIO()
     print_report(make_view(), out)
     assert "\x1b" not in out.getvalue()
-    assert "FAIL" in out.getvalue()
+    assert "Blocked: " in out.getvalue()
 
 
 def test_a_terminal_gets_colour_unless_it_is_not_wanted(

@@ -378,9 +378,14 @@ def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
 
 
 def view_of(
-    current: ComparedRun, verdict: GateVerdict, baseline: ComparedRun | None, links: Links | None = None
+    current: ComparedRun,
+    verdict: GateVerdict,
+    baseline: ComparedRun | None,
+    links: Links | None = None,
+    *,
+    advisory: bool = False,
 ) -> ReportView:
-    """The view model of a verdict, with the samples named in it in full."""
+    """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
     baseline = None if baseline is None else baseline.with_ids_of(current.scores)
     return build_view(
@@ -392,4 +397,5 @@ def view_of(
         links=links,
         drafts=current.drafts,
         robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
+        advisory=advisory,
     )

@@ -369,7 +369,7 @@ def write(
     )
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
-    view = view_of(current, verdict, terms.baseline, request.links)
+    view = view_of(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
     if past is not None:
         history = add_run(past, run, manifest, current.scores, request.policy, verdict.checks)
         view = replace(view, trends=trends(history.runs, view.sample_metrics))

@@ -84,8 +84,11 @@ def decide_gate(
     if policy.gate.decision == "evidence":
         seen, loud = resolution(sights(evidence.rules, policy, current, checks=evidence.decided))
     checks = tuple(_with_side(check, attribution) for check in evidence.decided)
+    status, reason = _combined(checks, policy)
+    hints = tuple(alignment_warnings(evidence))  # of a run that fails, the causes say more
     return GateVerdict(
-        *_combined(checks, policy),
+        status,
+        reason,
         checks,
         comparability=None if compared is None else _news(compared, skipped),
         attribution=attribution,
@@ -97,6 +100,7 @@ def decide_gate(
             *stability_notes(evidence),
             *preference_notes(evidence),
             *footnotes(evidence),
+            *(hints if status is Status.FAIL else ()),
         ),
         warnings=(
             *canary_warnings(current),
@@ -107,7 +111,7 @@ def decide_gate(
             *assumed_directions(evidence),
             *skipped,
             *preference_warnings(evidence),
-            *alignment_warnings(evidence),
+            *(hints if status is not Status.FAIL else ()),
             *([seen] if seen is not None and loud else []),
             *powerless(evidence),
         ),

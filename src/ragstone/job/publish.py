@@ -21,8 +21,7 @@ from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
-from ragstone.report import wording
-from ragstone.report.escape import markdown_fence, markdown_inline
+from ragstone.report.escape import line, markdown_fence, markdown_inline
 from ragstone.report.gates import (
     NOT_AFFECTED,
     GateRow,
@@ -83,7 +82,7 @@ class Report:
     def title(self) -> str:
         if self.unaffected is not None:
             return f"Not affected. {self.unaffected.carried}"
-        return wording.STATUS_TITLES[self.view.status] if self.view is not None else "No verdict"
+        return line(str(self.view.headline), 200) if self.view is not None else "No verdict"
 
     @property
     def unchanged_pass(self) -> bool:

@@ -428,6 +428,9 @@ class ReportDocument(_Found):
     status: StatusWord
     passed: bool
     exit_code: int = Field(ge=0, le=8)
+    headline: Annotated[str, BeforeValidator(str)] = Field(
+        description="what happened, in how many answers, and whether it blocks"
+    )
     reason: str
     warnings: tuple[str, ...] = Field(description="what is not guarded, or needs a decision")
     resolution: str | None = Field(description="which drop the golden set can detect, unless a warning says it")

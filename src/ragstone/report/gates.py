@@ -68,7 +68,7 @@ def row_texts(view: ReportView) -> tuple[str, tuple[str, ...]]:
     """The reason of a verdict, and the blocking checks that don't pass if there are several, for a row."""
     found = [check for check in view.checks if check.action is Action.BLOCK and check.status is not Status.PASS]
     details = tuple(clipped(_detail(check)) for check in found[:_MAX_DETAILS])
-    return clipped(wording.sentence(view.reason)), details if len(details) > 1 else ()
+    return clipped(str(view.headline)), details if len(details) > 1 else ()
 
 
 def _detail(check: Check) -> str:

@@ -75,6 +75,7 @@ def _line(text: str, length: int = 300) -> str:
 
 def _describe(suite: TestSuite, view: ReportView) -> None:
     suite.add_property("verdict", str(view.status))
+    suite.add_property("headline", _line(str(view.headline), 1000))
     suite.add_property("reason", _line(view.reason, 1000))
     if view.resolution is not None:
         suite.add_property("resolution", _line(view.resolution, 1000))

@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ragstone import formatting
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.history.trend import Trend
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
 from ragstone.report.document import FailurePart, SamplePart
-from ragstone.report.parts import MetricRow, ReportView
+from ragstone.report.parts import TITLE, MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
 from ragstone.report.trend import Scale, sparkline
+from ragstone.report.word_diff import word_diff
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 
@@ -28,7 +29,6 @@ class Detail:
 
     rows: int
     worst: int
-    open_worst: int
     statements: int
     text: int
     answer: int
@@ -52,15 +52,23 @@ class Detail:
 
 
 LEVELS = (
-    Detail(200, 20, 3, 8, 600, 3000, 20, 20, 400),
-    Detail(120, 12, 3, 5, 400, 1200, 10, 10, 200),
-    Detail(60, 8, 3, 3, 240, 400, 6, 6, 60),
-    Detail(30, 5, 3, 2, 160, 0, 4, 3, 0),
-    Detail(12, 3, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6),
-    Detail(6, 1, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False),
-    Detail(0, 0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False),
+    Detail(200, 3, 5, 600, 400, 10, 10, 60),
+    Detail(120, 3, 4, 400, 400, 10, 10, 60),
+    Detail(60, 3, 3, 240, 400, 6, 6, 30),
+    Detail(30, 3, 2, 160, 0, 4, 3, 0),
+    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6),
+    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False),
+    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False),
 )
 
+
+_MAX_FINDINGS = 2
+_MAX_CHANGED = 4
+_MAX_EXAMPLE = 500
+"""What stands above the first fold: findings, rows, and characters of the example."""
+
+_MAX_REASON = 300
+"""Characters of a reason in the table of all checks; the HTML report has all."""
 
 _STEP_WHEN_EXHAUSTED = 3
 """From the first level to the last in two steps, so that a runaway template is stopped soon."""
@@ -91,8 +99,10 @@ def render_markdown(view: ReportView, *, limit: int, templates: Templates | None
 
 
 def verdict_line(view: ReportView) -> str:
-    headline = wording.STATUS_TITLES[view.status].lower()
-    return f"## {ICONS[str(view.status)]} {escape.markdown_inline(view.title)}: {escape.markdown_inline(headline)}"
+    """Line one, as a heading."""
+    named = "" if view.title == TITLE else f"{view.title}: "
+    said = escape.clip(f"{named}{view.headline}", 300)
+    return f"## {ICONS[str(view.status)]} {escape.markdown_inline(said)}"
 
 
 def _rendered(view: ReportView, detail: Detail, name: str, templates: Templates | None, *, last: bool) -> str | None:
@@ -127,12 +137,18 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     shown, left = _chosen(view.metrics, detail.rows)
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
+    warnings = [detail.line(wording.sentence(warning)) for warning in view.warnings[: detail.warnings]]
     lead, more = wording.first_sentence(wording.sentence(view.reason))
     return {
         "title": view.title,
         "status": str(view.status),
         "icon": ICONS[str(view.status)],
-        "headline": wording.STATUS_TITLES[view.status],
+        "headline": str(view.headline),
+        "findings": _findings(view, detail),
+        "where": _where(view, detail),
+        "changed": [_changed(row, view.checks) for row in _news(view)[:_MAX_CHANGED]] if detail.rows else [],
+        "held": _held(view),
+        "example": _example(view.worst[0], detail) if view.worst and detail.answer else None,
         "reason": detail.line(lead),
         "more": detail.line(more),
         "passed": view.passed,
@@ -158,8 +174,8 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "passing": [f"{row.title} {row.found}" for row in view.check_rows if row.check.status is Status.PASS],
         "trends": [_trend(trend) for trend in view.trends[: detail.rows]] if detail.about else [],
         "worst_heading": wording.worst_heading(view.worst),
-        "worst": worst[: detail.open_worst],
-        "worst_folded": worst[detail.open_worst :],
+        "worst": worst,
+        "worst_total": formatting.counted(len(view.worst) + view.worst_left, "sample"),
         "worst_left": len(view.worst) + view.worst_left - len(worst),
         "robustness": _robustness(view, detail),
         "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
@@ -174,7 +190,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             "grades": [[wording.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
-        "warnings": [detail.line(wording.sentence(warning)) for warning in view.warnings[: detail.warnings]],
+        "warnings": warnings,
         "resolution": None if view.resolution is None else detail.line(view.resolution),
         "warnings_left": max(0, len(view.warnings) - detail.warnings),
         "notes": [detail.clip(wording.sentence(note)) for note in view.notes[: detail.notes]],
@@ -187,6 +203,64 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "accepts_edit": any(check.kind is CheckKind.PAIRED for check in view.checks),
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
+    }
+
+
+def _findings(view: ReportView, detail: Detail) -> list[str]:
+    """What else does not pass and blocks, apart from metrics, which have rows."""
+    said, rows = str(view.headline), {row.metric for row in _news(view)}
+    bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
+    found = [check_reason(check) for check in bad if check.action is Action.BLOCK and check.metric not in rows]
+    return [detail.line(one) for one in found if one.rstrip(".") not in said][:_MAX_FINDINGS]
+
+
+def _where(view: ReportView, detail: Detail) -> dict[str, str] | None:
+    """The half to look at, and the one thing to do."""
+    if view.attribution is None or view.status is Status.PASS:
+        return None
+    causes = view.diagnosis.counts if view.diagnosis is not None else ()
+    action = next((one.action for one in causes if one.side is view.attribution.side), "")
+    return {"look": wording.where_to_look(view.attribution), "action": detail.line(action)}
+
+
+def _news(view: ReportView) -> list[MetricRow]:
+    """The rows that don't pass, or whose change is shown, the worst first."""
+    shown = [row for row in view.metrics if wording.status_word(row.status, row.action) not in ("pass", "not gated")]
+    return sorted(shown, key=lambda row: (severity(row.status, row.action), row.slice is not None))
+
+
+def _changed(row: MetricRow, checks: Sequence[Check]) -> dict[str, object]:
+    """A row before and now, on the samples that both runs have."""
+    pairs = (one for one in checks if one.kind in CHANGES and (one.metric, one.slice) == (row.metric, row.slice))
+    found = next((one for one in pairs if one.current is not None and one.baseline is not None), None)
+    now = formatting.score(row.score if found is None else found.current)
+    before = "" if found is None else f"{formatting.score(found.baseline)} → "
+    return {
+        "icon": _icon(row.status, row.action),
+        "title": row.title,
+        "slice": row.slice,
+        "moved": f"{before}{now}",
+        "threshold": " · ".join(wording.thresholds(row)),
+    }
+
+
+def _held(view: ReportView) -> str:
+    """How many metrics have no row above."""
+    news = _news(view)
+    more = [f"{len(news) - _MAX_CHANGED} more did not pass"] if len(news) > _MAX_CHANGED else []
+    held = len(view.metrics) - len(news)
+    if held:
+        names = formatting.listed([f"{wording.row_name(row)} {formatting.score(row.score)}" for row in view.metrics])
+        more.append(f"{formatting.counted(held, 'more metric' if news else 'metric')} held" if news else names)
+    return f"{'; '.join(more)}." if more else ""
+
+
+def _example(sample: SamplePart, detail: Detail) -> dict[str, object]:
+    before = sample.baseline_answer if sample.baseline_answer is not None else sample.answer
+    return {
+        **_worst(sample, detail),
+        "pieces": [asdict(piece) for piece in word_diff(before, sample.answer, _MAX_EXAMPLE)],
+        "compared": sample.baseline_answer is not None,
     }
 
 
@@ -356,7 +430,7 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
         "n": f"{check.n:,}" if check.n else "–",
         "method": check.interval.method if check.interval else None,
         "confidence": formatting.percent(check.interval.confidence) if check.interval else None,
-        "reason": detail.clip(check_reason(check)),
+        "reason": escape.clip(check_reason(check), min(detail.text, _MAX_REASON)),
     }
 
 

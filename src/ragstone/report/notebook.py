@@ -95,8 +95,8 @@ def verdict_html(view: ReportView) -> str:
         if sample.changes
     ]
     return _fragment(
-        headline=f"{ICONS[str(view.status)]} {wording.STATUS_TITLES[view.status]}",
-        lead=wording.sentence(view.reason),
+        headline=f"{ICONS[str(view.status)]} {view.headline.lead.rstrip('.:')}",
+        lead=view.headline.fact,
         above=[f"⚠️ {warning}" for warning in view.warnings[:MAX_WARNINGS]] + more,
         head=("", "Metric", "Score", "Change", "Threshold", "State"),
         rows=[_row(row) for row in view.metrics[:MAX_ROWS]],

@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from ragstone.gate.alignment import ContextsUsed
+from ragstone.gate.headline import Headline
 from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import Attribution, Check, Diagnosis, OracleShares, RetrievalChanges, Status
 from ragstone.golden.sample import Origin
@@ -26,6 +27,9 @@ from ragstone.report.document import (
     RunPart,
     SamplePart,
 )
+
+TITLE = "Ragstone"
+"""The title of a report that has no other name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class ReportView:
     status: Status
     passed: bool
     exit_code: int
+    headline: Headline
     reason: str
     run: RunPart
     metrics: tuple[MetricRow, ...]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
+from ragstone.gate.headline import headline_of
 from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
@@ -46,13 +47,15 @@ def build_view(
     drafts: RunScores | None = None,
     robustness: Robustness | None = None,
     title: str = "Ragstone",
+    advisory: bool = False,
 ) -> ReportView:
     """Gather everything a report shows.
 
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
     are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
-    "draft". `robustness` is what perturbed questions show. Pure; strings are not changed.
+    "draft". `robustness` is what perturbed questions show. `advisory`: the job goes on whatever the verdict. Pure;
+    strings are not changed.
     """
     links = links or Links()
     samples = RunSamples.of(verdict, current, baseline, links)
@@ -65,6 +68,12 @@ def build_view(
         status=verdict.status,
         passed=verdict.passed,
         exit_code=verdict.exit_code,
+        headline=headline_of(
+            verdict,
+            samples=len(current.samples),
+            answers=current.manifest.answers if current.manifest is not None else 1,
+            advisory=advisory,
+        ),
         reason=verdict.reason,
         run=_run(current),
         metrics=()

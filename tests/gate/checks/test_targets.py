@@ -103,25 +103,25 @@ def test_a_policy_without_targets_is_the_policy_that_it_was() -> None:
 
 
 def test_the_reports_show_both_levels_and_the_state(tmp_path: Path) -> None:
-    policy = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.99\n[metrics.context_recall]\ntarget = 0.5\n"
+    policy = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.9999\n[metrics.context_recall]\ntarget = 0.5\n"
     root = make_project(tmp_path / "repo", n=20, policy=policy)
     done = run_ragstone(["gate"], root)
     assert done.returncode == 0
     said = " ".join(done.stdout.replace("\u00a0", " ").split())
     assert "≥ 0.5" in said
-    assert "target 0.99" in said
+    assert "target 0.9999" in said
     assert "not yet good" in said
     out = root / "ragstone-run"
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     row = next(one for one in report["metrics"] if one["metric"] == "faithfulness")
-    assert (row["target"], row["state"], row["status"]) == (0.99, "acceptable, not yet good", "fail")
+    assert (row["target"], row["state"], row["status"]) == (0.9999, "acceptable, not yet good", "fail")
     for name in ("report.md", "report.html"):
         text = (out / name).read_text(encoding="utf-8").replace("\u00a0", " ").replace("&nbsp;", " ")
         assert "acceptable, not yet good" in text, name
-        assert "target 0.99" in text, name
+        assert "target 0.9999" in text, name
     assert "warning: faithfulness is" in (out / "junit.xml").read_text(encoding="utf-8")
     check = run_ragstone(["check"], root)
-    assert "faithfulness target 0.99" in check.stdout
+    assert "faithfulness target 0.9999" in check.stdout
     plan = run_ragstone(["plan"], root)
     assert plan.returncode == 2  # no allowed drop to plan for
     (root / "thresholds.toml").write_text(policy + "max_drop = 0.05\n", encoding="utf-8")

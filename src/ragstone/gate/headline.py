@@ -1,0 +1,122 @@
+"""Line one of every report: what happened, in how many answers, and whether it blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragstone.formatting import bound, counted, score
+from ragstone.gate.diagnosis import Cause, catalogue
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, CauseCount, Check, CheckKind, GateVerdict, Side, Status
+from ragstone.metrics.registry import find_metric
+
+_SCORED = LEVELS | CHANGES
+_FEW = 5
+"""What happened is told by a cause from so many samples on; a must-pass sample and a collapse speak for themselves."""
+
+_BROKE = {
+    Side.RETRIEVAL: ("retrieval broke", "retrieval falls short"),
+    Side.GENERATION: ("answers got worse", "answers fall short"),
+    Side.BOTH: ("retrieval and answers got worse", "retrieval and answers fall short"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What happened and whether it blocks (`lead`, which may end with a colon), and the `fact` behind it."""
+
+    lead: str
+    fact: str
+
+    def __str__(self) -> str:
+        return f"{self.lead} {self.fact}"
+
+
+def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisory: bool = False) -> Headline:
+    """Line one of `verdict` on `samples` samples, each asked `answers` times. Pure.
+
+    `advisory`: the job goes on whatever the verdict.
+    """
+    blocked = "Failed, but not blocked:" if advisory else "Blocked:"
+    bad = [check for check in verdict.checks if check.action is Action.BLOCK and check.status is verdict.status]
+    if verdict.status is Status.PASS:
+        return _passed(verdict, samples)
+    if verdict.status is Status.ERROR:
+        why = _capital(bad[0].reason if bad else verdict.reason)
+        unanswered = any(check.kind is CheckKind.ANSWERS for check in bad)
+        return Headline(blocked if unanswered else f"{blocked} nothing is decided.", why)
+    if verdict.status is Status.INCONCLUSIVE:
+        lead = "Blocked: not settled." if verdict.inconclusive_blocks and not advisory else "Not blocked, but look:"
+        if not bad:
+            return Headline(lead, _capital(verdict.reason))
+        asked = f" Asked {answers} times, not settled." if answers > 1 else " Not settled."
+        return Headline(lead, f"{_said(bad[0])}{asked}")
+    told = _cause(verdict) if any(check.kind in _SCORED for check in bad) else None
+    if told is None:
+        return Headline(blocked, _said(bad[0]) if bad else _capital(verdict.reason))
+    changed = _is_compared(verdict)
+    side = verdict.attribution.side if verdict.attribution is not None else told.side
+    broke = _BROKE.get(side, ("scores fell", "scores are too low"))[0 if changed else 1]
+    return Headline(f"{blocked} {broke}.", cause_sentence(told, samples, changed=changed))
+
+
+def cause_sentence(found: CauseCount, samples: int, *, changed: bool) -> str:
+    """``The evidence is no longer retrieved for 105 of 115 questions.``"""
+    text = catalogue()[Cause(found.cause)]["changed" if changed else "short"]
+    return text.format(of=f"{found.count:,} of {counted(samples, 'question')}")
+
+
+def _cause(verdict: GateVerdict) -> CauseCount | None:
+    """The most frequent cause, of the half that the samples point at; None if too few samples have one."""
+    if verdict.diagnosis is None:
+        return None
+    side = verdict.attribution.side if verdict.attribution is not None else None
+    found = verdict.diagnosis.counts
+    if side in (Side.RETRIEVAL, Side.GENERATION):
+        found = tuple(one for one in found if one.side is side) or found
+    return found[0] if found and found[0].count >= _FEW else None
+
+
+def _passed(verdict: GateVerdict, samples: int) -> Headline:
+    checked = counted(samples, "question")
+    warned = sum(check.status is not Status.PASS for check in verdict.checks if check.action is Action.WARN)
+    also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
+    if not _is_compared(verdict):
+        return Headline("Passed, with nothing to compare with.", _capital(verdict.reason))
+    seen = _visible(verdict.checks)
+    would = "" if seen is None else f"; 4 of 5 losses of {bound(round(100 * seen, 1))} points in one metric would show"
+    return Headline("Nothing is shown to be worse.", f"{_capital(checked)}{would}.{also}")
+
+
+def _is_compared(verdict: GateVerdict) -> bool:
+    return verdict.comparability is not None and verdict.comparability.comparable
+
+
+def _visible(checks: Sequence[Check]) -> float | None:
+    """The loss that 4 of 5 runs find in each metric with a limit, in points of 1; None if in some none is found."""
+    drops = [one for one in checks if one.kind in CHANGES and one.action is Action.BLOCK and one.slice is None]
+    found = [one.detectable_drop for one in drops if one.detectable_drop is not None]
+    return max(found) if found and len(found) == len(drops) else None
+
+
+def _said(check: Check) -> str:
+    """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
+    if check.kind not in _SCORED or check.metric is None or check.estimate is None or check.threshold is None:
+        return _capital(check.reason)
+    metric = find_metric(check.metric)
+    name = metric.info.title if metric is not None else check.metric
+    name += f" on '{check.slice}'" if check.slice is not None else ""
+    on = f"on {counted(check.n, 'question')}"
+    if check.kind in LEVELS:
+        side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
+        return f"{name} is {score(check.estimate)} {on}, {side} of {bound(check.threshold)}."
+    if check.current is None or check.baseline is None:
+        return _capital(check.reason)
+    moved = "fell" if check.kind is CheckKind.DROP else "rose"
+    allowed = f"at most {bound(abs(check.threshold))} is allowed" if check.threshold else "no loss is allowed"
+    return f"{name} {moved} from {score(check.baseline)} to {score(check.current)} {on}; {allowed}."
+
+
+def _capital(text: str) -> str:
+    first = text.partition(" ")[0]
+    return text if any(sign in first for sign in "_/") else text[:1].upper() + text[1:]
