@@ -64,7 +64,7 @@ def test_the_notebook_shows_golden_set_run_and_verdict(outputs: list[dict[str, s
     assert Text(golden["text/html"]).text.split()[:4] == ["10", "samples", "from", "list"]
     run = shown(outputs, "Run(")
     assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness [01]\.\d\d, .* 0\.\d\d\)", run["text/plain"])
-    assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s0\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
+    assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s[01]\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
     verdict = shown(outputs, "Verdict('fail', 'context_recall dropped by")
     text = Text(verdict["text/html"]).text
     assert "❌ Blocked: retrieval broke: The evidence is no longer retrieved for 7 of 10 questions." in text

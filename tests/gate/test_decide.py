@@ -467,6 +467,14 @@ def test_a_run_that_did_not_finish_is_an_error(run: MakeRun, manifest: Callable[
     assert "did not finish" in verdict.reason
 
 
+def test_answers_that_say_more_than_their_contexts_are_counted(run: MakeRun, manifest: Callable[..., Manifest]) -> None:
+    scores = {"faithfulness": [1.0] * 10, "hallucination": [1.0] * 3 + [0.4] * 7}
+    said = "Something that the contexts don't say is in 3 of 10 answers."
+    assert said in decide_gate(run(scores), None, floor(0.5)).notes
+    offline = run(scores, manifest=manifest(provider="offline"))
+    assert said not in decide_gate(offline, None, floor(0.5)).notes
+
+
 def test_answers_that_stopped_claiming_anything_are_pointed_out(run: MakeRun) -> None:
     silent = {f"s{index}": "the answer abstains, so it claims nothing" for index in range(50, 60)}
     baseline = run({"faithfulness": HIGH})

@@ -86,6 +86,24 @@ def test_every_state_of_a_record_survives_the_file() -> None:
     assert record_from_line(record_to_line(full), "here") == full
 
 
+def test_a_record_of_an_older_offline_judge_is_read() -> None:
+    record = one_answer(Sample("x", "q"), Response("x", "a", (Context("c"),)), (judgement(),), {})
+    document = json.loads(record_to_line(record))
+    for name in ("support", "context_use"):
+        document["judgements"][0].setdefault(name, {"supports": [], "contexts": [], "against_reference": False})
+    line = json.dumps(document)
+    assert "probability" not in line
+    for name, other in (("support", "contexts"), ("context_use", "supports")):
+        document["judgements"][0][name]["probability"] = 0.7
+        document["judgements"][0][name].pop(other, None)
+    document["judgements"][0]["support"].pop("against_reference", None)
+    older = record_from_line(json.dumps(document), "here")
+    assert older.response == record.response
+    document["judgements"][0]["support"]["more"] = 1
+    with pytest.raises(RunDirectoryError, match="not a sample record"):
+        record_from_line(json.dumps(document), "here")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40), st.text(max_size=40), st.floats(allow_nan=True, allow_infinity=True))
 def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str, answer: str, score: float) -> None:

@@ -12,6 +12,7 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.resolution import watched_drops
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
+from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.scores import MetricScores
 from ragstone.stats.losses import PARTS_SHARE
@@ -121,8 +122,11 @@ def below_by_chance(evidence: Evidence) -> Iterator[str]:
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
-    """Notes about metrics that do not apply."""
+    """Notes about answers that say more than their contexts, and about metrics that do not apply."""
     current = evidence.current
+    invented = current.metrics.get("hallucination", _NO_SCORES).values.values()
+    if not evidence.offline and (flagged := sum(value >= FLAGGED_FROM for value in invented)):
+        yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(invented), 'answer')}."
     for rule in evidence.rules:
         scores = current.metrics.get(rule.metric)
         other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
