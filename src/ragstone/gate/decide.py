@@ -19,6 +19,7 @@ from ragstone.gate.resolution import resolution, sights
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.verdict import (
     CHANGES,
+    COMPARING,
     LEVELS,
     Action,
     Attribution,
@@ -149,7 +150,8 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     by_status = {status: [check for check in blocking if check.status is status] for status in Status}
     undecided = by_status[Status.INCONCLUSIVE]
     unanswered = [check for check in by_status[Status.FAIL] if check.kind is CheckKind.ANSWERS]
-    if unanswered:  # such a system could not be scored because of its answers, not because of the judge
+    starved = any(check.kind in COMPARING for check in by_status[Status.ERROR])
+    if unanswered and not starved:  # such a system could not be scored because of its answers, not because of the judge
         others = [check for check in by_status[Status.FAIL] if check.kind is not CheckKind.ANSWERS]
         status, reason = Status.FAIL, _first([*unanswered, *others], "failed")
     elif by_status[Status.ERROR]:
