@@ -56,7 +56,7 @@ def read_question(sentence: Sentence, rarity: Rarity) -> Question:
     weights = rarity.weights(sentence.keys)
     ranked = sorted(weights, key=lambda key: (-weights[key], -len(key), key))
     pairs = frozenset(neighbours(sentence.keys))
-    return Question(sentence, weights, pairs, kind, sum(weights.values()), tuple(ranked[:2]))
+    return Question(sentence, weights, pairs, kind, math.fsum(weights.values()), tuple(ranked[:2]))
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
@@ -69,7 +69,7 @@ def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, 
         return (0.0, 0.0, 0.0, kind)
     pairs = chain.from_iterable(neighbours(sentence.keys) for sentence in sentences)
     return (
-        sum(weight for key, weight in question.weights.items() if key in held) / question.total,
+        math.fsum(weight for key, weight in question.weights.items() if key in held) / question.total,
         len(question.pairs.intersection(pairs)) / len(question.pairs) if question.pairs else 0.0,
         sum(key in held for key in question.focus) / len(question.focus),
         kind,
@@ -215,7 +215,7 @@ def is_brief(sentences: Sequence[Sentence], language: Language) -> bool:
 
 def _shared(question: Question, keys: Collection[str]) -> float:
     """The share of the question, by weight, that is in `keys`."""
-    return sum(weight for key, weight in question.weights.items() if key in keys) / (question.total or 1.0)
+    return math.fsum(weight for key, weight in question.weights.items() if key in keys) / (question.total or 1.0)
 
 
 def _grounded(keys: Collection[str], asked: Collection[str], rarity: Rarity, given: Given) -> float:
@@ -226,16 +226,16 @@ def _grounded(keys: Collection[str], asked: Collection[str], rarity: Rarity, giv
     weights = rarity.weights(key for key in keys if key not in asked and not key.startswith(NUMBER))
     if not passages or not weights:
         return 1.0
-    found = sum(weight for key, weight in weights.items() if any(holds_key(key, one.places) for one in passages))
-    return found / sum(weights.values())
+    found = math.fsum(weight for key, weight in weights.items() if any(holds_key(key, one.places) for one in passages))
+    return found / math.fsum(weights.values())
 
 
 def _alike(new: Collection[str], reference: Passage, asked: Collection[str], rarity: Rarity) -> float:
     """F1, by weight, of what an answer and a reference say beyond the question, numbers left out."""
     mine = {key for key in new if not key.startswith(NUMBER)}
     theirs = {key for key in reference.places if key not in asked and not key.startswith(NUMBER)}
-    both = sum(rarity.weights(mine & theirs).values())
-    total = sum(rarity.weights(mine).values()) + sum(rarity.weights(theirs).values())
+    both = math.fsum(rarity.weights(mine & theirs).values())
+    total = math.fsum(rarity.weights(mine).values()) + math.fsum(rarity.weights(theirs).values())
     return 2 * both / total if total else 0.0
 
 
