@@ -79,7 +79,7 @@ def test_the_page_opens_from_a_file_without_a_complaint(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
     opened(page, tmp_path, make_view())
-    assert page.run("document.querySelector('.word').textContent") == "Fail"
+    assert page.run("document.querySelector('.word').textContent") == "Blocked"
     assert page.run("document.querySelectorAll('#metrics tbody svg').length") == 6
     assert page.requests == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
@@ -427,7 +427,7 @@ def test_without_javascript_the_verdict_and_the_worst_samples_are_there(
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.open(file)
-        assert page.run("document.querySelector('.word').textContent") == "Fail"
+        assert page.run("document.querySelector('.word').textContent") == "Blocked"
         assert page.run("document.querySelectorAll('#samples tbody tr').length") == 60
         assert page.run("document.getElementById('tools').hidden")
         assert page.run("getComputedStyle(document.querySelector('.scripted-only')).display") == "none"
