@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.run.answer_kinds import AnswerKind, kind_of
+from ragstone.run.answer_kinds import MAX_MARKS, AnswerKind, kind_of
 from ragstone.system.response import Context
 
 PASSAGE = (
@@ -62,3 +62,24 @@ def test_a_long_reference_may_be_a_whole_context() -> None:
 def test_a_bracket_of_the_contexts_is_no_citation() -> None:
     array = (Context("Read the last value with items[9].", "arrays"),)
     assert kind_of("Use items[9] for it.", "How?", None, array, abstains=False, claims=True) is AnswerKind.ANSWERS
+
+
+class Searched(str):
+    """A text that counts how often something is looked for in it."""
+
+    searches = 0
+
+    def __contains__(self, other: object) -> bool:
+        type(self).searches += 1
+        return str(other) in str(self)
+
+
+def test_only_the_first_distinct_marks_are_looked_up() -> None:
+    contexts = (Context(Searched(PASSAGE), "tickets"),)
+    marks = "".join(f"[note {number}]" for number in range(1000))
+    kind_of(f"Adults pay 7 euros {marks}.", "How much?", None, contexts, abstains=False, claims=True)
+    assert Searched.searches == MAX_MARKS
+
+
+def test_a_mark_after_many_repeated_ones_is_looked_up() -> None:
+    assert kind(f"An adult pays 7 euros {'[1]' * 2 * MAX_MARKS}[9].") is AnswerKind.MISCITES

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import islice
 
 from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.metrics.citations import cited
@@ -21,6 +22,8 @@ MIN_EVASIVE_WORDS = 4
 """A shorter answer without a claim ("Yes, always.") is one."""
 MAX_CHARACTERS = 200_000
 """Of a longer answer, the beginning is looked at."""
+MAX_MARKS = 100
+"""Of more distinct marks in brackets, the first are looked up in the contexts."""
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
@@ -107,8 +110,7 @@ def _loops(answer: str, words: Sequence[str]) -> bool:
 
 
 def _miscites(answer: str, contexts: Sequence[Context]) -> bool:
-    if not contexts or not _BRACKETS.search(answer):
-        return False
+    marks = list(islice(dict.fromkeys(found.group() for found in _BRACKETS.finditer(answer)), MAX_MARKS))
     # A bracket that a context has too is no citation.
-    marks = {mark for mark in _BRACKETS.findall(answer) if not any(mark in context.text for context in contexts)}
-    return any(rank is None for rank in cited(" ".join(sorted(marks)), contexts))
+    own = [mark for mark in marks if not any(mark in context.text for context in contexts)]
+    return bool(contexts) and None in cited(" ".join(own), contexts)
