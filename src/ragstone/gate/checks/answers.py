@@ -133,9 +133,8 @@ def _collapsed(metric: str, line: float, less: str, evidence: Evidence) -> Itera
         kind=CheckKind.ANSWERS,
         status=Status.FAIL,
         action=Action.BLOCK,
-        reason=f"{metric} is {figure(found.estimate)} on {counted(found.n, 'sample')} "
-        f"({percent(found.confidence)} interval {figure(found.low)} to {figure(found.high)}): shown to be less "
-        f"than {less}, which fails with any judge.{hint}",
+        reason=f"{metric} is {figure(found.estimate)} on {counted(found.n, 'sample')}: shown to be less than {less}, "
+        f"which fails with any judge.{hint}",
         metric=metric,
         estimate=found.estimate,
         interval=Interval.of(found),

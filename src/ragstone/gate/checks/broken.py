@@ -52,8 +52,7 @@ _WORDS: Mapping[str, str] = {
     "faithfulness": "not supported by the contexts",
     "answer_relevancy": "not about the question",
     "answer_correctness": "unlike the reference",
-    "context_recall": "without the evidence",
-    "context_precision": "with it ranked last or not at all",
+    **{metric: f"with a {metric.replace('_', ' ')} below {line}" for metric, line in FRUITLESS_BELOW.items()},
 }
 
 Hits = Mapping[str, str]
@@ -105,7 +104,7 @@ GUARDS = (
     Guard("system.unanswered", "Unanswered questions", "max_unanswered", _unanswered, "not answered"),
     Guard("system.guessed", "Unanswerable questions", "max_guessed", _guessed, "answered", answerable=False),
     Guard("system.broken", "Broken answers", "max_broken", _broken, "answered with something broken"),
-    Guard("system.fruitless", "Fruitless retrieval", "max_broken", _fruitless, "asked of contexts that don't help"),
+    Guard("system.fruitless", "Fruitless retrieval", "max_broken", _fruitless, "given contexts that hardly help"),
 )
 _BY_NAME = {guard.name: guard for guard in GUARDS}
 
