@@ -86,6 +86,7 @@ class DaskWorkers:
         self._kept: Any = None
         self._numbers = count(1)
         self._levels: dict[str, int] = {}
+        self._suspected: list[Sequence[Job]] = []  # what workers had when they were lost, until others have judged it
         self.threads: dict[str, int] = {}
         self.batch = _BATCH_WITH_MODEL if recipe.loads_model else _BATCH
 
@@ -155,7 +156,7 @@ class DaskWorkers:
         assert self._client is not None  # noqa: S101 - started
         body = encode_request(jobs)
         for _ in range(_MAX_LOST):
-            data = await self._send(address, body)
+            there, data = await self._send(address, body)
             if self._kept.cancelled():  # the connection was interrupted
                 self._keep_task()
             future = self._client.submit(
@@ -164,14 +165,17 @@ class DaskWorkers:
                 self._kept,
                 data,
                 key=f"{self._run}-{next(self._numbers)}",
-                workers=[address] if address in self.threads else None,
-                allow_other_workers=address in self.threads,
+                workers=there,
+                allow_other_workers=there is not None,
                 pure=False,
             )
             try:
-                return decode_reply(await future, jobs)
+                reply = decode_reply(await future, jobs)
+                self._suspected = [other for other in self._suspected if other is not jobs]
+                return reply
             except CancelledError as error:
                 await self._connected(error)  # then it is a worker that was lost, and the jobs with it
+                self._suspected.append(jobs)
             except Exception as error:
                 raise self._explained(error, jobs) from None
             finally:
@@ -186,17 +190,19 @@ class DaskWorkers:
             key = f"{self._run}-task-{next(self._numbers)}"
             self._kept = self._client.submit(dask_task.keep, self._task, key=key, pure=False)
 
-    async def _send(self, address: str, body: bytes) -> Any:
-        """`body` on the worker at `address`, or on any other one if that is lost.
+    async def _send(self, address: str, body: bytes) -> tuple[list[str] | None, Any]:
+        """`body` on the worker at `address`, or on another one if that is lost, and which one it is, if that is known.
 
         As a part of a task, it would stay for long in the scheduler, which logs the last thousand messages to each
-        worker, and in this process.
+        worker, and in this process. The task is to run where its data is: on another worker there would be a copy, with
+        which Dask tries again by itself, and what ends a worker would end more of them than are counted here.
         """
         assert self._client is not None  # noqa: S101 - started
         while True:
-            there = [address] if address in self.threads else None
+            one = address if address in self.threads else next(iter(self.threads), None)
+            there = None if one is None else [one]
             try:
-                return await self._client.scatter(body, workers=there, direct=False, hash=False)
+                return there, await self._client.scatter(body, workers=there, direct=False, hash=False)
             except Exception as error:  # no more than a sign that a worker, or all, or the scheduler, are gone
                 await self._connected(error)
 
@@ -228,8 +234,10 @@ class DaskWorkers:
                 lost_since = time.monotonic()
                 self._say(f"The Dask cluster at {self._address} has no worker: waiting up to {self._patience()}.")
             elif time.monotonic() - lost_since >= self.patience_s:
+                had = [_names(jobs) for jobs in self._suspected[-1:]]
+                last = f" The last one was lost while it had {had[0]} to judge." if had else ""
                 raise JudgeError(
-                    f"the Dask cluster had no worker for {self._patience()}.",
+                    f"the Dask cluster had no worker for {self._patience()}.{last}",
                     where=self._address,
                     hint=f"Start some with `dask worker {self._address}`. {_RESUME}",
                 )
@@ -279,9 +287,9 @@ class DaskWorkers:
         )
 
     def _killed(self, times: int, jobs: Sequence[Job]) -> JudgeError:
-        names = some([f"'{job.sample.id}'" for job in jobs], 3)
+        lost = f"{times} workers of the Dask cluster were lost, one after the other"
         return JudgeError(
-            f"{times} workers of the Dask cluster were lost, one after the other, while they had {names} to judge.",
+            f"{lost}, while they had {_names(jobs)} to judge.",
             where=self._address,
             hint=f"Look into the workers' logs; they may have run out of memory. {_RESUME}",
         )
@@ -295,6 +303,10 @@ class _Lane:
 
     async def judge(self, jobs: tuple[Job, ...]) -> Reply:
         return await self._pool.judge(self._address, jobs)
+
+
+def _names(jobs: Sequence[Job]) -> str:
+    return some([f"'{job.sample.id}'" for job in jobs], 3)
 
 
 def _connecting_s() -> float:
