@@ -37,6 +37,25 @@ min = 0.80
 max_drop = 0.05
 """
 
+LINES_OFF = """
+[system]
+max_broken = 1.0
+
+[metrics.answer_relevancy]
+min = 0.0
+
+[metrics.answer_correctness]
+min = 0.0
+"""
+"""Takes out of a policy the lines below which any policy fails the answers of a system that is broken on purpose."""
+
+ONE_DROP = """
+[metrics.faithfulness]
+min = 0.0
+max_drop = 0.05
+"""
+"""A policy that looks at nothing but the faithfulness that was lost."""
+
 
 def golden_lines(n: int) -> str:
     colours = ["red", "green", "blue", "white", "yellow"]

@@ -15,19 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.commands.project import SYSTEM, environment, make_project, ragstone, start
+from tests.commands.project import LINES_OFF, ONE_DROP, SYSTEM, environment, make_project, ragstone, start
 
 # Without the lines below which any policy fails a metric: both versions of these systems answer badly.
-POLICY = """[system]
-max_broken = 1.0
-[metrics.faithfulness]
-min = 0.0
-max_drop = 0.05
-[metrics.answer_relevancy]
-min = 0.0
-[metrics.answer_correctness]
-min = 0.0
-"""
+POLICY = LINES_OFF + ONE_DROP
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 WHO = ("-c", "user.name=dev", "-c", "user.email=dev@example.com", "-c", "protocol.file.allow=always")
 

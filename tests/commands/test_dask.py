@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.project import POLICY, ragstone, start, wait_for_lines
+from tests.commands.project import LINES_OFF, POLICY, ragstone, start, wait_for_lines
 from tests.judge.local.entailment import write_entailment
 from tests.run.dask_cluster import Cluster, certificates, cluster
 
@@ -32,8 +32,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "ragstone.toml").write_text(
         '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:out.jsonl"\n[run]\nworkers = 1\n'
     )
-    lines_off = "[metrics.answer_relevancy]\nmin = 0.0\n[system]\nmax_broken = 1.0\n"  # it repeats itself
-    (root / "thresholds.toml").write_text(POLICY + lines_off)
+    (root / "thresholds.toml").write_text(POLICY + LINES_OFF)  # it repeats itself
     assert ragstone(["run", "--out", "one"], root).returncode == 0
     return root
 

@@ -9,19 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.commands.project import SYSTEM, make_project, ragstone
+from tests.commands.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, ragstone
 
-# Without the lines below which any policy fails a metric.
-POLICY = """[system]
-max_broken = 1.0
-[metrics.faithfulness]
-min = 0.0
-max_drop = 0.05
-[metrics.answer_relevancy]
-min = 0.0
-[metrics.answer_correctness]
-min = 0.0
-"""
+POLICY = LINES_OFF + ONE_DROP
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 
 

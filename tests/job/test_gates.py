@@ -366,6 +366,17 @@ def test_each_gate_has_a_check_run_of_its_own(github: FakeGitHub, checkout: Chec
         ("Ragstone: docs", "neutral", HEAD_SHA),
     ]
     assert "Faithfulness" in github.checks[1]["output"]["summary"]
+    report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+    assert github.checks[2]["output"]["title"] == report["headline"]
+
+
+def test_the_title_of_a_gate_without_a_verdict_says_why(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("golden.jsonl", "{not json}\n")
+    found = checkout.gate(github, "pull_request", None, **SEARCH)
+    assert found.code == 3
+    title = github.checks[0]["output"]["title"]
+    assert title.startswith("No verdict. ")
+    assert "golden.jsonl:1" in title
 
 
 def test_a_token_that_can_not_write_checks_is_a_notice(github: FakeGitHub, checkout: Checkout) -> None:

@@ -143,9 +143,11 @@ SOURCES: dict[str, Put] = {
 # -- where it goes -----------------------------------------------------------------------------------------------------
 
 
-def run(checkout: Checkout, github: FakeGitHub, event: str = "pull_request", payload: Any = None) -> Outcome | None:
+def run(
+    checkout: Checkout, github: FakeGitHub, event: str = "pull_request", payload: Any = None, **environment: str
+) -> Outcome | None:
     try:
-        return checkout.gate(github, event, payload or pull_request())
+        return checkout.gate(github, event, payload or pull_request(), **environment)
     except ConfigError:  # of the config file, before there is a job: the door prints it
         return None
 
@@ -160,6 +162,9 @@ def check(found: Outcome, github: FakeGitHub, checkout: Checkout) -> None:
     assert found.outputs["verdict"] in ("pass", "fail", "inconclusive", "error")
     for text in (found.summary, *github.bodies()):
         check_markdown(text)
+    for title in (*(one["output"]["title"] for one in github.checks), *(issue["title"] for issue in github.issues)):
+        assert not NOT_SHOWN.search(title)
+        assert len(title) <= 256, "GitHub refuses a longer one"
     for name in ("report.md", "report.html", "junit.xml", "report.json", "system.log"):
         report = checkout.root / "ragstone-run" / name
         if report.exists():
@@ -220,6 +225,17 @@ def test_every_fragment_from_everywhere_stays_text(github: FakeGitHub, checkout:
     SOURCES[source](checkout, every_fragment)
     found = run(checkout, github)
     if found is not None:
+        check(found, github, checkout)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_in_line_one_stays_text_in_the_title_of_an_issue(
+    github: FakeGitHub, checkout: Checkout, source: str
+) -> None:
+    SOURCES[source](checkout, every_fragment)
+    found = run(checkout, github, "schedule", {}, RAGSTONE_REPORT_ISSUE="true")
+    if found is not None:
+        assert found.code == 0 or github.issues
         check(found, github, checkout)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -121,6 +122,8 @@ def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGit
     assert checkout.gate(github, "schedule", **nightly).code == 1
     assert checkout.gate(github, "schedule", **nightly).code == 1
     assert [issue["state"] for issue in github.issues] == ["open"]
+    report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+    assert github.issues[0]["title"] == f"Ragstone: {report['headline']}"
     checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
     checkout.answer(
         {

@@ -82,7 +82,7 @@ class Report:
     def title(self) -> str:
         if self.unaffected is not None:
             return f"Not affected. {self.unaffected.carried}"
-        return line(str(self.view.headline), 200) if self.view is not None else "No verdict"
+        return line(str(self.view.headline) if self.view is not None else f"No verdict. {self.said}", 200)
 
     @property
     def unchanged_pass(self) -> bool:
@@ -180,7 +180,7 @@ class Publisher:
                 own,
                 failing=not report.passed,
                 may_open=job.plan.issue is IssueMode.OPEN,
-                title=f"Ragstone{'' if own == 'default' else f' ({own})'}: the RAG quality gate does not pass",
+                title=f"Ragstone{'' if own == 'default' else f' ({own})'}: {report.title}",
                 body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
                 recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
             )

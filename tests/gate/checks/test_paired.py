@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, SystemFacts, fingerprint
 from tests.gate.conftest import build_run, make_manifest
 
 N = 40
@@ -67,6 +68,17 @@ def test_a_baseline_whose_system_failed_on_most_samples_ends_with_6(inconclusive
         f"{whose} failed on 36 (most often: timeout: no connection). "
     )
     assert not eligibility(verdict)[0], "or a starved comparison would be the next baseline"
+
+
+def test_it_ends_with_6_also_when_the_answers_fail_any_policy() -> None:
+    """Otherwise `fail_on = "never"` would let pass what a starved base hides."""
+    answers = SystemFacts(answers={f"s{number}": (fingerprint(f"answer {number}"),) for number in range(N)})
+    broken = replace(build_run({"faithfulness": [0.1] * N}, manifest=make_manifest()), system=answers)
+    verdict, [check] = decided(broken, starved(36))
+    failed = {other.kind for other in verdict.checks if other.status is Status.FAIL}
+    assert CheckKind.ANSWERS in failed, "or there is nothing that could hide the other"
+    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 6)
+    assert verdict.reason.startswith(check.reason)
 
 
 @pytest.mark.parametrize(("lost", "code"), [(0, 0), (8, 0), (9, 6), (40, 6)])
