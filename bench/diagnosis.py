@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ragstone
-from ragstone.gate.diagnosis import Cause, cause_of
+from ragstone.gate.diagnosis import Cause, causes_of
+from ragstone.gate.facts import facts_of
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import (
     ContextUse,
@@ -233,7 +234,7 @@ def measure(given: World, fault: str, judge_name: str, folder: Path) -> Result:
     now = {record.sample.id: record for record in after.directory.records()}
     then = {record.sample.id: record for record in before.directory.records()}
     affected = [i for i in now if (now[i].response.answer, _ids(now[i])) != (then[i].response.answer, _ids(then[i]))]
-    right = sum(cause_of(now[i], then[i]) in FAULTS[fault] for i in affected)
+    right = sum(causes_of(facts_of(now[i], then[i]))[:1] in [(cause,) for cause in FAULTS[fault]] for i in affected)
     counts = verdict.diagnosis.counts if verdict.diagnosis is not None else ()
     said = "; ".join(f"{len(one.samples)} {one.title}" for one in counts[:3])
     side = verdict.attribution.side.value if verdict.attribution is not None else "none"

@@ -16,6 +16,7 @@ from ragstone.gate.verdict import (
     CheckKind,
     Comparability,
     GateVerdict,
+    RetrievalChanges,
     Side,
     Status,
 )
@@ -42,8 +43,11 @@ def verdict(status: Status, *checks: Check, **fields: Any) -> GateVerdict:
     return GateVerdict(status, "the reason.", checks, **{"comparability": COMPARED, **fields})
 
 
-def causes(**counts: int) -> dict[str, Cause]:
-    return {f"{name}-{i}": Cause(name) for name, count in counts.items() for i in range(count)}
+def blamed(side: Side, **counts: int) -> Attribution:
+    causes = {f"{name}-{i}": (Cause(name),) for name, count in counts.items() for i in range(count)}
+    found = diagnosis_of(causes, confidence=0.95)
+    assert found is not None
+    return Attribution(side, "", found.cause(side))
 
 
 def line(found: GateVerdict, **more: Any) -> str:
@@ -51,33 +55,42 @@ def line(found: GateVerdict, **more: Any) -> str:
 
 
 def test_a_failure_names_the_half_that_broke_and_counts_answers() -> None:
-    found = verdict(
-        Status.FAIL,
-        check(),
-        diagnosis=diagnosis_of(causes(not_retrieved=20, invented=9), confidence=0.95),
-        attribution=Attribution(Side.RETRIEVAL, ""),
-    )
+    found = verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, not_retrieved=20, invented=9))
     assert line(found) == "Blocked: retrieval broke. The evidence is no longer retrieved for 20 of 51 questions."
     first = replace(found, comparability=None)
     assert line(first) == "Blocked: retrieval falls short. The evidence is not retrieved for 20 of 51 questions."
-    other = replace(found, attribution=Attribution(Side.GENERATION, ""))
+    other = replace(found, attribution=blamed(Side.GENERATION, not_retrieved=20, invented=9))
     assert line(other).startswith("Blocked: answers got worse. Answers to 9 of 51 questions now say something that")
     assert line(found, advisory=True).startswith("Failed, but not blocked: retrieval broke.")
 
 
 def test_a_cause_of_few_samples_is_no_headline() -> None:
-    found = verdict(Status.FAIL, check(), diagnosis=diagnosis_of(causes(invented=4), confidence=0.95))
+    found = verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, invented=4))
     assert line(found) == "Blocked: Context recall fell from 0.86 to 0.82 on 51 questions; at most 0.02 is allowed."
 
 
 @pytest.mark.parametrize("cause", list(Cause))
 @pytest.mark.parametrize("compared", [True, False])
 def test_every_cause_has_a_sentence(cause: Cause, compared: bool) -> None:
-    found = verdict(Status.FAIL, check(), diagnosis=diagnosis_of(causes(**{cause.value: 7}), confidence=0.95))
+    found = verdict(Status.FAIL, check(), attribution=blamed(Side.UNCLEAR, **{cause.value: 7}))
     said = line(found if compared else replace(found, comparability=None))
     assert "7 of 51 questions" in said
     assert said.count(".") == 2
     assert "{" not in said
+
+
+def test_what_is_not_answered_is_counted_once() -> None:
+    silent = check(
+        CheckKind.SHARE, name="system.unanswered", metric=None, reason="8 of 40 are not answered (0 before)."
+    )
+    found = verdict(Status.FAIL, check(), silent, attribution=blamed(Side.GENERATION, evasive=7))
+    assert line(found) == "Blocked: answers got worse. 8 of 40 are not answered (0 before)."
+
+
+def test_evidence_that_ranks_lower_is_counted_where_answers_still_draw_on_it() -> None:
+    ranks = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
+    found = verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, ranked_low=7), retrieval=ranks)
+    assert line(found) == "Blocked: retrieval broke. The evidence ranks lower for 30 of 51 questions."
 
 
 @pytest.mark.parametrize(

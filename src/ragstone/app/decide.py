@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -17,16 +17,11 @@ from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.diagnosis import Cause, cause_of, was_asked
+from ragstone.gate.diagnosis import was_asked
+from ragstone.gate.facts import Facts, facts_of
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
-from ragstone.gate.retrieval_changes import (
-    retrieval_changes,
-    retrieval_fell,
-    retrieval_notes,
-    retrieval_warnings,
-)
-from ragstone.gate.verdict import GateVerdict, OracleShares, RetrievalChanges, Status
+from ragstone.gate.verdict import GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
@@ -200,7 +195,7 @@ def decide(
         seed=terms.seed,
         looked_in_order=looked_in_order,
         drift=drift.checks,
-        causes_of=None if run is None else partial(_causes, current, baseline),
+        facts_of=None if run is None else partial(_facts, current, baseline),
     )
     spared: tuple[str, ...] = ()
     ending: tuple[str, ...] = ()
@@ -210,9 +205,6 @@ def decide(
         ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
     if run is not None and looked_in_order is not None:
         spared = (_spared_note(run.manifest),)
-    retrieval = _retrieval_changes(current, baseline, verdict)
-    why = tuple(retrieval_notes(retrieval))
-    stale = tuple(retrieval_warnings(retrieval))
     verdict = replace(
         verdict,
         notes=(
@@ -221,7 +213,6 @@ def decide(
             *_draft_notes(current),
             *_renamed_notes(current, baseline),
             *_shared_notes(terms.policy),
-            *why,
             *verdict.notes,
             *spared,
             *drift.notes,
@@ -233,10 +224,8 @@ def decide(
             *terms.accepted.warnings,
             *ending,
             *drift.warnings,
-            *stale,
             *verdict.warnings,
         ),
-        retrieval=retrieval,
         oracle=oracle_of(current, terms.policy.gate.confidence),
     )
     if run is not None and baseline is not None and baseline.run is not None:
@@ -264,23 +253,6 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
     half = oracle_half(run)
     scores = None if half is None else half.scores()
     return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
-
-
-def _retrieval_changes(
-    current: ComparedRun, baseline: ComparedRun | None, verdict: GateVerdict
-) -> RetrievalChanges | None:
-    compared = verdict.comparability
-    if baseline is None or compared is None or not compared.comparable:
-        return None
-    fell = retrieval_fell(current.scores, baseline.scores, compared)
-
-    def records() -> Iterator[tuple[str, SampleRecord | None, SampleRecord | None]]:
-        for start in range(0, len(fell), _RECORDS_AT_ONCE):
-            ids = fell[start : start + _RECORDS_AT_ONCE]
-            now, then = current.find(ids), baseline.find(ids)
-            yield from ((sample_id, now.get(sample_id), then.get(sample_id)) for sample_id in ids)
-
-    return retrieval_changes(records())
 
 
 def _draft_notes(current: ComparedRun) -> tuple[str, ...]:
@@ -329,14 +301,17 @@ def _renamed_notes(current: ComparedRun, baseline: ComparedRun | None) -> tuple[
     return (renamed_note(renamed),) if renamed else ()
 
 
-def _causes(current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str]) -> dict[str, Cause | None]:
-    """The causes of the worse samples `ids`, from their records, a part of them at a time."""
-    found: dict[str, Cause | None] = {}
+def _facts(
+    current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str], paired: Collection[str]
+) -> dict[str, Facts]:
+    """The facts of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
+    found: dict[str, Facts] = {}
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
         part = tuple(ids[start : start + _RECORDS_AT_ONCE])
-        now, then = current.find(part), baseline.find(part) if baseline is not None else {}
+        both = tuple(sample_id for sample_id in part if sample_id in paired)
+        now, then = current.find(part), baseline.find(both) if baseline is not None else {}
         asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
-        found |= {sample_id: cause_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
+        found |= {sample_id: facts_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
     return found
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ragstone.formatting import counted
 from ragstone.gate.alignment import alignment_warnings
-from ragstone.gate.attribution import attribute, by_cause
+from ragstone.gate.attribution import attribute
 from ragstone.gate.checks.registry import run_checks, unguarded
-from ragstone.gate.diagnosis import Cause, diagnosis_of
+from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
+from ragstone.gate.facts import Facts
 from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
 from ragstone.gate.policy import Policy
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.resolution import resolution, sights
+from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell, retrieval_notes, retrieval_warnings
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.verdict import (
     CHANGES,
@@ -51,7 +53,7 @@ def decide_gate(
     seed: int = 0,
     looked_in_order: Sequence[str] | None = None,
     drift: Sequence[Check] = (),
-    causes_of: Callable[[Sequence[str]], Mapping[str, Cause | None]] | None = None,
+    facts_of: Callable[[Sequence[str], Collection[str]], Mapping[str, Facts]] | None = None,
 ) -> GateVerdict:
     """Compare `current` with `policy`, and with `baseline` if there is one.
 
@@ -75,10 +77,13 @@ def decide_gate(
     compared = None if evidence.pairing is None else evidence.pairing.comparability
     if not complete:
         return GateVerdict(*_combined(evidence.decided, policy), evidence.decided, comparability=compared)
-    diagnosis = None
-    if causes_of is not None:
-        diagnosis = diagnosis_of(causes_of(worse_samples(evidence)), confidence=policy.gate.confidence)
-    attribution = blame(current, by_cause(attribute(evidence), diagnosis))
+    worse, fell = worse_samples(evidence), () if evidence.compared is None else retrieval_fell(evidence.compared)
+    paired = frozenset(() if evidence.compared is None else evidence.compared.samples)
+    facts = {} if facts_of is None else facts_of(sorted({*worse, *fell}), paired)
+    retrieval = None if evidence.compared is None else retrieval_changes(facts, fell)
+    causes = {name: causes_of(found) for name, found in facts.items() if name in worse or found.lost}
+    diagnosis = diagnosis_of(causes, confidence=policy.gate.confidence)
+    attribution = blame(current, attribute(evidence, diagnosis, retrieval))
     skipped = unguarded(evidence)
     regressions, regressed_left = worst_regressions(evidence)
     seen, loud = None, False
@@ -96,6 +101,7 @@ def decide_gate(
         regressions=regressions,
         regressed_left=regressed_left,
         notes=(
+            *retrieval_notes(retrieval),
             *canary_notes(current),
             *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
             *stability_notes(evidence),
@@ -104,6 +110,7 @@ def decide_gate(
             *(hints if status is Status.FAIL else ()),
         ),
         warnings=(
+            *retrieval_warnings(retrieval),
             *canary_warnings(current),
             *forgotten(evidence),
             *below_by_chance(evidence),
@@ -118,6 +125,7 @@ def decide_gate(
         ),
         resolution=None if loud else seen,
         diagnosis=diagnosis,
+        retrieval=retrieval,
         inconclusive_blocks=policy.gate.inconclusive == "fail",
         lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
     )

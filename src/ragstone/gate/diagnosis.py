@@ -1,8 +1,9 @@
-"""Why a sample got worse: one cause for each, from its judgements, with what to do about it.
+"""Why samples got worse: the causes of each from its facts, with what to do about them, and the sum of all.
 
-A cause is the first that applies from the question to the answer, since what was not retrieved can't be used: the
-system failed; the evidence is not among the contexts, or ranks low; the answer contradicts or ignores the contexts, or
-adds to them; it evades, answers something else, or leaves something out.
+The cause of a sample is the first that shows from the question to the answer, since what was not retrieved can't be
+used: the system failed; the evidence is not among the contexts, or ranks low; the answer is empty, cut off, or in
+another language; it contradicts or ignores the contexts, or adds to them; it evades, answers something else, or leaves
+something out.
 """
 
 from __future__ import annotations
@@ -13,27 +14,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 
+from ragstone.gate.facts import Facts, Said
 from ragstone.gate.verdict import CauseCount, Diagnosis, Interval, Side
-from ragstone.judge.judgements import (
-    ContextUse,
-    Judgements,
-    ReferenceMatch,
-    ReverseQuestions,
-    StatementList,
-    SupportTable,
-    Verdict,
-    context_id,
-)
-from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
 from ragstone.run.record import SampleRecord
 from ragstone.stats.proportion import proportion_interval
 from ragstone.system.response import SystemFailureKind
-
-SUPPORTED_FROM = 0.5
-"""A share or probability from here on counts as supported, useful or said."""
-
-_LOW_RANK = 2
-"""Without a baseline, evidence ranks low if more contexts than this come before all of it."""
 
 
 class Cause(StrEnum):
@@ -42,10 +27,13 @@ class Cause(StrEnum):
     CRASHED = "crashed"
     NOT_RETRIEVED = "not_retrieved"
     RANKED_LOW = "ranked_low"
+    EMPTY = "empty"
+    EVASIVE = "evasive"
+    CUT = "cut"
+    LANGUAGE = "language"
     CONTRADICTED = "contradicted"
     IGNORED = "ignored"
     INVENTED = "invented"
-    EVASIVE = "evasive"
     WRONG_QUESTION = "wrong_question"
     INCOMPLETE = "incomplete"
 
@@ -56,136 +44,66 @@ def was_asked(record: SampleRecord) -> bool:
     return all(failure is None or failure.kind is not SystemFailureKind.MISSING for failure in failures)
 
 
-def cause_of(now: SampleRecord, before: SampleRecord | None = None) -> Cause | None:
-    """Why the first answer of `now` is bad, or worse than that of `before`; None if its judgements don't say. Pure."""
-    if any(response.failure is not None for response in now.responses):
-        return Cause.CRASHED
-    judged = _judged(now)
-    statements = judged.statements if isinstance(judged.statements, StatementList) else None
-    if not now.sample.answerable:
-        return None if statements is None or statements.abstains else Cause.INVENTED
-    if _lost(now, before):
-        return Cause.NOT_RETRIEVED
-    low = _low(now, before)
-    if low is not None and not _draws_on(low, judged):
-        return Cause.RANKED_LOW
-    return _of_generation(now, judged, statements) or (Cause.RANKED_LOW if low is not None else None)
+def causes_of(found: Facts) -> tuple[Cause, ...]:
+    """Why an answer is bad, or worse than before: all that shows, the cause first. Empty if the facts don't say. Pure.
+
+    What was no better in the baseline is no cause of a change.
+    """
+    if found.failed:
+        return (Cause.CRASHED,)
+    if not found.answerable:
+        silent = found.said.abstains or found.said.empty
+        news = found.before.abstains or found.before.empty or found.said.unsupported > found.before.unsupported
+        return (Cause.INVENTED,) if not silent and (news or not found.compared) else ()
+    causes = [Cause.NOT_RETRIEVED] if found.lost else []
+    low = [Cause.RANKED_LOW] if found.lower and not found.lost else []
+    of_answer = [] if found.same and not found.lost else list(_of_answer(found))
+    return tuple(causes + low + of_answer if found.unused else causes + of_answer + low)
 
 
-def _judged(record: SampleRecord) -> Judgements:
-    return record.judgements[0] if record.judgements else Judgements()
+def _of_answer(found: Facts) -> list[Cause]:
+    now, then = found.said, found.before
+    if now.empty or now.abstains:
+        news = not found.compared or not (then.empty or then.abstains)
+        return [Cause.EMPTY if now.empty else Cause.EVASIVE] if news else []
+    more, none = now.unsupported - then.unsupported, bool(now.statements) and now.unsupported == now.statements
+    before = bool(then.statements) and then.unsupported == then.statements
+    shown = [
+        (Cause.CUT, found.cut),
+        (Cause.LANGUAGE, now.language is not None and then.language is None),
+        (Cause.CONTRADICTED, now.contradicted > then.contradicted),
+        (Cause.IGNORED, none and not before),
+        (Cause.INVENTED, more > 0 or (bool(now.unsupported) and then.unsupported == 0)),
+        *_of_reference(now, then),
+    ]
+    return [cause for cause, holds in shown if holds]
 
 
-def _lost(now: SampleRecord, before: SampleRecord | None) -> bool:
-    """Whether the contexts lack the evidence; what they lacked in the baseline too is no cause of a change."""
-    holds = _holds(_judged(now))
-    if before is None:
-        return holds is False or not now.response.contexts
-    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
-    changed = retrieval_change(evidence, before.response.contexts, now.response.contexts)
-    if changed is not None and changed.change is EvidenceChange.GONE:
-        return holds is not True  # other contexts may say the same
-    # In a corpus of similar texts, others can have all the words of the evidence: then the judge decides.
-    same = {context.text for context in before.response.contexts if context.text in evidence}
-    there = any(context.text in same for context in now.response.contexts)
-    return holds is False and _holds(_judged(before)) is not False and not there
+def _of_reference(now: Said, then: Said) -> list[tuple[Cause, bool]]:
+    """What the comparison with the reference shows."""
+    if now.elsewhere:
+        ignored = not now.beside and now.passes_over
+        return [(Cause.IGNORED if ignored else Cause.WRONG_QUESTION, not then.elsewhere)]
+    less = then.wanted == 0 or now.given / max(1, now.wanted) < then.given / then.wanted
+    return [(Cause.INCOMPLETE, now.given < now.wanted and less)]
 
 
-def _low(now: SampleRecord, before: SampleRecord | None) -> int | None:
-    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline, or low at all."""
-    if before is None:
-        first = _first_useful(_judged(now))
-        return first if first is not None and first >= _LOW_RANK else None
-    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
-    changed = retrieval_change(evidence, before.response.contexts, now.response.contexts)
-    then = [rank for rank, context in enumerate(before.response.contexts) if context.text in evidence]
-    texts = {before.response.contexts[rank].text for rank in then}
-    today = [rank for rank, context in enumerate(now.response.contexts) if context.text in texts]
-    if then and today:  # the same passage: the judge of texts may take others like it for it
-        return today[0] if today[0] > then[0] else None
-    return _first_useful(_judged(now)) if changed is not None and changed.change is EvidenceChange.LOWER else None
-
-
-def _draws_on(rank: int, judged: Judgements) -> bool:
-    """Whether a statement of the answer is supported by the context at `rank`."""
-    if not isinstance(judged.support, SupportTable):
-        return False
-    return any(context_id(rank) in one.supported_by for one in judged.support.supports)
-
-
-def _of_generation(now: SampleRecord, judged: Judgements, statements: StatementList | None) -> Cause | None:
-    if statements is not None and statements.abstains:
-        return Cause.EVASIVE
-    if isinstance(judged.support, SupportTable) and judged.support.supports:
-        supports = judged.support.supports
-        if any(one.verdict is Verdict.CONTRADICTED for one in supports):
-            return Cause.CONTRADICTED
-        if all(one.verdict is not Verdict.SUPPORTED for one in supports):
-            return Cause.IGNORED
-        if any(one.verdict is not Verdict.SUPPORTED for one in supports):
-            return Cause.INVENTED
-    elif statements is not None and statements.statements and not now.response.contexts:
-        return Cause.INVENTED
-    match = judged.reference_match
-    if isinstance(match, ReferenceMatch) and match.reference_supports:
-        said = [one.verdict is Verdict.SUPPORTED for one in match.reference_supports]
-        backed = [one.verdict is Verdict.SUPPORTED for one in match.answer_supports]
-        if not any(said) and not any(backed):
-            return Cause.IGNORED if _relevant(judged) and _passes_over(judged) else Cause.WRONG_QUESTION
-        if not all(said):
-            return Cause.INCOMPLETE
-    return None
-
-
-def _relevant(judged: Judgements) -> bool:
-    """Whether the answer is about the question, as far as that was judged."""
-    found = judged.reverse_questions
-    if not isinstance(found, ReverseQuestions) or not found.similarities:
-        return True
-    return sum(found.similarities) >= SUPPORTED_FROM * len(found.similarities)
-
-
-def _passes_over(judged: Judgements) -> bool:
-    """Whether no statement of the answer draws on a useful context, although there is one."""
-    use, support = judged.context_use, judged.support
-    if not isinstance(use, ContextUse) or not isinstance(support, SupportTable):
-        return False
-    useful = {one.context_id for one in use.contexts if one.useful}
-    return bool(useful) and not any(useful & set(one.supported_by) for one in support.supports)
-
-
-def _holds(judged: Judgements) -> bool | None:
-    """Whether the contexts hold the reference, by the judge; None if that was not judged."""
-    use = judged.context_use
-    if not isinstance(use, ContextUse) or not use.against_reference or not use.attributions:
-        return None
-    held = sum(one.verdict is Verdict.SUPPORTED for one in use.attributions)
-    return held >= SUPPORTED_FROM * len(use.attributions)
-
-
-def _first_useful(judged: Judgements) -> int | None:
-    """The rank, from 0, of the first useful context."""
-    use = judged.context_use
-    if not isinstance(use, ContextUse):
-        return None
-    return next((rank for rank, one in enumerate(use.contexts) if one.useful), None)
-
-
-def diagnosis_of(causes: Mapping[str, Cause | None], *, confidence: float) -> Diagnosis | None:
+def diagnosis_of(causes: Mapping[str, Sequence[Cause]], *, confidence: float) -> Diagnosis | None:
     """The causes of samples, counted, the most frequent first; None without samples.
 
-    The interval of the share of retrieval is exact, and among the samples with a cause in one of the two halves.
+    Each is a sample's cause, then what else shows. The interval of the share of retrieval is exact, and among the
+    samples with a cause in one of the two halves.
     """
     if not causes:
         return None
-    by_cause: dict[Cause, list[str]] = {}
-    for sample_id, cause in causes.items():
-        if cause is not None:
-            by_cause.setdefault(cause, []).append(sample_id)
+    first: dict[Cause, list[str]] = {}
+    for sample_id, found in causes.items():
+        if found:
+            first.setdefault(found[0], []).append(sample_id)
     order = list(Cause)
     counts = tuple(
-        _count(cause, by_cause[cause])
-        for cause in sorted(by_cause, key=lambda one: (-len(by_cause[one]), order.index(one)))
+        _count(cause, first[cause], sum(cause in found for found in causes.values()))
+        for cause in sorted(first, key=lambda one: (-len(first[one]), order.index(one)))
     )
     sides = {side: sum(len(one.samples) for one in counts if one.side is side) for side in _HALVES}
     halves = sum(sides.values())
@@ -198,10 +116,10 @@ def diagnosis_of(causes: Mapping[str, Cause | None], *, confidence: float) -> Di
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)
 
 
-def _count(cause: Cause, samples: Sequence[str]) -> CauseCount:
+def _count(cause: Cause, samples: Sequence[str], seen: int) -> CauseCount:
     known = catalogue()[cause]
     return CauseCount(
-        cause.value, known["title"], Side(known["side"]), known["action"], known["source"], tuple(samples)
+        cause.value, known["title"], Side(known["side"]), known["action"], known["source"], tuple(samples), seen
     )
 
 

@@ -7,12 +7,23 @@ from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, score
 from ragstone.gate.diagnosis import Cause, catalogue
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, CauseCount, Check, CheckKind, GateVerdict, Side, Status
+from ragstone.gate.verdict import (
+    CHANGES,
+    LEVELS,
+    Action,
+    CauseCount,
+    Check,
+    CheckKind,
+    GateVerdict,
+    RetrievalChanges,
+    Side,
+    Status,
+)
 from ragstone.metrics.registry import find_metric
 
 _SCORED = LEVELS | CHANGES
-_FEW = 5
-"""What happened is told by a cause from so many samples on; a must-pass sample and a collapse speak for themselves."""
+_TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE}
+"""What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
 
 _BROKE = {
     Side.RETRIEVAL: ("retrieval broke", "retrieval falls short"),
@@ -51,30 +62,27 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
             return Headline(lead, _capital(verdict.reason))
         asked = f" Asked {answers} times, not settled." if answers > 1 else " Not settled."
         return Headline(lead, f"{_said(bad[0])}{asked}")
-    told = _cause(verdict) if any(check.kind in _SCORED for check in bad) else None
-    if told is None:
+    found = verdict.attribution if any(check.kind in _TOLD for check in bad) else None
+    if found is None or found.cause is None:
         return Headline(blocked, _said(bad[0]) if bad else _capital(verdict.reason))
     changed = _is_compared(verdict)
-    side = verdict.attribution.side if verdict.attribution is not None else told.side
-    broke = _BROKE.get(side, ("scores fell", "scores are too low"))[0 if changed else 1]
-    return Headline(f"{blocked} {broke}.", cause_sentence(told, samples, changed=changed))
+    broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
+    silent = next((one.reason for one in bad if one.name == "system.unanswered"), None)
+    if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and silent is not None:
+        return Headline(f"{blocked} {broke}.", silent)
+    return Headline(f"{blocked} {broke}.", cause_sentence(found.cause, verdict.retrieval, samples, changed=changed))
 
 
-def cause_sentence(found: CauseCount, samples: int, *, changed: bool) -> str:
-    """``The evidence is no longer retrieved for 105 of 115 questions.``"""
+def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
+    """``The evidence is no longer retrieved for 105 of 115 questions.``
+
+    It counts all samples that show it, which other sentences may count too.
+    """
+    seen = max(found.count, found.seen)
+    if retrieval is not None and found.cause == Cause.RANKED_LOW:
+        seen = max(found.count, len(retrieval.lower))
     text = catalogue()[Cause(found.cause)]["changed" if changed else "short"]
-    return text.format(of=f"{found.count:,} of {counted(samples, 'question')}")
-
-
-def _cause(verdict: GateVerdict) -> CauseCount | None:
-    """The most frequent cause, of the half that the samples point at; None if too few samples have one."""
-    if verdict.diagnosis is None:
-        return None
-    side = verdict.attribution.side if verdict.attribution is not None else None
-    found = verdict.diagnosis.counts
-    if side in (Side.RETRIEVAL, Side.GENERATION):
-        found = tuple(one for one in found if one.side is side) or found
-    return found[0] if found and found[0].count >= _FEW else None
+    return text.format(of=f"{seen:,} of {counted(samples, 'question')}")
 
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:

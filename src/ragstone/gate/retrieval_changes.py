@@ -2,68 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from ragstone.formatting import counted, some
-from ragstone.gate.verdict import Comparability, RetrievalChanges
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.facts import Facts
+from ragstone.gate.verdict import RetrievalChanges
 from ragstone.metrics.registry import find_metric
-from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
-from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
+from ragstone.metrics.retrieval_change import EvidenceChange
 
 MIN_LOSS = 0.05
 """A sample's retrieval fell if one of its retrieval scores fell by more; a grade may move a little by itself."""
 
 
-def retrieval_fell(current: RunScores, baseline: RunScores, compared: Comparability) -> tuple[str, ...]:
+def retrieval_fell(compared: Pairing) -> tuple[str, ...]:
     """The samples with a retrieval score that fell by more than MIN_LOSS, sorted."""
     found = set()
     for name in compared.metrics:
         metric = find_metric(name)
         if metric is None or metric.info.blames != "retrieval" or metric.info.lower_is_better:
             continue
-        now, then = current.metrics[name].values, baseline.metrics[name].values
-        found |= {sample_id for sample_id in now if then.get(sample_id, 0.0) - now[sample_id] > MIN_LOSS}
+        changes = zip(compared.pairs(name), compared.changes(name), strict=True)
+        found |= {sample_id for sample_id, change in changes if -change > MIN_LOSS}
     return tuple(sorted(found))
 
 
-def retrieval_changes(
-    fell: Iterable[tuple[str, SampleRecord | None, SampleRecord | None]],
-) -> RetrievalChanges | None:
-    """What became of the evidence of samples whose retrieval fell; None if there are none.
+def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> RetrievalChanges | None:
+    """What became of the evidence of samples whose retrieval `fell`, and of those that lost it; None if there are none.
 
-    Each comes with its record in the current run and in the baseline, if there are any. First answers count.
+    The facts of some may be missing.
     """
-    gone: dict[str, float] = {}
-    by_change: dict[EvidenceChange | None, list[str]] = {}
-    old_ids = []
-    for sample_id, now, then in fell:
-        found = None
-        if now is not None and then is not None and now.response.failure is None and then.response.failure is None:
-            before = then.response.contexts
-            evidence = evidence_of(now.sample, before, then.judgements[0] if then.judgements else None)
-            found = retrieval_change(evidence, before, now.response.contexts)
-        change = None if found is None else found.change
-        if found is not None and change is EvidenceChange.GONE:
-            gone[sample_id] = found.left
-        by_change.setdefault(change, []).append(sample_id)
-        if change is EvidenceChange.RECHUNKED and now and then and _named(now) < _named(then):
-            old_ids.append(sample_id)
-    if not by_change:
+    gone = {sample_id: found.left for sample_id, found in facts.items() if found.lost}
+    rest = sorted(set(fell) - gone.keys())
+    if not gone and not rest:
         return None
+    by_change: dict[EvidenceChange | None, list[str]] = {}
+    for sample_id in rest:
+        found = facts.get(sample_id, _UNKNOWN)
+        change = EvidenceChange.LOWER if found.lower else found.change
+        by_change.setdefault(change if change in (EvidenceChange.LOWER, EvidenceChange.RECHUNKED) else None, []).append(
+            sample_id
+        )
+    rechunked = tuple(by_change.get(EvidenceChange.RECHUNKED, ()))
     return RetrievalChanges(
-        gone=gone,
+        gone=dict(sorted(gone.items())),
         lower=tuple(by_change.get(EvidenceChange.LOWER, ())),
-        rechunked=tuple(by_change.get(EvidenceChange.RECHUNKED, ())),
-        other=tuple(sorted((*by_change.get(EvidenceChange.KEPT, ()), *by_change.get(None, ())))),
-        old_ids=tuple(old_ids),
+        rechunked=rechunked,
+        other=tuple(by_change.get(None, ())),
+        old_ids=tuple(sample_id for sample_id in rechunked if facts[sample_id].old_ids),
     )
 
 
-def _named(record: SampleRecord) -> int:
-    """How many of the sample's relevant ids are among its contexts."""
-    relevant = {name for name, grade in record.sample.relevant_ids.items() if grade > 0}
-    return len(relevant & {context.id for context in record.response.contexts})
+_UNKNOWN = Facts()
 
 
 def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
@@ -74,7 +64,7 @@ def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
         ("is gone from what the system returns", tuple(found.gone)),
         ("ranks lower", found.lower),
         ("is still returned, in other chunks or under other ids", found.rechunked),
-        ("is where it was, or not known", found.other),
+        ("is where it was, in other words, or not known", found.other),
     ]
     listed = "; ".join(f"on {len(ids)}, it {what} ({some(list(ids))})" for what, ids in parts if ids)
     first = listed.replace(", it ", ", the evidence ", 1)

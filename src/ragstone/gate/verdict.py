@@ -136,17 +136,16 @@ class Side(StrEnum):
     UNCLEAR = "unclear"
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Where to look first; `reason` is one sentence with the numbers behind it."""
-
-    side: Side
-    reason: str
+MIN_SAMPLES = 5
+"""A change of fewer samples is no argument for anything, must-pass samples and a total collapse apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class CauseCount:
-    """The worse samples with one cause, and what to do about it. `source` is an address."""
+    """The worse samples with one cause, and what to do about it. `source` is an address.
+
+    It shows in `seen` samples: some have another cause that comes first.
+    """
 
     cause: str
     title: str
@@ -154,6 +153,7 @@ class CauseCount:
     action: str
     source: str
     samples: tuple[str, ...]
+    seen: int = 0
 
     @property
     def count(self) -> int:
@@ -174,9 +174,44 @@ class Diagnosis:
     generation: int
     share: Interval | None
 
+    @property
+    def side(self) -> Side | None:
+        """The half with at least twice as many causes as the other, or shown to have more; None of too few samples."""
+        if self.share is None or self.retrieval + self.generation < MIN_SAMPLES:
+            return None
+        if self.share.low > 0.5 or self.retrieval >= 2 * self.generation:
+            return Side.RETRIEVAL
+        return Side.GENERATION if self.share.high < 0.5 or self.generation >= 2 * self.retrieval else Side.BOTH
+
+    def cause(self, side: Side) -> CauseCount | None:
+        """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
+        found = [one for one in self.counts if side not in (Side.RETRIEVAL, Side.GENERATION) or one.side is side]
+        return found[0] if found and found[0].count >= MIN_SAMPLES else None
+
     def titles(self) -> dict[str, str]:
         """The title of the cause, by sample id."""
         return {sample_id: one.title for one in self.counts for sample_id in one.samples}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Where to look first. `reason` has the numbers behind it, `cause` is the most frequent one, of enough samples."""
+
+    side: Side
+    reason: str
+    cause: CauseCount | None = None
+
+    @property
+    def look(self) -> str:
+        """``Look at retrieval first.``"""
+        if self.side is Side.BOTH:
+            return "Look at retrieval and generation."
+        return "" if self.side is Side.UNCLEAR else f"Look at {self.side} first."
+
+    @property
+    def action(self) -> str:
+        """What the field recommends."""
+        return "" if self.cause is None else self.cause.action
 
 
 @dataclass(frozen=True, slots=True)

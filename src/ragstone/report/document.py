@@ -132,6 +132,8 @@ class AttributionPart(_Found):
 
     side: SideWord
     reason: str
+    look: str = Field(default="", description="the same in words; empty if neither half stands out")
+    action: str = Field(default="", description="what the field recommends for the most frequent cause of that half")
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +324,7 @@ class CausePart(_Found):
     title: str
     side: SideWord
     count: int = Field(ge=1)
+    seen: int = Field(default=0, ge=0, description="samples in which it shows, after others too")
     samples: tuple[str, ...]
     action: str = Field(description="what the field recommends")
     source: str
@@ -341,6 +344,7 @@ class DiagnosisPart(_Found):
         validation_alias=AliasChoices("retrieval_share", "share"),
         description="interval of the share of retrieval among both",
     )
+    side: SideWord | None = Field(default=None, description="the half with most causes; null of fewer than 5 samples")
 
 
 class SharesPart(_Found):

@@ -218,9 +218,7 @@ def _where(view: ReportView, detail: Detail) -> dict[str, str] | None:
     """The half to look at, and the one thing to do."""
     if view.attribution is None or view.status is Status.PASS:
         return None
-    causes = view.diagnosis.counts if view.diagnosis is not None else ()
-    action = next((one.action for one in causes if one.side is view.attribution.side), "")
-    return {"look": wording.where_to_look(view.attribution), "action": detail.line(action)}
+    return {"look": view.attribution.look, "action": detail.line(view.attribution.action)}
 
 
 def _news(view: ReportView) -> list[MetricRow]:
@@ -293,7 +291,7 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
         return None
     return {
         "side": str(found.side),
-        "look": wording.where_to_look(found),
+        "look": found.look,
         "reason": detail.line(wording.sentence(found.reason)),
     }
 

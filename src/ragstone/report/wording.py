@@ -14,7 +14,6 @@ from ragstone.gate.verdict import (
     Interval,
     MetricShares,
     OracleShares,
-    Side,
     Status,
 )
 from ragstone.metrics.registry import HEADLINE, METRICS
@@ -160,11 +159,6 @@ def thresholds(row: MetricRow) -> list[str]:
     return [f"{sign}\u00a0{bound(value)}" for sign, value in found if value is not None]
 
 
-def where_to_look(found: Attribution) -> str:
-    """``Look at retrieval first.``, or nothing if neither half stands out."""
-    return f"Look at {found.side} first." if found.side in (Side.RETRIEVAL, Side.GENERATION) else ""
-
-
 def causes(found: Diagnosis | None, most: int = 3) -> str:
     """``9 of 14: retrieved but ignored; 3: invented; 2 unexplained``; empty if there is nothing to say."""
     if found is None or not found.counts:
@@ -234,7 +228,7 @@ def _shares(one: MetricShares) -> str:
 
 
 def attribution(found: Attribution) -> str:
-    return f"{where_to_look(found)} {sentence(found.reason)}".strip()
+    return f"{found.look} {sentence(found.reason)}".strip()
 
 
 def compared_on(paired: int, total: int) -> str:

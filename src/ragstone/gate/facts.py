@@ -1,0 +1,246 @@
+"""What is known of one sample, now and in the baseline: all that the diagnosis is made from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from ragstone.judge.judgements import (
+    ContextUse,
+    Judgements,
+    ReferenceMatch,
+    ReverseQuestions,
+    StatementList,
+    SupportTable,
+    Verdict,
+    context_id,
+)
+from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.normal import normalise
+from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
+from ragstone.run.record import SampleRecord
+
+SUPPORTED_FROM = 0.5
+"""A share or probability from here on counts as supported, useful or said."""
+
+_LOW_RANK = 2
+"""Without a baseline, evidence ranks low if more contexts than this come before all of it."""
+
+_MIN_WORDS = 5
+"""The language of a shorter answer is not guessed."""
+
+_END = re.compile(r"[.!?…。！？][\W_]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The first answer to a sample, as far as it was judged. `wanted` statements of the reference, `given` of them."""
+
+    empty: bool = False
+    abstains: bool = False
+    statements: int = 0
+    unsupported: int = 0
+    contradicted: int = 0
+    wanted: int = 0
+    given: int = 0
+    elsewhere: bool = False
+    """Nothing in it matches the reference."""
+    beside: bool = False
+    """It is about another question."""
+    passes_over: bool = False
+    """No statement of it draws on a useful context, although there is one."""
+    language: str | None = None
+    """Its language, if that is not the question's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A sample now, and what of it is new since the baseline, if there is one (`compared`).
+
+    `held`: the contexts hold the evidence, `by` whose word. `lost`: they don't, and did so in the baseline. `lower`: it
+    ranks lower (without a baseline: low), and the answer is `unused` if it doesn't draw on it there. `change` and
+    `left` are those of its text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`:
+    the answer is the beginning of the baseline's.
+    """
+
+    compared: bool = False
+    answerable: bool = True
+    failed: bool = False
+    held: bool | None = None
+    by: Literal["reference_contexts", "relevant_ids", "judge"] = "judge"
+    lost: bool = False
+    lower: bool = False
+    unused: bool = False
+    change: EvidenceChange | None = None
+    left: float = 1.0
+    old_ids: bool = False
+    same: bool = False
+    cut: bool = False
+    said: Said = Said()
+    before: Said = Said()
+
+
+def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
+    """The facts of the first answers of `now` and `before`. Pure."""
+    judged, sample = _judged(now), now.sample
+    if any(response.failure is not None for response in now.responses):
+        return Facts(before is not None, sample.answerable, failed=True)
+    if before is not None and before.response.failure is not None:
+        before = None
+    changed = None
+    if before is not None:
+        evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
+        changed = retrieval_change(evidence, before.response.contexts, now.response.contexts)
+    held = _held(now, changed)
+    low = _low(now, before, changed)
+    by = "reference_contexts" if sample.reference_contexts else "relevant_ids" if sample.relevant_ids else "judge"
+    return Facts(
+        compared=before is not None,
+        answerable=sample.answerable,
+        held=held,
+        by=by,  # type: ignore[arg-type]
+        lost=_lost(now, before, changed, held=held),
+        lower=low is not None,
+        unused=low is not None and not _draws_on(low, judged),
+        change=None if changed is None else changed.change,
+        left=1.0 if changed is None else changed.left,
+        old_ids=before is not None and _named(now) < _named(before),
+        same=before is not None and before.response.answer == now.response.answer,
+        cut=before is not None and _is_cut(now.response.answer, before.response.answer),
+        said=_said(now),
+        before=Said() if before is None else _said(before),
+    )
+
+
+def _judged(record: SampleRecord) -> Judgements:
+    return record.judgements[0] if record.judgements else Judgements()
+
+
+def _held(now: SampleRecord, changed: RetrievalChange | None) -> bool | None:
+    """Whether the contexts hold the evidence: by its text or ids, or else by the judge; None if nobody says."""
+    contexts, holds = now.response.contexts, _holds(_judged(now))
+    if texts := distinct(now.sample.reference_contexts):
+        found = locate(texts, tuple(context.text for context in contexts))
+        return all(one.held for one in found) or holds is True
+    if changed is not None and changed.change is not EvidenceChange.GONE:
+        return True
+    relevant = {name for name, grade in now.sample.relevant_ids.items() if grade > 0}
+    if changed is None and relevant and any(context.id for context in contexts):
+        named = any(context.id in relevant for context in contexts)
+        return holds is not False if named else holds is True
+    return (False if not contexts or changed is not None else None) if holds is None else holds
+
+
+def _lost(
+    now: SampleRecord, before: SampleRecord | None, changed: RetrievalChange | None, *, held: bool | None
+) -> bool:
+    """Whether the contexts lack the evidence; what they lacked in the baseline too is no cause of a change."""
+    holds = _holds(_judged(now))
+    if before is None:
+        return held is False
+    if changed is not None and changed.change is EvidenceChange.GONE:
+        return holds is not True  # other contexts may say the same
+    # In a corpus of similar texts, others can have all the words of the evidence: then the judge decides.
+    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
+    same = {context.text for context in before.response.contexts if context.text in evidence}
+    there = any(context.text in same for context in now.response.contexts)
+    return holds is False and _holds(_judged(before)) is not False and not there
+
+
+def _low(now: SampleRecord, before: SampleRecord | None, changed: RetrievalChange | None) -> int | None:
+    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline, or low at all."""
+    if before is None:
+        first = _first_useful(_judged(now))
+        return first if first is not None and first >= _LOW_RANK else None
+    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
+    then = [rank for rank, context in enumerate(before.response.contexts) if context.text in evidence]
+    texts = {before.response.contexts[rank].text for rank in then}
+    today = [rank for rank, context in enumerate(now.response.contexts) if context.text in texts]
+    if then and today:  # the same passage: the judge of texts may take others like it for it
+        return today[0] if today[0] > then[0] else None
+    return _first_useful(_judged(now)) if changed is not None and changed.change is EvidenceChange.LOWER else None
+
+
+def _draws_on(rank: int, judged: Judgements) -> bool:
+    """Whether a statement of the answer is supported by the context at `rank`."""
+    if not isinstance(judged.support, SupportTable):
+        return False
+    return any(context_id(rank) in one.supported_by for one in judged.support.supports)
+
+
+def _holds(judged: Judgements) -> bool | None:
+    """Whether the contexts hold the reference, by the judge; None if that was not judged."""
+    use = judged.context_use
+    if not isinstance(use, ContextUse) or not use.against_reference or not use.attributions:
+        return None
+    held = sum(one.verdict is Verdict.SUPPORTED for one in use.attributions)
+    return held >= SUPPORTED_FROM * len(use.attributions)
+
+
+def _first_useful(judged: Judgements) -> int | None:
+    """The rank, from 0, of the first useful context."""
+    use = judged.context_use
+    if not isinstance(use, ContextUse):
+        return None
+    return next((rank for rank, one in enumerate(use.contexts) if one.useful), None)
+
+
+def _named(record: SampleRecord) -> int:
+    """How many of the sample's relevant ids are among its contexts."""
+    relevant = {name for name, grade in record.sample.relevant_ids.items() if grade > 0}
+    return len(relevant & {context.id for context in record.response.contexts})
+
+
+def _is_cut(answer: str, before: str) -> bool:
+    """Whether `answer` stops in the middle of what `before` says."""
+    text = answer.strip().removesuffix("...").removesuffix("…").rstrip()
+    return bool(text) and len(text) < len(before.strip()) and before.strip().startswith(text) and not _END.search(text)
+
+
+def _said(record: SampleRecord) -> Said:
+    judged, answer = _judged(record), record.response.answer
+    made = judged.statements if isinstance(judged.statements, StatementList) else None
+    verdicts = [one.verdict for one in judged.support.supports] if isinstance(judged.support, SupportTable) else []
+    if not verdicts and made is not None and not record.response.contexts:
+        verdicts = [Verdict.UNSUPPORTED] * len(made.statements)
+    match = judged.reference_match if isinstance(judged.reference_match, ReferenceMatch) else None
+    given = [one.verdict is Verdict.SUPPORTED for one in match.reference_supports] if match is not None else []
+    backed = [one.verdict is Verdict.SUPPORTED for one in match.answer_supports] if match is not None else []
+    spoken = _language(answer)
+    return Said(
+        empty=not any(character.isalnum() for character in answer),
+        abstains=made is not None and made.abstains,
+        statements=len(verdicts),
+        unsupported=sum(one is not Verdict.SUPPORTED for one in verdicts),
+        contradicted=sum(one is Verdict.CONTRADICTED for one in verdicts),
+        wanted=len(given),
+        given=sum(given),
+        elsewhere=bool(given) and not any(given) and not any(backed),
+        beside=_is_beside(judged),
+        passes_over=_passes_over(judged),
+        language=spoken if spoken not in (None, _language(record.sample.question)) else None,
+    )
+
+
+@lru_cache(maxsize=16)
+def _language(text: str) -> str | None:
+    return guess_language(normalise(text)).code if len(text.split()) >= _MIN_WORDS else None
+
+
+def _is_beside(judged: Judgements) -> bool:
+    """Whether the answer is about another question, as far as that was judged."""
+    found = judged.reverse_questions
+    if not isinstance(found, ReverseQuestions) or not found.similarities:
+        return False
+    return sum(found.similarities) < SUPPORTED_FROM * len(found.similarities)
+
+
+def _passes_over(judged: Judgements) -> bool:
+    use, support = judged.context_use, judged.support
+    if not isinstance(use, ContextUse) or not isinstance(support, SupportTable):
+        return False
+    useful = {one.context_id for one in use.contexts if one.useful}
+    return bool(useful) and not any(useful & set(one.supported_by) for one in support.supports)
