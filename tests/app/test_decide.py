@@ -81,6 +81,23 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
     assert any("is accepted" in warning for warning in accepted.verdict.warnings)
 
 
+def test_accepting_a_drop_below_a_floor_says_that_the_run_fails_still(project: Path) -> None:
+    (project / "thresholds.toml").write_text(POLICY + "min = 0.9\n", encoding="utf-8")
+    gated(project, run__out="main")
+    regress(project)
+    failed = gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+    assert failed.verdict.accept == ()
+    done = accept(
+        settings(project, gate__thresholds="thresholds.toml"),
+        project / "out",
+        metric="faithfulness",
+        reason="cheaper",
+        today=datetime.now(UTC).date(),
+    )
+    assert done.left is not None
+    assert done.left.startswith("faithfulness is below its floor, and `ragstone accept` does not apply to floors. So")
+
+
 def test_a_gate_decides_on_one_reading_and_reads_both_runs_once_more_for_the_page(project: Path) -> None:
     gated(project, run__out="main", system__concurrency=1)
     with opened_for_reading("golden.jsonl") as once:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
-from ragstone.gate.verdict import Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.score_files import scores_from_mapping
 from ragstone.run.scores import RunScores
 
@@ -182,6 +183,20 @@ def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> Non
     assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
     assert status(0.06, accepted, decision) is Status.PASS
     assert status(0.08, accepted, decision) is Status.FAIL
+
+
+def test_nothing_is_offered_where_accepting_does_not_help() -> None:
+    """Below its floor a metric fails whatever drop is accepted, and so does a run with too many broken answers."""
+    before, now = runs(0.06)
+    rules = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.9, "max_drop": 0.02}}})
+    checks = decide_gate(now, before, rules).checks
+    assert {check.kind.value for check in checks if check.status is Status.FAIL} == {"floor", "drop"}
+    assert offers(checks, rules.gate) == ()
+    dropped = tuple(check for check in checks if check.kind is CheckKind.DROP)
+    assert len(offers(dropped, rules.gate)) == 1
+    broken = Check("system.broken", CheckKind.SHARE, Status.FAIL, Action.BLOCK, "", estimate=0.4, threshold=0.3)
+    assert offers((*dropped, broken), rules.gate) == ()
+    assert len(offers((*dropped, replace(broken, estimate=0.2)), rules.gate)) == 1  # an accepted drop allows this rise
 
 
 def test_of_a_loss_beyond_the_accepted_one_only_what_is_beyond_must_be_shown() -> None:

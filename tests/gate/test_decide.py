@@ -415,7 +415,7 @@ def test_a_golden_set_that_sees_no_small_drop_is_warned_of(run: MakeRun) -> None
     current = run({"faithfulness": [0.0, 1.0, 1.0, 0.5] * 5})
     verdict = decide_gate(current, baseline, drop(0.02))
     assert verdict.resolution is None
-    assert verdict.warnings[0].startswith("This golden set can't detect a drop of less than 0.")
+    assert verdict.warnings[0].startswith("Of this golden set, only a drop of 0.")
     assert "ragstone plan says" in verdict.warnings[0]
     three = decide_gate(run({"faithfulness": [1.0] * 3}), run({"faithfulness": [1.0] * 3}), drop(0.02))
     assert three.warnings[0].startswith(

@@ -187,11 +187,12 @@ def test_every_cause_has_a_title_an_action_and_a_source() -> None:
 
 def counted(retrieval: int, generation: int) -> dict[str, tuple[Cause, ...]]:
     found: dict[str, tuple[Cause, ...]] = {f"r{at}": (Cause.NOT_RETRIEVED,) for at in range(retrieval)}
-    return found | {f"g{at}": (Cause.INVENTED,) for at in range(generation)} | {"x": ()}
+    found.update((f"g{at}", (Cause.INVENTED,)) for at in range(generation))
+    return {**found, "x": ()}
 
 
 def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> None:
-    causes = {f"q{at}": (Cause.IGNORED,) for at in range(9)}
+    causes: dict[str, tuple[Cause, ...]] = {f"q{at}": (Cause.IGNORED,) for at in range(9)}
     causes |= {f"r{at}": (Cause.NOT_RETRIEVED, Cause.IGNORED)[: 1 + at] for at in range(3)}
     found = diagnosis_of({**causes, "x": (), "y": (Cause.CRASHED,)}, confidence=0.95)
     assert found is not None

@@ -135,13 +135,13 @@ def test_an_error_is_blocked_and_says_why() -> None:
 
 
 def test_a_pass_says_what_would_have_been_seen() -> None:
-    held = check(status=Status.PASS, detectable_drop=0.123)
+    held = check(status=Status.PASS)
     warned = check(CheckKind.FLOOR, action=Action.WARN)
-    found = verdict(Status.PASS, held, warned)
+    found = verdict(Status.PASS, held, warned, visible_loss=0.123)
     assert line(found) == (
-        "Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12.3 points in one metric would show. "
+        "Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12 points in one metric would show. "
         "1 check that only warns did not pass."
     )
-    blind = verdict(Status.PASS, replace(held, detectable_drop=None))
+    blind = verdict(Status.PASS, held)
     assert line(blind) == "Nothing is shown to be worse. 51 questions."
     assert line(verdict(Status.PASS, held, comparability=None)) == "Passed, with nothing to compare with. The reason."

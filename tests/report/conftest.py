@@ -326,6 +326,7 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
         else (),
         notes=("context_entity_recall applies to no sample.",),
         resolution="This golden set detects a drop of 0.04 in 4 of 5 runs (faithfulness).",
+        visible_loss=0.04,
         warnings=(text.warning,),
     )
 

@@ -43,12 +43,15 @@ class Shown:
     run: str
     baseline: str
     commit: str | None = None
+    left: str | None = None
+    """What fails the run anyway, if anything does: a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     entry: AcceptedEntry
     file: Path
+    left: str | None = None
 
 
 def accept(
@@ -102,7 +105,7 @@ def accept(
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)
-    return Accepted(entry, file)
+    return Accepted(entry, file, found.left)
 
 
 def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
@@ -137,19 +140,20 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
     if offer is None and drift is not None:
         offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
-    if offer is None and floor is not None:
+    left = None
+    if floor is not None:
         bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
         key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
-        raise ConfigError(
-            f"{name} is {what}, and `ragstone accept` does not apply to {floor.kind}s.",
-            where=policy.where(*key),
-            hint=f"Change its `{bound}` in the policy; the report of the pull request will mention it.",
-        )
+        left = f"{name} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
+        hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
+        if offer is None:
+            raise ConfigError(left, where=policy.where(*key), hint=hint)
+        left = f"{left} So the run fails still. {hint}"
     if offer is None:
         word = change_word(metric) if drop is None else drop.kind
         said = f"has no {word} check in this run" if drop is None else f"did not fail its {word} check: {drop.reason}"
         raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, left)
 
 
 def _report(path: Path) -> ReportDocument:

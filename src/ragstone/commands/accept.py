@@ -74,5 +74,7 @@ def command(
     )
     entry = done.entry
     say(f"Accepted {entry.with_size} ({entry.id}) in {done.file}.")
+    if done.left is not None:
+        say(f"But {done.left}")
     say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
     return 0

@@ -23,7 +23,7 @@ from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import lineage
@@ -162,14 +162,24 @@ def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None,
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """What to accept for the checks of drops and of paired samples that end this run to pass."""
+    """What to accept for the checks of drops and of paired samples that end this run to pass.
+
+    Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
+    """
     ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
-    found = [
-        offer_for(check, policy_gate.decision)
-        for check in checks
-        if check.action is Action.BLOCK and (check.status in ending or check.kind is CheckKind.PAIRED)
-    ]
+    blocking = [check for check in checks if check.action is Action.BLOCK]
+    found = [offer_for(check, policy_gate.decision) for check in blocking if check.kind is CheckKind.PAIRED]
+    bad = [check for check in blocking if check.status in ending]
+    lost = {(check.metric, check.slice) for check in bad if check.kind in LEVELS}
+    if not any(map(_is_beyond_accepting, bad)):
+        found += [offer_for(check, policy_gate.decision) for check in bad if (check.metric, check.slice) not in lost]
     return tuple(offer for offer in found if offer is not None)
+
+
+def _is_beyond_accepting(check: Check) -> bool:
+    """Whether more answers are broken than is allowed, whatever there was before."""
+    above = check.kind is CheckKind.SHARE and (check.estimate or 0.0) > (check.threshold or 0.0)
+    return above or check.kind is CheckKind.ANSWERS
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:

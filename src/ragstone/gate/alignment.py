@@ -57,8 +57,8 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
     return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
 
 
-def alignment_warnings(evidence: Evidence) -> Iterator[str]:
-    """A warning if more than MAX_IGNORED of the answers are shown to ignore the first context.
+def alignment_warnings(evidence: Evidence, *, advise: bool = True) -> Iterator[str]:
+    """A warning if more than MAX_IGNORED of the answers are shown to ignore the first context. `advise`: what to do.
 
     A floor of the policy on `top_context_used` takes its place.
     """
@@ -84,7 +84,7 @@ def alignment_warnings(evidence: Evidence) -> Iterator[str]:
         f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "
         f"({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}; more than "
         f"{percent(MAX_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
-        f"context. {look}"
+        f"context.{f' {look}' if advise else ''}"
     )
 
 

@@ -16,7 +16,7 @@ from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fing
 from ragstone.gate.policy import Policy
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.regressions import worse_samples, worst_regressions
-from ragstone.gate.resolution import resolution, sights
+from ragstone.gate.resolution import resolution, sights, visible
 from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell, retrieval_notes, retrieval_warnings
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.verdict import (
@@ -86,12 +86,13 @@ def decide_gate(
     attribution = blame(current, attribute(evidence, diagnosis, retrieval))
     skipped = unguarded(evidence)
     regressions, regressed_left = worst_regressions(evidence)
-    seen, loud = None, False
+    watched = []
     if policy.gate.decision == "evidence":
-        seen, loud = resolution(sights(evidence.rules, policy, current, checks=evidence.decided))
+        watched = sights(evidence.rules, policy, current, checks=evidence.decided)
+    seen, loud = resolution(watched)
     checks = tuple(_with_side(check, attribution) for check in evidence.decided)
     status, reason = _combined(checks, policy)
-    hints = tuple(alignment_warnings(evidence))  # of a run that fails, the causes say more
+    hints = tuple(alignment_warnings(evidence, advise=attribution is None))  # the causes say more
     return GateVerdict(
         status,
         reason,
@@ -124,6 +125,7 @@ def decide_gate(
             *powerless(evidence),
         ),
         resolution=None if loud else seen,
+        visible_loss=visible(watched),
         diagnosis=diagnosis,
         retrieval=retrieval,
         inconclusive_blocks=policy.gate.inconclusive == "fail",
@@ -169,8 +171,7 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     elif undecided and policy.gate.inconclusive != "pass":
         status = Status.INCONCLUSIVE
         reason = (
-            f"nothing is shown to be worse than the policy allows; {len(undecided)} of "
-            f"{counted(len(blocking), 'blocking check')} can't be decided: {undecided[0].reason}"
+            f"{len(undecided)} of {counted(len(blocking), 'blocking check')} can't be decided: {undecided[0].reason}"
         )
     else:
         status = Status.PASS

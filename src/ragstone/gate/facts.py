@@ -102,7 +102,7 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
         answerable=sample.answerable,
         held=held,
         by=by,  # type: ignore[arg-type]
-        lost=_lost(now, before, changed, held=held),
+        lost=sample.answerable and _lost(now, before, changed, held=held),
         lower=low is not None,
         unused=low is not None and not _draws_on(low, judged),
         change=None if changed is None else changed.change,

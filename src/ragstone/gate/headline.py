@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragstone.formatting import bound, counted, score
+from ragstone.formatting import bound, counted, figure, score
 from ragstone.gate.diagnosis import Cause, catalogue
 from ragstone.gate.verdict import (
     CHANGES,
@@ -91,20 +90,15 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
     if not _is_compared(verdict):
         return Headline("Passed, with nothing to compare with.", _capital(verdict.reason))
-    seen = _visible(verdict.checks)
-    would = "" if seen is None else f"; 4 of 5 losses of {bound(round(100 * seen, 1))} points in one metric would show"
+    seen = verdict.visible_loss
+    would = (
+        "" if seen is None else f"; 4 of 5 losses of {100 * float(figure(seen)):.3g} points in one metric would show"
+    )
     return Headline("Nothing is shown to be worse.", f"{_capital(checked)}{would}.{also}")
 
 
 def _is_compared(verdict: GateVerdict) -> bool:
     return verdict.comparability is not None and verdict.comparability.comparable
-
-
-def _visible(checks: Sequence[Check]) -> float | None:
-    """The loss that 4 of 5 runs find in each metric with a limit, in points of 1; None if in some none is found."""
-    drops = [one for one in checks if one.kind in CHANGES and one.action is Action.BLOCK and one.slice is None]
-    found = [one.detectable_drop for one in drops if one.detectable_drop is not None]
-    return max(found) if found and len(found) == len(drops) else None
 
 
 def _said(check: Check) -> str:

@@ -174,16 +174,22 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
             "ragstone plan says how many samples are needed.",
             True,
         )
-    worst = max(one.drop or 0.0 for one in found)
+    worst = visible(found) or 0.0
     each = ", ".join(f"{one.metric} {figure(one.drop or 0.0)}" for one in found)
     each = found[0].metric if len(found) == 1 else each
     if any(one.is_short for one in found):
         return (
-            f"This golden set can't detect a {drop} of less than {figure(worst)} in 4 of 5 runs ({each}); "
-            "ragstone plan says how many samples are needed.",
+            f"Of this golden set, only a {drop} of {figure(worst)} or more shows in 4 of 5 runs ({each}); "
+            "ragstone plan says how many samples are needed for less.",
             True,
         )
     return f"This golden set detects a {drop} of {figure(worst)} in 4 of 5 runs ({each}).", False
+
+
+def visible(found: Sequence[Sight]) -> float | None:
+    """The loss that 4 of 5 runs find in each metric; None if in some none is found, or none is watched."""
+    drops = [one.drop for one in found if one.drop is not None]
+    return max(drops) if drops and len(drops) == len(found) else None
 
 
 def imagined_run(policy: Policy) -> RunScores:

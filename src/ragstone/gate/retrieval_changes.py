@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ragstone.formatting import counted, some
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.facts import Facts
-from ragstone.gate.verdict import RetrievalChanges
+from ragstone.gate.verdict import MIN_SAMPLES, RetrievalChanges
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.retrieval_change import EvidenceChange
 
@@ -57,8 +57,8 @@ _UNKNOWN = Facts()
 
 
 def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
-    """A note on the samples whose retrieval fell, unless nothing is known of any."""
-    if found is None or len(found.other) == found.fell:
+    """A note on the samples whose retrieval fell, if they are enough and something is known of one."""
+    if found is None or len(found.other) == found.fell or found.fell < MIN_SAMPLES:
         return
     parts = [
         ("is gone from what the system returns", tuple(found.gone)),

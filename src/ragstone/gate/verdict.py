@@ -306,10 +306,11 @@ class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
     `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
-    says which drop the golden set can detect, unless a warning does; `notes` are footnotes; `accept` are the commands
-    that accept the drops that fail the run; `lower_is_better` are the metrics where less is better; `retrieval` says
-    what became of the evidence where retrieval fell; `regressed_left` is the number of samples with a loss that are
-    not in `regressions`; `oracle` is of a run with an oracle half, and decides nothing.
+    says which drop the golden set can detect, unless a warning does, and `visible_loss` is its size; `notes` are
+    footnotes; `accept` are the commands that accept the drops that fail the run; `lower_is_better` are the metrics
+    where less is better; `retrieval` says what became of the evidence where retrieval fell; `regressed_left` is the
+    number of samples with a loss that are not in `regressions`; `oracle` is of a run with an oracle half, and decides
+    nothing.
     """
 
     status: Status
@@ -322,6 +323,7 @@ class GateVerdict:
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
     resolution: str | None = None
+    visible_loss: float | None = None
     inconclusive_blocks: bool = False
     accept: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()

@@ -79,7 +79,7 @@ def _describe(suite: TestSuite, view: ReportView) -> None:
     suite.add_property("reason", _line(view.reason, 1000))
     if view.resolution is not None:
         suite.add_property("resolution", _line(view.resolution, 1000))
-    if said := wording.causes(view.diagnosis):
+    if said := wording.causes(view.explained):
         suite.add_property("causes", _line(said, 1000))
     if view.judge is not None:
         suite.add_property("judge", _line(view.judge.label))

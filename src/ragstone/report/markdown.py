@@ -153,7 +153,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "more": detail.line(more),
         "passed": view.passed,
         "attribution": _attribution(view, detail),
-        "causes": "" if view.status is Status.PASS else wording.causes(view.diagnosis, 2),
+        "causes": wording.causes(view.explained, 2),
         "oracle_title": wording.ORACLE_TITLE,
         "oracle": [detail.line(line) for line in wording.oracle_lines(view.oracle)],
         "rows": [_row(row, scale) for row in shown],

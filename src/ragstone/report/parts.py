@@ -184,3 +184,8 @@ class ReportView:
     robustness: Robustness | None = None
     run_url: str | None = None
     artifact_url: str | None = None
+
+    @property
+    def explained(self) -> Diagnosis | None:
+        """The causes to speak of: none of a run that passes."""
+        return None if self.status is Status.PASS else self.diagnosis

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, some, whole
 from ragstone.gate.robustness import KindResult, Outcome, PairedChange, Robustness, Share
 from ragstone.gate.verdict import (
+    MIN_SAMPLES,
     Action,
     Attribution,
     Diagnosis,
@@ -160,8 +161,8 @@ def thresholds(row: MetricRow) -> list[str]:
 
 
 def causes(found: Diagnosis | None, most: int = 3) -> str:
-    """``9 of 14: retrieved but ignored; 3: invented; 2 unexplained``; empty if there is nothing to say."""
-    if found is None or not found.counts:
+    """``9 of 14: retrieved but ignored; 3: invented; 2 unexplained``; empty if too few samples have a cause."""
+    if found is None or sum(one.count for one in found.counts) < MIN_SAMPLES:
         return ""
     first, *others = found.counts[:most]
     parts = [f"{len(first.samples)} of {found.samples}: {first.title}"]

@@ -1,0 +1,150 @@
+"""No two sentences of a report contradict each other, whatever the scores and the facts of the samples are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.formatting import figure
+from ragstone.gate.accepted import offers
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.facts import Facts, Said
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import LEVELS, MIN_SAMPLES, Action, Side, Status
+from ragstone.metrics.retrieval_change import EvidenceChange
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.view import build_view
+from ragstone.run.scores import RunScores
+from tests.gate.conftest import build_run, make_manifest
+
+NAMES = ("faithfulness", "answer_correctness", "context_recall", "mrr")
+RULES = {"min": 0.6, "max_drop": 0.05}
+POLICIES = [
+    policy_from_mapping({"gate": {"inconclusive": how}, "metrics": dict.fromkeys(NAMES, RULES)})
+    for how in ("fail", "warn")
+]
+saids = st.builds(
+    Said,
+    abstains=st.booleans(),
+    statements=st.just(3),
+    unsupported=st.integers(0, 3),
+    contradicted=st.integers(0, 1),
+    wanted=st.just(2),
+    given=st.integers(0, 2),
+    language=st.sampled_from([None, None, "de"]),
+)
+judged = st.builds(
+    Facts,
+    compared=st.just(True),
+    lost=st.booleans(),
+    lower=st.booleans(),
+    unused=st.booleans(),
+    change=st.sampled_from([None, *EvidenceChange]),
+    left=st.sampled_from([0.0, 0.5, 1.0]),
+    old_ids=st.booleans(),
+    cut=st.booleans(),
+    said=saids,
+    before=saids,
+)
+facts = st.one_of(judged, judged, judged, st.just(Facts(compared=True, failed=True)))
+cases = st.tuples(
+    st.integers(3, 40),
+    st.lists(facts, min_size=1, max_size=4),
+    st.lists(st.sampled_from([0.0, 0.0, -0.04, -0.3, -0.9, 0.1]), min_size=4, max_size=4),
+    st.integers(1, 4),
+    st.sampled_from(POLICIES),
+    st.booleans(),
+)
+
+
+def scores(n: int, falls: Sequence[float], every: int) -> RunScores:
+    """Scores of `n` samples, of which every so-manieth fell in each metric by as much as is given."""
+    levels = (1.0, 0.9, 0.8, 1.0)
+    columns = {
+        name: [min(1.0, max(0.0, levels[i % 4] + (fall if i % every == 0 else 0.0))) for i in range(n)]
+        for name, fall in zip(NAMES, falls, strict=True)
+    }
+    return build_run(columns, manifest=make_manifest())
+
+
+@settings(max_examples=60)
+@given(cases)
+def test_no_two_sentences_contradict_each_other(case: tuple[int, list[Facts], list[float], int, Any, bool]) -> None:
+    n, known, falls, every, policy, compared = case
+
+    def facts_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, Facts]:
+        return {name: known[int(name[1:]) % len(known)] for name in ids}
+
+    now, before = scores(n, falls, every), scores(n, [0.0] * 4, 1)
+    verdict = decide_gate(now, before if compared else None, policy, facts_of=facts_of)
+    view = build_view(verdict, now, before if compared else None)
+    said = {name: " ".join(render(view, name).split()) for name in ("md", "text", "junit", "html")}
+    for text in said.values():
+        assert_one_side(text, view)
+        assert_counts_add_up(text, view)
+    for check in verdict.checks:
+        row = next((one for one in view.metrics if (one.metric, one.slice) == (check.metric, check.slice)), None)
+        if check.kind in LEVELS and row is not None and row.interval is not None and row.deciding is check:
+            span = f"interval {figure(row.interval.low)} to {figure(row.interval.high)}"
+            assert "interval" not in check.reason or span in check.reason
+    below = {(one.metric, one.slice) for one in verdict.checks if one.kind in LEVELS and one.status is Status.FAIL}
+    blocking = [one for one in verdict.checks if one.action is Action.BLOCK]
+    assert not any((one.metric, one.slice) in below for one in offers(blocking, policy.gate))
+
+
+def assert_one_side(text: str, view: ReportView) -> None:
+    """The side that is named first is that of the causes, and nothing says that it is fine."""
+    found = view.attribution
+    first = next(iter(re.findall(r"Look at (retrieval|generation) first", text)), None)
+    assert set(re.findall(r"Look at (\w+) first", text)) <= {first}
+    assert not ("Retrieval dropped" in text and "retrieval did not" in text)
+    assert not ("Generation dropped" in text and "generation did not" in text)
+    assert not ("Retrieval got worse on" in text and "retrieval did not (" in text)
+    for broke, fine in (("retrieval", "generation"), ("generation", "retrieval")):
+        if first == broke:
+            assert f"{broke} did not" not in text
+            assert f"Only {fine} is" not in text
+            assert f"This points at {fine}" not in text
+            assert ("answers got worse." if broke == "retrieval" else "retrieval broke.") not in text
+    if found is None:
+        assert first is None
+        assert "points at" not in text
+        return
+    assert first in (None, found.side)
+    diagnosis = view.diagnosis
+    if diagnosis is not None and diagnosis.side is not None:
+        assert found.side is diagnosis.side
+    if found.cause is not None:
+        assert found.cause.count >= MIN_SAMPLES
+        assert found.side in (found.cause.side, Side.BOTH, Side.UNCLEAR)
+
+
+def assert_counts_add_up(text: str, view: ReportView) -> None:
+    """Causes, what became of the evidence, and line one count the same."""
+    line = re.search(r"Causes: (\d+) of (\d+): ([^.<\"]*)", text)
+    if line is not None:
+        rest = sum(int(one) for one in re.findall(r"; (\d+)", line[3]))
+        assert int(line[1]) + rest == int(line[2])
+        assert int(line[2]) >= MIN_SAMPLES
+    fell = re.search(r"Retrieval got worse on (\d+) samples: (.*?)\.(?: |<|$)", text)
+    if fell is not None:
+        assert int(fell[1]) == sum(int(one) for one in re.findall(r"on (\d+), ", fell[2])) >= MIN_SAMPLES
+    gone = re.search(r"no longer retrieved for (\d+) of", text)
+    if gone is not None and fell is not None:
+        assert f"on {gone[1]}, the evidence is gone" in fell[2]
+    lower = re.search(r"evidence ranks lower for (\d+) of", text)
+    ranks = re.search(r"on (\d+), (?:it|the evidence) ranks lower", fell[2] if fell is not None else "")
+    if lower is not None and ranks is not None:
+        assert int(lower[1]) >= int(ranks[1])
+    assert all(int(one) >= MIN_SAMPLES for one in re.findall(r"(?:retrieved|lower) for (\d+) of", text))
+    shown = re.search(r"4 of 5 losses of ([\d.]+) points", text)
+    drop = re.search(r"detects a drop of ([\d.]+) in 4 of 5 runs|only a drop of ([\d.]+) or more shows", text)
+    if shown is not None and drop is not None:
+        assert float(shown[1]) / 100 == pytest.approx(float(drop[1] or drop[2]), abs=0.005)
+    assert view.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
