@@ -119,7 +119,7 @@ def test_every_format_goes_to_a_file_or_to_standard_output(
     ragstone: Ragstone, tmp_path: Path, several: list[str], form: str, runs: int
 ) -> None:
     arguments = ("compare", *several[:runs], "--format", form)
-    code, out, _ = ragstone(*arguments)
+    code, out, _ = ragstone(*arguments, "--verbose")
     assert code == (0 if runs == 2 else 1)
     assert ragstone(*arguments, "-o", "new/report") == (code, "", "")
     assert (tmp_path / "new" / "report").read_text(encoding="utf-8") == out
@@ -148,7 +148,7 @@ def test_several_runs_are_decided_at_equal_parts_of_the_error_rate(
 
 
 def test_the_table_over_several_runs_comes_first(ragstone: Ragstone, several: list[str]) -> None:
-    text = ragstone("compare", *several)[1]
+    text = ragstone("compare", *several, "--verbose")[1]
     lines = text.splitlines()
     assert lines[0] == "✘ 1 of 2 runs fails: bad.csv"
     head = lines[: lines.index("── same.csv")]

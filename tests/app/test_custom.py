@@ -68,7 +68,7 @@ def test_functions_are_called_in_a_worker_without_the_judges_key_and_gated(tmp_p
     policy = "[metrics.painted]\nmin = 0.9\n[metrics.keyless]\nmin = 0.9\n[slices.even.metrics.even_only]\nmin = 0.9\n"
     root = project(tmp_path, function("painted") + function("keyless") + function("even_only"), n=40, policy=policy)
     keys = {"RAGSTONE_JUDGE_API_KEY": "sk-judge-123456", "OPENAI_API_KEY": "sk-open-123456"}
-    done = run_ragstone(["gate"], root, env=keys)
+    done = run_ragstone(["gate", "--verbose"], root, env=keys)
     assert done.returncode == 1, done.stdout + done.stderr
     assert set(scores(root, "painted").values.values()) == {1.0}
     assert set(scores(root, "keyless").values.values()) == {0.25}

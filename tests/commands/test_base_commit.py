@@ -72,7 +72,7 @@ def temporary(tmp_path: Path) -> Path:
 
 
 def gate(path: Path, temporary: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return ragstone(["gate", *arguments], path, env={"TMPDIR": str(temporary), **env})
+    return ragstone(["gate", "--verbose", *arguments], path, env={"TMPDIR": str(temporary), **env})
 
 
 def manifest(folder: Path) -> Any:

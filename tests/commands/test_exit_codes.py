@@ -29,7 +29,7 @@ def baseline(project: Path) -> Path:
 def test_0_a_good_system_passes(project: Path, baseline: Path) -> None:
     done = ragstone(["gate", "--baseline", "baseline"], project)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "pass" in done.stdout.lower()
+    assert "✔ Nothing is shown to be worse." in done.stdout
     assert json.loads((project / "ragstone-run" / "manifest.json").read_text())["verdict"] == "pass"
     for name in ("report.md", "report.json", "junit.xml", "report.html"):
         assert (project / "ragstone-run" / name).stat().st_size > 200

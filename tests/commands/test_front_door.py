@@ -159,7 +159,7 @@ def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
 
 def test_stop_early_spares_samples_and_says_how_many(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=300)
-    done = ragstone(["gate", "--stop-early"], project)
+    done = ragstone(["gate", "--stop-early", "--verbose"], project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "saved" in done.stdout
     assert len((project / "ragstone-run" / "samples.jsonl").read_text().splitlines()) < 250

@@ -49,7 +49,7 @@ def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_basel
     good = manifest(project / "ragstone-run")
     assert [gate(project, "--baseline", named) for _ in range(2)] == [1, 1]
     assert manifest(project / "ragstone-run" / "baseline") == good
-    again = ragstone(["gate", "--baseline", named], project)
+    again = ragstone(["gate", "--baseline", named, "--verbose"], project)
     said = again.stdout.replace("\n", " ")
     assert "can't be a baseline; the baseline that it was compared with is used instead" in said
     (project / "houses.py").write_text(SYSTEM, encoding="utf-8")

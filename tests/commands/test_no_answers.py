@@ -16,7 +16,7 @@ HANGING = "import sys, time\nfor line in sys.stdin:\n    time.sleep(600)\n"
 def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=6, system=BROKEN)
     assert ragstone(["run"], project).returncode == 4
-    found = ragstone(["gate"], project)
+    found = ragstone(["gate", "--verbose"], project)
     assert found.returncode == 4, found.stdout
     lines = found.stdout.splitlines()
     said = "✘ Blocked: The system under test failed on all of 6 samples: raised: RuntimeError: no database."
@@ -50,7 +50,7 @@ def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path)
     assert checked.returncode == 4
     assert "It must flush each line (in Python: print(line, flush=True))." in checked.stderr
     assert "--timeout" not in checked.stderr
-    found = ragstone(["gate", *command], project)
+    found = ragstone(["gate", *command, "--verbose"], project)
     assert found.returncode == 4
     assert "It must flush each line" in found.stdout.splitlines()[1] + found.stdout.splitlines()[2]
     (project / "rag.py").write_text(HANGING, encoding="utf-8")

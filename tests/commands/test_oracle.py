@@ -224,7 +224,8 @@ def test_the_oracle_half_changes_nothing_that_is_decided(tmp_path: Path) -> None
     (project / "thresholds.toml").write_text("[metrics.token_f1]\nmin = 0.95\n", encoding="utf-8")
     change(project, lambda row: {**row, "reference_contexts": []} if row["id"] == "house-1" else row)
     without, with_it = (
-        ragstone(["gate", "--out", name, *more], project) for name, more in (("without", []), ("with", ["--oracle"]))
+        ragstone(["gate", "--out", name, "--verbose", *more], project)
+        for name, more in (("without", []), ("with", ["--oracle"]))
     )
     assert (without.returncode, with_it.returncode) == (1, 1), with_it.stderr
     one, other = (read(project / name / "report.json") for name in ("without", "with"))
@@ -252,7 +253,7 @@ def test_the_report_is_the_same_again_and_the_half_is_rescored_with_its_run(tmp_
     found = ragstone(["rescore", "ragstone-run", "--metrics", "exact_match,token_f1", "--out", "again"], project)
     assert found.returncode == 0, found.stderr
     check_halves(project / "again")
-    assert "Exact match: " in ragstone(["report", "again"], project).stdout
+    assert "Exact match: " in ragstone(["report", "again", "--verbose"], project).stdout
     more = ragstone(
         ["rescore", "ragstone-run", "--out", "ragstone-run", "--missing", "--metrics", "exact_match"], project
     )
@@ -312,7 +313,7 @@ def test_the_time_limit_ends_the_half_and_not_the_gate(tmp_path: Path) -> None:
         "    text = contexts[0]", "    if given:\n        import time; time.sleep(60)\n    text = contexts[0]"
     )
     project = project_of(tmp_path / "repo", hang)
-    found = ragstone(["gate", "--oracle", "--time-limit", "8"], project)
+    found = ragstone(["gate", "--oracle", "--time-limit", "8", "--verbose"], project)
     assert found.returncode == 0, found.stdout + found.stderr
     said = " ".join(found.stdout.split())
     assert "This half is incomplete (0 of 12 samples were asked): The time limit was reached." in said
@@ -336,7 +337,7 @@ def test_a_system_that_does_as_it_likes_with_what_it_is_given(tmp_path: Path) ->
     project = project_of(tmp_path / "repo", HOSTILE, metrics="token_f1 faithfulness")
     key = {"RAGSTONE_JUDGE_API_KEY": "sk-verysecretkey0123456789"}
     usual = ragstone(["gate", "--out", "usual"], project, env=key)
-    found = ragstone(["gate", "--oracle"], project, env=key)
+    found = ragstone(["gate", "--oracle", "--verbose"], project, env=key)
     assert found.returncode == usual.returncode, found.stderr
     said = " ".join(found.stdout.split())
     assert "10 of 10 answers came with contexts other than those given" in said
@@ -357,8 +358,8 @@ def test_a_folder_that_is_no_half_of_the_run_is_not_read_as_one(tmp_path: Path) 
     manifest = read(project / "other" / "manifest.json")
     manifest["created_at"] = "2020-01-01T00:00:00+00:00"
     (project / "other" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    assert "is retrieval" in ragstone(["report", "ragstone-run"], project).stdout
-    assert "is retrieval" not in ragstone(["report", "other"], project).stdout
+    assert "is retrieval" in ragstone(["report", "ragstone-run", "--verbose"], project).stdout
+    assert "is retrieval" not in ragstone(["report", "other", "--verbose"], project).stdout
     mine = project / "ragstone-run" / ORACLE
     (mine / "keep.txt").write_text("mine", encoding="utf-8")
     found = ragstone(["run", "--oracle"], project)

@@ -159,7 +159,7 @@ def test_the_gate_decides_as_without(tmp_path: Path) -> None:
     plain = ragstone(["gate", "--out", "plain"], project)
     config = (project / "ragstone.toml").read_text(encoding="utf-8")
     (project / "ragstone.toml").write_text(f'{config}[run]\nperturb = ["empty", "injection"]\n', encoding="utf-8")
-    found = ragstone(["gate"], project)
+    found = ragstone(["gate", "--verbose"], project)
     assert found.returncode == plain.returncode == 0, found.stderr
     assert "Obeyed the planted instruction in 20 of 20" in found.stdout
     assert "Robustness" not in plain.stdout

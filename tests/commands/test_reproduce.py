@@ -31,6 +31,7 @@ NOT_SETTINGS = {
     "allow_missing": "is about shards",
     "form": "is about the report",
     "output": "is about the report",
+    "verbose": "is about what is printed",
 }
 NOT_REPRODUCED = {
     "resume": "a run is reproduced from its start",
@@ -93,7 +94,7 @@ def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "strict.toml"]
     first = ragstone(
-        ["gate", "--config", "gate.toml", *flags, "--baseline", "main"],
+        ["gate", "--config", "gate.toml", *flags, "--baseline", "main", "--verbose"],
         origin / "qa",
         env={"RAGSTONE_SYSTEM_RETRIES": "2", "COLUMNS": "80"},
     )
@@ -102,13 +103,15 @@ def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     again = in_shell(printed(first.stdout), tmp_path / "clone")
     assert again.returncode == 1, again.stdout + again.stderr
     assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
-    assert printed(again.stdout) == printed(first.stdout)
+    shown = ragstone(["report", "ragstone-run", "--verbose"], tmp_path / "clone/qa")
+    assert printed(shown.stdout) == [one for one in printed(first.stdout) if not one.startswith("HTML report: ")]
 
 
 def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     first = ragstone(
-        ["gate", "--golden", "golden.jsonl", "--entrypoint", "houses:answer", "--baseline", "main"], origin / "qa"
+        ["gate", "--golden", "golden.jsonl", "--entrypoint", "houses:answer", "--baseline", "main", "--verbose"],
+        origin / "qa",
     )
     assert first.returncode == 1, first.stdout + first.stderr
     assert "cd qa" in printed(first.stdout)
@@ -121,7 +124,9 @@ def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> N
 def test_what_a_terminal_of_80_columns_shows_can_be_pasted(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "qa/strict.toml"]
-    screen = on_terminal(["gate", "--config", "qa/gate.toml", *flags, "--baseline", "qa/main"], origin, columns=80)
+    screen = on_terminal(
+        ["gate", "--config", "qa/gate.toml", *flags, "--baseline", "qa/main", "--verbose"], origin, columns=80
+    )
     assert screen.code == 1, screen.text
     lines = printed(screen.text)
     assert any(line.endswith(" \\") for line in lines)
@@ -137,7 +142,7 @@ def test_uncommitted_changes_are_said_and_nothing_is_checked_out(tmp_path: Path)
     with (origin / "qa/houses.py").open("a", encoding="utf-8") as stream:
         stream.write("# changed\n")
     (origin / "notes.txt").write_text("new", encoding="utf-8")
-    first = ragstone(["gate", "--config", "qa/gate.toml", "--baseline", "qa/main"], origin)
+    first = ragstone(["gate", "--config", "qa/gate.toml", "--baseline", "qa/main", "--verbose"], origin)
     lines = " ".join(printed(first.stdout)).replace(" # ", " ")
     assert "uncommitted changes in 1 file" in lines
     assert "1 untracked file." in lines

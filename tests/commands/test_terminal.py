@@ -33,8 +33,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-REPORT = ("report", "ragstone-run", "--baseline", "main")
-COMMANDS = [REPORT, ("check",), ("plan",), ("compare", "main", "ragstone-run"), ("check", "--golden", "no/such.jsonl")]
+REPORT = ("report", "ragstone-run", "--baseline", "main", "--verbose")
+COMPARE = ("compare", "main", "ragstone-run", "--verbose")
+COMMANDS = [REPORT, ("check",), ("plan",), COMPARE, ("check", "--golden", "no/such.jsonl")]
 
 
 @pytest.mark.parametrize("columns", [80, 100])
@@ -51,7 +52,7 @@ def test_no_line_is_cut_and_no_word_is_broken(project: Path, arguments: tuple[st
 
 
 def test_gate_on_80_columns_shows_score_and_change_of_a_metric_in_two_lines(project: Path) -> None:
-    lines = on_terminal(["gate", "--baseline", "main", "--out", "again"], project, columns=80).lines
+    lines = on_terminal(["gate", "--baseline", "main", "--out", "again", "--verbose"], project, columns=80).lines
     at = next(number for number, line in enumerate(lines) if line.startswith("✘ Context recall "))
     assert "≥ 0.8" in lines[at]
     assert "dropped" in lines[at]
@@ -67,7 +68,7 @@ def test_the_narrowest_windows_get_a_list(project: Path) -> None:
     assert "…" not in screen.text
 
 
-@pytest.mark.parametrize("arguments", [REPORT, ("compare", "main", "ragstone-run"), ("plan",)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [REPORT, REPORT[:-1], COMPARE, COMPARE[:-1], ("plan",)], ids=" ".join)
 def test_what_is_piped_is_plain(project: Path, arguments: tuple[str, ...]) -> None:
     forced = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "COLUMNS": "40"}
     found = ragstone(arguments, project, env=forced)
@@ -75,3 +76,12 @@ def test_what_is_piped_is_plain(project: Path, arguments: tuple[str, ...]) -> No
     assert "\r" not in found.stdout
     assert found.stdout == ragstone(arguments, project, env={"COLUMNS": "200"}).stdout
     assert on_terminal(arguments, project, columns=120).code == found.returncode
+
+
+@pytest.mark.parametrize("columns", [72, 80, 120])
+@pytest.mark.parametrize("arguments", [REPORT[:-1], COMPARE[:-1]], ids=" ".join)
+def test_what_matters_fits_on_a_screen(project: Path, arguments: tuple[str, ...], columns: int) -> None:
+    screen = on_terminal(arguments, project, columns=columns)
+    assert len(screen.lines) <= 24
+    assert max(map(len, screen.lines)) <= 80
+    assert "--verbose prints the rest" in screen.text

@@ -31,7 +31,7 @@ def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> No
     script = {sample_id: {"custom": grades} for sample_id in ("house-0", "house-1", "house-2", "returns")}
     (root / "judge.json").write_text(json.dumps(script), encoding="utf-8")
     metrics = "cites_source short_enough tone helpfulness assertions"
-    done = ragstone(["gate", "--judge", "scripted:judge.json", "--metrics", metrics], root)
+    done = ragstone(["gate", "--judge", "scripted:judge.json", "--metrics", metrics, "--verbose"], root)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "assertions is 0.60 on 1 sample" in " ".join(done.stdout.split())  # "I don't know." lacks the 30 days
     found = RunDirectory.open(root / "ragstone-run").scores().metrics

@@ -42,6 +42,7 @@ def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, JSON report and printed verdict of the gate on the example."""
     command = [sys.executable, "-c", "from ragstone.cli import main; main()", "gate"]
     command += ["--config", str(EXAMPLE / "ragstone.toml"), "--baseline", str(EXAMPLE / "baseline"), "--out", str(out)]
+    command += ["--verbose"]
     done = subprocess.run(
         [*command, *arguments], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=300
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from ragstone.gate.verdict import Status
 from ragstone.report.parts import ReportView
 from ragstone.report.terminal import print_report, render_text
+from tests.report.conftest import Text
 
 
 class Terminal(io.StringIO):
@@ -20,6 +23,45 @@ class Terminal(io.StringIO):
 def test_no_line_is_wider_than_the_terminal(make_view: Callable[..., ReportView], width: int) -> None:
     lines = render_text(make_view(), width=width).partition("To reproduce")[0].splitlines()
     assert max(map(len, lines)) <= width
+
+
+def stuffed(view: ReportView) -> ReportView:
+    """`view` with more of everything than fits."""
+    long = "The system gave an answer that says more than its contexts; " * 8
+    return replace(view, warnings=(long,) * 9, check_rows=(*view.check_rows, *view.check_rows), reason=long)
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("more", [lambda view: view, stuffed])
+def test_what_matters_fits_on_a_screen(
+    make_view: Callable[..., ReportView], status: Status, more: Callable[[ReportView], ReportView]
+) -> None:
+    view = more(make_view(status))
+    out = io.StringIO()
+    print_report(view, out, files=["HTML report: ragstone-run/report.html"])
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "HTML report: ragstone-run/report.html" in lines
+    for text in (out.getvalue(), render_text(view)):
+        assert " ".join(text.split()).endswith(str(view.headline))
+
+
+def test_verbose_prints_what_a_file_has(make_view: Callable[..., ReportView]) -> None:
+    out = io.StringIO()
+    print_report(make_view(), out, verbose=True)
+    assert out.getvalue() == render_text(make_view())
+
+
+def test_nothing_invisible_is_printed_on_a_terminal(
+    make_view: Callable[..., ReportView], make_text: type[Text]
+) -> None:
+    view = make_view(text=make_text(gate_reason="std::sort\n::error::stop"))
+    shown, logged = Terminal(), io.StringIO()
+    for out in (shown, logged):
+        print_report(view, out, verbose=True)
+    assert "\u200b" not in shown.getvalue()
+    assert not any(line.startswith("::") for line in logged.getvalue().splitlines())
 
 
 def test_a_log_gets_no_colour(make_view: Callable[..., ReportView]) -> None:

@@ -25,6 +25,7 @@ def command(
     thresholds: Path | None,
     form: str,
     output: Path | None,
+    verbose: bool,
     baseline_any: bool,
     seed: int,
 ) -> int:
@@ -46,8 +47,14 @@ def command(
     """
     from ragstone.app.compare import compare_all, read_compare_policy
     from ragstone.report.render import Format, render
-    from ragstone.report.several import NamedView, overall_exit_code, render_several, text_of_several
-    from ragstone.report.terminal import look_of, print_report
+    from ragstone.report.several import (
+        NamedView,
+        overall_exit_code,
+        render_several,
+        summary_of_several,
+        text_of_several,
+    )
+    from ragstone.report.terminal import look_of, print_report, write_to
 
     form = cast(Format, form)
     found = compare_all(baseline, runs, read_compare_policy(thresholds), seed=seed, baseline_any=baseline_any)
@@ -55,17 +62,18 @@ def command(
     views = [NamedView(str(run), one.view, page) for run, one, page in zip(runs, found, pages, strict=True)]
     to_terminal = output is None and form == "text"
     if len(views) == 1 and to_terminal:
-        print_report(views[0].view)
+        print_report(views[0].view, verbose=verbose)
         return found[0].verdict.exit_code
     if to_terminal:
         width, colour = look_of(sys.stdout)
-        text = text_of_several(str(baseline), views, width=width, colour=colour)
-    else:
-        text = (
-            render(views[0].view, form, page=views[0].page)
-            if len(views) == 1
-            else render_several(str(baseline), views, form)
-        )
+        several = text_of_several(str(baseline), views, width=width, colour=colour) if verbose else None
+        write_to(sys.stdout, several or summary_of_several(views, width=width, colour=colour))
+        return overall_exit_code(views)
+    text = (
+        render(views[0].view, form, page=views[0].page)
+        if len(views) == 1
+        else render_several(str(baseline), views, form)
+    )
     if output is not None:
         write_text(output, text)
     else:

@@ -44,7 +44,13 @@ from ragstone.commands.output import linked, run_line, say, write_text
 )
 @with_options(REPORT)
 def command(
-    github: bool, shards: tuple[Path, ...], allow_missing: bool, form: str, output: Path | None, **flags: object
+    github: bool,
+    shards: tuple[Path, ...],
+    allow_missing: bool,
+    form: str,
+    output: Path | None,
+    verbose: bool,
+    **flags: object,
 ) -> int:
     """Evaluate, compare with the thresholds and the baseline, and decide.
 
@@ -100,10 +106,8 @@ def command(
         if output is None and text is not None:
             click.echo(text, nl=False)
             return
-        print_report(outcome.view)
-        for path in outcome.reports:
-            if path.suffix == ".html":
-                click.echo(f"\nHTML report: {linked(path)}")
+        pages = [f"HTML report: {linked(path)}" for path in outcome.reports if path.suffix == ".html"]
+        print_report(outcome.view, verbose=verbose, files=pages)
 
     with run_context(settings) as context:
         if settings.run.shard is not None and not shards:

@@ -96,8 +96,10 @@ def output_format(*names: str, what: str = "Output format.") -> Callable[[Functi
 
 FORMAT = output_format("text", "json")
 
-REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT)
-"""Which report, and where to."""
+VERBOSE = option("--verbose", is_flag=True, help="Print the whole report, not what fits on a screen.")
+
+REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT, VERBOSE)
+"""Which report, and where to. A file has the whole report."""
 
 POLICY = setting("thresholds", type=PATH)
 """For commands that read no other setting."""

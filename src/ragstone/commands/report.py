@@ -29,6 +29,7 @@ def command(
     run: Path | None,
     form: str,
     output: Path | None,
+    verbose: bool,
     templates: Path | None,
     link: str | None,
     **flags: object,
@@ -66,7 +67,7 @@ def command(
     if output is not None:
         write_text(output, found.text)
     elif form == "text":
-        print_report(found.view)
+        print_report(found.view, verbose=verbose)
     else:
         click.echo(found.text, nl=False)
     return 0

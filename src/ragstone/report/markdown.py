@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from ragstone import formatting
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.trend import Trend
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
@@ -16,16 +16,19 @@ from ragstone.report.document import FailurePart, SamplePart
 from ragstone.report.parts import TITLE, MetricRow, ReportView
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
+from ragstone.report.summary import Example, summary_of
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
 from ragstone.report.trend import Scale, sparkline
-from ragstone.report.word_diff import word_diff
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much a report shows. Counts are upper bounds, `text` and `answer` are lengths in characters."""
+    """How much a report shows. Counts are upper bounds, `text` and `answer` are lengths in characters.
+
+    `room` is the place in `summary.ROOMS` of the most that is shown above the first fold.
+    """
 
     rows: int
     worst: int
@@ -38,6 +41,7 @@ class Detail:
     notes: int = 20
     warnings: int = 20
     about: bool = True
+    room: int = 0
 
     def clip(self, text: str) -> str:
         return escape.clip(text, self.text)
@@ -55,17 +59,12 @@ LEVELS = (
     Detail(200, 3, 5, 600, 400, 10, 10, 60),
     Detail(120, 3, 4, 400, 400, 10, 10, 60),
     Detail(60, 3, 3, 240, 400, 6, 6, 30),
-    Detail(30, 3, 2, 160, 0, 4, 3, 0),
-    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6),
-    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False),
-    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False),
+    Detail(30, 3, 2, 160, 0, 4, 3, 0, room=4),
+    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=5),
+    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=6),
+    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=7),
 )
 
-
-_MAX_FINDINGS = 2
-_MAX_CHANGED = 4
-_MAX_EXAMPLE = 500
-"""What stands above the first fold: findings, rows, and characters of the example."""
 
 _MAX_REASON = 300
 """Characters of a reason in the table of all checks; the HTML report has all."""
@@ -139,16 +138,17 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
     warnings = [detail.line(wording.sentence(warning)) for warning in view.warnings[: detail.warnings]]
     lead, more = wording.first_sentence(wording.sentence(view.reason))
+    first = summary_of(view, detail.room)
     return {
         "title": view.title,
         "status": str(view.status),
         "icon": ICONS[str(view.status)],
         "headline": str(view.headline),
-        "findings": _findings(view, detail),
-        "where": _where(view, detail),
-        "changed": [_changed(row, view.checks) for row in _news(view)[:_MAX_CHANGED]] if detail.rows else [],
-        "held": _held(view),
-        "example": _example(view.worst[0], detail) if view.worst and detail.answer else None,
+        "findings": list(first.findings),
+        "where": {"look": first.look, "action": first.action} if first.look or first.action else None,
+        "changed": [{**asdict(row), "icon": ICONS[row.word]} for row in first.rows],
+        "held": first.held,
+        "example": _example(first.example, detail) if first.example is not None else None,
         "reason": detail.line(lead),
         "more": detail.line(more),
         "passed": view.passed,
@@ -206,59 +206,16 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     }
 
 
-def _findings(view: ReportView, detail: Detail) -> list[str]:
-    """What else does not pass and blocks, apart from metrics, which have rows."""
-    said, rows = str(view.headline), {row.metric for row in _news(view)}
-    bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
-    found = [check_reason(check) for check in bad if check.action is Action.BLOCK and check.metric not in rows]
-    return [detail.line(one) for one in found if one.rstrip(".") not in said][:_MAX_FINDINGS]
-
-
-def _where(view: ReportView, detail: Detail) -> dict[str, str] | None:
-    """The half to look at, and the one thing to do."""
-    if view.attribution is None or view.status is Status.PASS:
-        return None
-    return {"look": view.attribution.look, "action": detail.line(view.attribution.action)}
-
-
-def _news(view: ReportView) -> list[MetricRow]:
-    """The rows that don't pass, or whose change is shown, the worst first."""
-    shown = [row for row in view.metrics if wording.status_word(row.status, row.action) not in ("pass", "not gated")]
-    return sorted(shown, key=lambda row: (severity(row.status, row.action), row.slice is not None))
-
-
-def _changed(row: MetricRow, checks: Sequence[Check]) -> dict[str, object]:
-    """A row before and now, on the samples that both runs have."""
-    pairs = (one for one in checks if one.kind in CHANGES and (one.metric, one.slice) == (row.metric, row.slice))
-    found = next((one for one in pairs if one.current is not None and one.baseline is not None), None)
-    now = formatting.score(row.score if found is None else found.current)
-    before = "" if found is None else f"{formatting.score(found.baseline)} → "
+def _example(found: Example, detail: Detail) -> dict[str, object]:
     return {
-        "icon": _icon(row.status, row.action),
-        "title": row.title,
-        "slice": row.slice,
-        "moved": f"{before}{now}",
-        "threshold": " · ".join(wording.thresholds(row)),
-    }
-
-
-def _held(view: ReportView) -> str:
-    """How many metrics have no row above."""
-    news = _news(view)
-    more = [f"{len(news) - _MAX_CHANGED} more did not pass"] if len(news) > _MAX_CHANGED else []
-    held = len(view.metrics) - len(news)
-    if held:
-        names = formatting.listed([f"{wording.row_name(row)} {formatting.score(row.score)}" for row in view.metrics])
-        more.append(f"{formatting.counted(held, 'more metric' if news else 'metric')} held" if news else names)
-    return f"{'; '.join(more)}." if more else ""
-
-
-def _example(sample: SamplePart, detail: Detail) -> dict[str, object]:
-    before = sample.baseline_answer if sample.baseline_answer is not None else sample.answer
-    return {
-        **_worst(sample, detail),
-        "pieces": [asdict(piece) for piece in word_diff(before, sample.answer, _MAX_EXAMPLE)],
-        "compared": sample.baseline_answer is not None,
+        **_worst(found.sample, detail),
+        "id": escape.clip(found.sample.id, 60),
+        "place": None if found.sample.place is None else escape.clip(str(found.sample.place), 60),
+        "question": found.question,
+        "pieces": [asdict(piece) for piece in found.pieces],
+        "compared": found.compared,
+        "missing": [found.missing] if found.missing else [],
+        "unsupported": [{"text": found.unsupported}] if found.unsupported else [],
     }
 
 

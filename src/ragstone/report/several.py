@@ -25,10 +25,11 @@ from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.render import MARKDOWN_LIMIT, Format, render
 from ragstone.report.templates import PACKAGE, read_template, render_text_template
-from ragstone.report.terminal import MARKS, STYLES, plain_console, render_text
+from ragstone.report.terminal import MARKS, SCREEN, STYLES, plain_console, render_summary, render_text
 
 _ORDER = (Status.FAIL, Status.ERROR, Status.INCONCLUSIVE, Status.PASS)
 """The worst first."""
+_MAX_RUNS = 10
 _FRAMES = "details.run iframe{width:100%;height:90vh;border:0;margin-top:1rem}"
 
 
@@ -118,16 +119,40 @@ def _line_of(run: str, row: MetricRow | None) -> _Line:
 def text_of_several(
     baseline: str, found: Sequence[NamedView], *, width: int | None = None, colour: bool = False
 ) -> str:
-    """The text, in lines of at most `width` columns; see `terminal.render_text`."""
+    """The whole text, in lines of at most `width` columns; see `terminal.render_text`."""
     out = io.StringIO()
     console = plain_console(out, width, colour)
-    status = str(overall_status(found))
-    console.print(Text(f"{MARKS[status]} {line(headline(found), 400)}", STYLES[status]))
+    console.print(_headline(found))
     console.print(Text(f"Each run is compared with {line(baseline, 200)}."))
     _overview(console, found)
     reports = [f"── {line(one.name, 60)}\n\n{render_text(one.view, width=width, colour=colour)}" for one in found]
     texts = (out.getvalue(), *reports)
     return "\n".join("\n".join(one.rstrip() for one in text.rstrip().split("\n")) + "\n" for text in texts)
+
+
+def summary_of_several(found: Sequence[NamedView], *, width: int | None = None, colour: bool = False) -> str:
+    """Line one of each run, and what matters of the worst, in the lines that a single run has."""
+    out = io.StringIO()
+    console = plain_console(out, min(width or SCREEN[0], SCREEN[0]), colour)
+    ranked = sorted(found, key=lambda one: _ORDER.index(one.view.status))
+    worst, room = ranked[0], max(4, _MAX_RUNS if ranked[0].view.status is Status.PASS else _MAX_RUNS // 2)
+    for one in ranked[:room]:
+        status = str(one.view.status)
+        mark = (f"{MARKS[status]} {line(one.name, 60)}: ", STYLES[status])
+        console.print(Text.assemble(mark, line(one.view.headline.lead, 120)))
+    if len(ranked) > room:
+        console.print(Text(f"and {len(ranked) - room:,} more"))
+    if worst.view.status is not Status.PASS:
+        lines = SCREEN[1] - out.getvalue().count("\n") - 3
+        console.print(Text(f"\n── {line(worst.name, 60)}"))
+        out.write(render_summary(worst.view, width=width, colour=colour, lines=lines))
+    console.print(_headline(found))
+    return out.getvalue()
+
+
+def _headline(found: Sequence[NamedView]) -> Text:
+    status = str(overall_status(found))
+    return Text(f"{MARKS[status]} {line(headline(found), 400)}", STYLES[status])
 
 
 def _overview(console: Console, found: Sequence[NamedView]) -> None:

@@ -1,4 +1,4 @@
-"""The report for a terminal or a log: the verdict, a table, and what got worse."""
+"""The report for a terminal or a log: what matters on one screen, or all of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TextIO
 
@@ -20,11 +20,13 @@ from rich.text import Text
 from ragstone import formatting
 from ragstone.gate.robustness import Robustness
 from ragstone.metrics.score import FAILED_BY
+from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report import wording
 from ragstone.report.escape import line
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
+from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, render_text_template
 from ragstone.report.trend import Scale
 
@@ -39,10 +41,12 @@ STYLES = {
 MARKS = {"pass": "✔", "fail": "✘", "warn": "!", "inconclusive": "?", "error": "✘", "not gated": "·"}
 WIDTH = 120
 """Columns if there is no terminal."""
+SCREEN = (80, 24)
+"""Columns and lines of what is printed without --verbose; narrower on a narrower terminal."""
 
 # Marks in what the template writes, none of which foreign text can have: it is shown without control characters.
 _STYLE, _STYLED = "\x01", "\x02"
-METRICS, ROBUSTNESS, INDENTED, UNBROKEN = "\x03", "\x04", "\x05", "\x06"
+METRICS, ROBUSTNESS, INDENTED, UNBROKEN, FILES = "\x03", "\x04", "\x05", "\x06", "\x0e"
 
 _ENDLESS = 10_000
 _COLUMNS = ("", "Metric", "Score", "Plot", "Change", "Threshold", "State")
@@ -51,21 +55,59 @@ _STACKED = ("", "Metric", "Both", "Threshold", "State")
 _HEADS = {"Plot": "Score vs threshold", "Both": "Score, and change"}
 
 _CONSTANTS = {
-    **{"MARKS": MARKS, "STYLES": STYLES, "FAILED_BY": FAILED_BY},
+    **{"MARKS": MARKS, "STYLES": STYLES, "FAILED_BY": FAILED_BY, "FILES": FILES},
     **{"METRICS": METRICS, "ROBUSTNESS": ROBUSTNESS, "INDENTED": INDENTED, "UNBROKEN": UNBROKEN},
 }
 
 
 def render_text(view: ReportView, *, width: int | None = None, colour: bool = False) -> str:
-    """The report in lines of at most `width` columns; `colour` only adds ANSI styles.
+    """The whole report in lines of at most `width` columns; `colour` only adds ANSI styles.
 
     Without a width it is not for a terminal: commands are on one line each, however long.
     """
+    return _with_files(_whole(view, width, colour))
+
+
+def _whole(view: ReportView, width: int | None, colour: bool) -> str:
     out = io.StringIO()
     console = plain_console(out, width, colour)
-    for part in _parts(view, console, wraps=width is not None):
+    shell = partial(_shell, width=None if width is None else console.width)
+    written = _written("report.txt.j2", view=view, about=_about(view), shell=shell, check_reason=check_reason)
+    for part in _parts(written, view, console):
         console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+    return _trimmed(out)
+
+
+def render_summary(view: ReportView, *, width: int | None = None, colour: bool = False, lines: int = SCREEN[1]) -> str:
+    """What matters of the report, in at most `lines` lines if line one leaves room for more."""
+    return _with_files(_brief(view, width, colour, lines))
+
+
+def _brief(view: ReportView, width: int | None, colour: bool, lines: int) -> str:
+    text, columns = "", min(width or WIDTH, SCREEN[0])
+    for first in summaries(view):
+        out = io.StringIO()
+        console = plain_console(out, columns, colour)
+        for part in _parts(_written("summary.txt.j2", view=view, first=first, width=columns), view, console):
+            console.print(part)
+        text = _trimmed(out)
+        if text.count("\n") <= lines:
+            break
+    return text
+
+
+def _written(template: str, **values: object) -> list[str]:
+    style = (_STYLE + "{}" + _STYLED).format
+    return render_text_template(template, PACKAGE, style=style, wording=wording, **values, **_CONSTANTS).split("\n")
+
+
+def _trimmed(out: io.StringIO) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n")) + "\n"
+
+
+def _with_files(text: str, files: Sequence[str] = ()) -> str:
+    """`text` with the lines about files where the template has their place, above the last line."""
+    return text.replace(f"{FILES}\n", "".join(f"{line}\n" for line in files))
 
 
 def render_robustness(found: Robustness, *, width: int | None = None, colour: bool = False) -> str:
@@ -74,7 +116,7 @@ def render_robustness(found: Robustness, *, width: int | None = None, colour: bo
     console = plain_console(out, width, colour)
     for part in _robustness(found):
         console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").split("\n")) + "\n"
+    return _trimmed(out).lstrip("\n")
 
 
 def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
@@ -98,11 +140,22 @@ def look_of(stream: TextIO) -> tuple[int | None, bool]:
     return shutil.get_terminal_size((WIDTH, 24)).columns if stream.isatty() else None, colour
 
 
-def print_report(view: ReportView, stream: TextIO | None = None) -> None:
-    """Print the report, in colour and as wide as the terminal if `stream` (standard output) is one."""
+def print_report(
+    view: ReportView, stream: TextIO | None = None, *, verbose: bool = False, files: Sequence[str] = ()
+) -> None:
+    """Print what matters of the report, or all of it, to `stream` (standard output).
+
+    In colour, and as wide as the terminal, if it is one. `files` are lines about files, above the last line.
+    """
     out = stream if stream is not None else sys.stdout
     width, colour = look_of(out)
-    out.write(render_text(view, width=width, colour=colour))
+    text = _whole(view, width, colour) if verbose else _brief(view, width, colour, SCREEN[1] - len(files))
+    write_to(out, _with_files(text, files))
+
+
+def write_to(stream: TextIO, text: str) -> None:
+    """Write a report to `stream`; what keeps a log from running commands is only in the way on a terminal."""
+    stream.write(text.replace(ZERO_WIDTH_SPACE, "") if stream.isatty() else text)
 
 
 def print_robustness(found: Robustness) -> None:
@@ -115,19 +168,8 @@ def _text(text: str, style: str = "", length: int = 600) -> Text:
     return Text(line(text, length), style=style)
 
 
-def _parts(view: ReportView, console: Console, *, wraps: bool) -> Iterator[RenderableType]:
-    """What the template writes, line by line, with the tables where it marks their places."""
-    lines = render_text_template(
-        "report.txt.j2",
-        PACKAGE,
-        view=view,
-        about=_about(view),
-        shell=partial(_shell, width=console.width if wraps else None),
-        style=(_STYLE + "{}" + _STYLED).format,
-        check_reason=check_reason,
-        wording=wording,
-        **_CONSTANTS,
-    ).split("\n")
+def _parts(lines: Iterable[str], view: ReportView, console: Console) -> Iterator[RenderableType]:
+    """What a template writes, line by line, with the tables where it marks their places."""
     for written in lines:
         if written == METRICS:
             yield from [_metric_table(view.metrics, console)] if view.metrics else []

@@ -509,7 +509,7 @@ def test_a_run_and_a_gate_are_judged_by_a_local_model(make_entailment: Any, tmp_
     checked = ragstone(["check"], project)
     assert checked.returncode == 0, checked.stderr
     assert f"model        nli sha256:{load(folder).digest}" in checked.stdout
-    done = ragstone(["gate"], project)
+    done = ragstone(["gate", "--verbose"], project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "local model nli" in done.stdout
     manifest = json.loads((project / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))

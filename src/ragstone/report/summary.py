@@ -1,0 +1,212 @@
+"""What every report shows first: the verdict, where to look, what changed and the worst example, in a limited room."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ragstone import formatting
+from ragstone.gate.verdict import CHANGES, Action, Check, Status
+from ragstone.report import escape, wording
+from ragstone.report.document import SamplePart
+from ragstone.report.parts import MetricRow, ReportView
+from ragstone.report.rows import check_reason, severity
+from ragstone.report.word_diff import Piece, word_diff
+
+LINES = 20
+CHARACTERS = 1_500
+"""Above the first fold of a comment: rendered lines, 900 pixels wide, and characters."""
+
+_WIDTH = 105
+"""Characters of a comment's line at 900 pixels, with some to spare; a third less in line one, which is a heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a summary shows: numbers of parts, and characters of a sentence and of the example."""
+
+    warnings: int
+    findings: int
+    text: int
+    rows: int
+    example: int
+
+
+ROOMS = (
+    Room(3, 2, 400, 4, 500),
+    Room(3, 2, 220, 4, 360),
+    Room(3, 2, 150, 4, 220),
+    Room(3, 2, 110, 4, 150),
+    Room(2, 1, 140, 4, 140),
+    Room(2, 1, 110, 4, 120),
+    Room(2, 1, 110, 2, 0),
+    Room(1, 1, 100, 0, 0),
+)
+"""From most to least. The last fits wherever line one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A metric that does not pass: before and now, and what is allowed. `word` is its status."""
+
+    word: str
+    title: str
+    slice: str | None
+    moved: str
+    threshold: str
+
+    @property
+    def name(self) -> str:
+        return self.title if self.slice is None else f"{self.title} · {self.slice}"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The worst sample: the words of its answer, compared with the baseline's if there is one (`compared`).
+
+    `missing` is what no context has of the reference; without that, `unsupported` is what none has of the answer.
+    """
+
+    sample: SamplePart
+    question: str
+    pieces: tuple[Piece, ...]
+    compared: bool
+    missing: str
+    unsupported: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Raw text, cut to a `Room`. `held` is one sentence on the metrics without a row."""
+
+    headline: str
+    look: str
+    action: str
+    warnings: tuple[str, ...]
+    warnings_left: int
+    findings: tuple[str, ...]
+    rows: tuple[ChangedRow, ...]
+    held: str
+    example: Example | None
+
+    def size(self) -> tuple[int, int]:
+        """Rendered lines in a comment that is 900 pixels wide, and characters."""
+        texts = [f"{self.look} {self.action}", *self.warnings, *self.findings, self.held]
+        texts += ["and more warnings below"] if self.warnings_left else []
+        if self.example is not None:
+            found = self.example
+            place = str(found.sample.place or "")[:60]
+            texts.append(f"{found.sample.id[:60]} {found.question} {place}")
+            texts.append(" ".join(piece.text for piece in found.pieces))
+            lacks = found.missing or found.unsupported
+            texts.append(f"Missing from the contexts: {lacks}" if lacks else "")
+        cells = [f"{row.name}{row.moved}{row.threshold}.." for row in self.rows]
+        cells += ["Metric Before → now Allowed"] if self.rows else []
+        lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + len(cells)
+        lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
+        return lines, len(self.headline) + sum(map(len, [*texts, *cells]))
+
+
+def summaries(view: ReportView) -> Iterator[Summary]:
+    """The summary of `view` with less and less detail."""
+    return (_summary(view, room) for room in ROOMS)
+
+
+def summary_of(view: ReportView, least: int = 0) -> Summary:
+    """The most detailed summary, from ``ROOMS[least]`` on, that fits above the first fold of a comment."""
+    found = list(summaries(view))[least:]
+    sizes = [one.size() for one in found]
+    fits = [one for one, (lines, size) in zip(found, sizes, strict=True) if lines <= LINES and size <= CHARACTERS]
+    return fits[0] if fits else found[-1]
+
+
+def _summary(view: ReportView, room: Room) -> Summary:
+    look, action = _where(view)
+    news = _news(view)
+    return Summary(
+        headline=escape.clip(str(view.headline), 300),
+        look=look,
+        action=_cut(action, room.text),
+        warnings=tuple(_cut(wording.sentence(one), room.text) for one in view.warnings[: room.warnings]),
+        warnings_left=max(0, len(view.warnings) - room.warnings),
+        findings=tuple(_cut(one, room.text) for one in _findings(view, news))[: room.findings],
+        rows=tuple(_changed(row, view.checks) for row in news[: room.rows]),
+        held=_cut(_held(view, news, room.rows), room.text),
+        example=_example(view.worst[0], room) if view.worst and room.example else None,
+    )
+
+
+def _cut(text: str, length: int) -> str:
+    """At most `length` characters of `text`: whole parts of it if they say enough, or else whole words."""
+    if len(text) <= length:
+        return text
+    ends = [found.start() for found in re.finditer(r"[.;:] ", text[:length])]
+    if ends and ends[-1] >= length / 3:
+        return f"{text[: ends[-1]]}."
+    return f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
+
+
+def _where(view: ReportView) -> tuple[str, str]:
+    """The half to look at, and the one thing to do."""
+    more = max((one.n_more or 0 for one in view.checks if one.status is Status.INCONCLUSIVE), default=0)
+    if view.status is Status.INCONCLUSIVE and more:
+        return "", f"About {formatting.counted(formatting.round_up(more), 'more sample')} would settle it."
+    if view.attribution is None or view.status is Status.PASS:
+        return "", ""
+    return view.attribution.look, view.attribution.action
+
+
+def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
+    """What else does not pass and blocks, apart from metrics, which have rows."""
+    said, rows = str(view.headline), {row.metric for row in news}
+    bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
+    found = [check_reason(check) for check in bad if check.action is Action.BLOCK and check.metric not in rows]
+    if view.status is Status.ERROR and view.comparison is not None and not view.comparison.comparable:
+        found += map(wording.sentence, (*view.comparison.notes, *view.notes))
+    return [one for one in found if one.rstrip(".") not in said]
+
+
+def _news(view: ReportView) -> list[MetricRow]:
+    """The rows that don't pass, the worst first."""
+    shown = [row for row in view.metrics if wording.status_word(row.status, row.action) not in ("pass", "not gated")]
+    return sorted(shown, key=lambda row: (severity(row.status, row.action), row.slice is not None))
+
+
+def _changed(row: MetricRow, checks: Sequence[Check]) -> ChangedRow:
+    """A row before and now, on the samples that both runs have."""
+    pairs = (one for one in checks if one.kind in CHANGES and (one.metric, one.slice) == (row.metric, row.slice))
+    found = next((one for one in pairs if one.current is not None and one.baseline is not None), None)
+    now = formatting.score(row.score if found is None else found.current)
+    return ChangedRow(
+        word=wording.status_word(row.status, row.action),
+        title=escape.clip(row.title, 40),
+        slice=None if row.slice is None else escape.clip(row.slice, 30),
+        moved=now if found is None else f"{formatting.score(found.baseline)} → {now}",
+        threshold=" · ".join(wording.thresholds(row)),
+    )
+
+
+def _held(view: ReportView, news: Sequence[MetricRow], shown: int) -> str:
+    """How many metrics have no row above."""
+    more = [f"{len(news) - shown} more did not pass"] if len(news) > shown else []
+    held = len(view.metrics) - len(news)
+    if held:
+        names = formatting.listed([f"{wording.row_name(row)} {formatting.score(row.score)}" for row in view.metrics])
+        more.append(f"{formatting.counted(held, 'more metric' if news else 'metric')} held" if news else names)
+    return f"{'; '.join(more)}." if more else ""
+
+
+def _example(sample: SamplePart, room: Room) -> Example:
+    before = sample.baseline_answer
+    compared = before is not None and before != sample.answer
+    clipped = Piece("same", escape.clip(" ".join(sample.answer.split()), room.example))
+    return Example(
+        sample=sample,
+        question=escape.clip(sample.question, room.text),
+        pieces=word_diff(before, sample.answer, room.example) if compared and before is not None else (clipped,),
+        compared=compared,
+        missing=escape.clip(sample.missing[0], room.text) if sample.missing else "",
+        unsupported=escape.clip(sample.unsupported[0].text, room.text) if sample.unsupported else "",
+    )
