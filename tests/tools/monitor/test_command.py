@@ -48,6 +48,17 @@ def test_an_alert_that_fails_exits_with_1_for_as_long_as_it_lasts(project: Path)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_windows_that_are_scored_share_one_progress(project: Path) -> None:
+    log, rules = project / "log.jsonl", project / "alerts.toml"
+    log.write_text(
+        log.read_text(encoding="utf-8").replace('"answer": "a"', '"answer": "It is here.", "contexts": ["It is here."]')
+    )
+    rules.write_text(rules.read_text(encoding="utf-8").replace("size = 0", "size = 2"), encoding="utf-8")
+    done = monitor(project)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines() == ["Evaluating samples", "18 done (18 scored)"]
+
+
 def test_a_warning_passes(project: Path) -> None:
     with (project / "alerts.toml").open("a") as rules:
         rules.write('[alerts.error_rate]\naction = "warn"\n')

@@ -13,10 +13,10 @@ from typing import Any
 
 from ragstone.app.rescore import rescore
 from ragstone.config.settings import Settings
-from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.project.plan import run_plan
 from ragstone.rounds.context import RunContext
+from ragstone.run.engine import Progress
 from ragstone.run.stored import StoredAnswers
 from ragstone.system import payload, worker
 from ragstone.system.response import Response
@@ -59,6 +59,28 @@ def answer_of(text: str) -> tuple[Sample, Response]:
     return sample, payload.read(sample.id, found, found.get("latency_s"))
 
 
+class OneProgress:
+    """The progress of all windows of a job as that of one run, on `progress`."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._started = False
+
+    def start(self, total: int | None) -> None:  # noqa: ARG002 - of one window
+        if not self._started:
+            self._progress.start(None)
+        self._started = True
+
+    def advance(self, state: str) -> None:
+        self._progress.advance(state)
+
+    def finish(self) -> None: ...
+
+    def close(self) -> None:
+        if self._started:
+            self._progress.finish()
+
+
 async def summarise(
     state: State, window: str, table: AlertsTable, settings: Settings, context: RunContext, out: Path
 ) -> tuple[dict[str, Any], Path | None]:
@@ -71,7 +93,6 @@ async def summarise(
     place = None
     drawn = state.drawn(window, table.sample.size) if table.sample.size else []
     if drawn:
-        context.say(f"{window}: scoring {counted(len(drawn), 'answer')} …")
         with ExitStack() as private:
             if table.privacy.texts:
                 place = out / window

@@ -6,7 +6,7 @@ import glob
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
 from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window, is_known, watch_figures
-from ragstone.tools.monitor.scoring import payload_of, summarise
+from ragstone.tools.monitor.scoring import OneProgress, payload_of, summarise
 from ragstone.tools.monitor.state import Row, State
 from ragstone.tools.monitor.traces import interactions_of, is_trace
 
@@ -71,12 +71,14 @@ async def monitor(
         job = _Job(state, table, windows, reader, now, dict.fromkeys(state.decided_names()))
         logs = tuple(job.read(path) for path in files)
         decided, runs = [], []
-        for name in job.over():
-            summary, run = await summarise(state, name, table, settings, context, out)
-            state.decide(name, summary, now)
-            decided.append(name)
-            if run is not None:
-                runs.append(run)
+        with closing(OneProgress(context.progress)) as progress:
+            each = replace(context.quiet(), progress=progress)
+            for name in job.over():
+                summary, run = await summarise(state, name, table, settings, each, out)
+                state.decide(name, summary, now)
+                decided.append(name)
+                if run is not None:
+                    runs.append(run)
         known = tuple(_window(name, summary) for name, summary in state.decided().items())
         if known:
             state.forget(_earlier(windows, known[-1].name, table.windows.keep))
