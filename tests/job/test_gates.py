@@ -32,6 +32,14 @@ paths = ["services/billing/**", "!**/*.md"]
 [gates.docs]
 """
 SEARCH = {"RAGSTONE_GATES_FILE": "gates.toml", "RAGSTONE_COMMENT_ID": "search"}
+READS = """
+[golden]
+paths = "golden.jsonl"
+[system]
+entrypoint = "file:outputs.jsonl"
+[run]
+metrics = ["faithfulness"]
+"""
 BILLING = {**SEARCH, "RAGSTONE_COMMENT_ID": "billing"}
 DOCS = {**SEARCH, "RAGSTONE_COMMENT_ID": "docs"}
 
@@ -283,6 +291,58 @@ def test_a_pull_request_can_not_silence_a_gate_through_its_paths(github: FakeGit
     changes(github, "services/search/index.py", "gates.toml")
     found = checkout.gate(github, "pull_request", None, **SEARCH)
     assert (found.code, found.outputs["verdict"]) == (1, "fail"), found.log
+
+
+def test_a_pull_request_that_only_narrows_its_paths_is_not_silent(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.answer_badly()
+    checkout.write("gates.toml", GATES.replace("services/search/**", "nothing/**"))
+    changes(github, "gates.toml")
+    found = checkout.gate(github, "pull_request", None, **SEARCH)
+    assert (found.code, found.outputs["verdict"]) == (1, "fail"), found.log
+    assert "This change edits which paths affect this gate in gates.toml." in found.summary
+
+
+@pytest.mark.parametrize("mode", ["120000", "160000"])
+def test_a_link_or_submodule_that_moved_affects_the_gates_below_it(
+    github: FakeGitHub, checkout: Checkout, mode: str
+) -> None:
+    changes(github, "services/billing")
+    if mode == "120000":
+        github.files[BASE_SHA]["services/billing"] = "../elsewhere"
+    else:
+        (checkout.root / "services" / "billing").mkdir(parents=True)
+    assert checkout.gate(github, "pull_request", None, **BILLING).outputs["verdict"] == "pass"
+    assert checkout.gate(github, "pull_request", None, **SEARCH).outputs["verdict"] == "not-affected"
+
+
+def test_what_a_link_in_its_paths_leads_to_affects_a_gate(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("shared/prompts/a.txt", "Be brief.")
+    (checkout.root / "services" / "billing").mkdir(parents=True)
+    (checkout.root / "services" / "billing" / "prompts").symlink_to("../../shared/prompts")
+    changes(github, "shared/prompts/a.txt")
+    assert checkout.gate(github, "pull_request", None, **BILLING).outputs["verdict"] == "pass"
+    assert checkout.gate(github, "pull_request", None, **SEARCH).outputs["verdict"] == "not-affected"
+
+
+@pytest.mark.parametrize(
+    ("file", "config"),
+    [
+        ("outputs.jsonl", ""),
+        ("lib/tone.py", '[metrics.tone]\npython = "lib.tone:tone"\n'),
+        ("lib/tone/__init__.py", '[metrics.tone]\npython = "lib.tone:tone"\n'),
+        ("templates/report.md.j2", ""),
+    ],
+)
+def test_what_a_gate_reads_affects_it(github: FakeGitHub, checkout: Checkout, file: str, config: str) -> None:
+    own = GATES.replace('"golden.jsonl"', '"golden.jsonl", "ragstone.toml"')
+    checkout.write("gates.toml", own)
+    on_base(github, own)
+    checkout.write("ragstone.toml", READS + config)
+    checkout.write("lib/tone.py", "def tone(answer): return 1.0")
+    changes(github, file)
+    assert checkout.gate(github, "pull_request", None, **BILLING).outputs["verdict"] != "not-affected"
+    changes(github, f"other/{file}")
+    assert checkout.gate(github, "pull_request", None, **BILLING).outputs["verdict"] == "not-affected"
 
 
 def test_nor_by_removing_it(github: FakeGitHub, checkout: Checkout) -> None:

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.job.gates import touches
+from ragstone.job.changed import Change, with_links
 from ragstone.report.gates import GateRow, merged_rows, read_rows, render_gates
 
 SHA = "a" * 40
+
+
+def changed(*files: str) -> Change:
+    return Change(frozenset(files))
 
 
 @pytest.mark.parametrize(
@@ -34,16 +38,69 @@ SHA = "a" * 40
         (["**", "!**/*.md"], "docs/a.md", False),
         (["**", "!docs/**", "docs/api/**"], "docs/api/a.md", True),
         (["!docs/**"], "src/a.py", False),
+        (["**", "!**/*.md"], "docs.md/index.py", True),
+        (["**", "!*.md"], "docs.md/index.py", True),
+        (["**", "!docs/*"], "docs/index.md", False),
         ([], "a", False),
     ],
 )
 def test_patterns(patterns: list[str], file: str, expected: bool) -> None:
-    assert touches(patterns, [file]) is expected
-    assert touches(patterns, ["neither/nor.txt", file]) is (expected or patterns[:1] == ["**"])
+    assert changed(file).touches(patterns) is expected
+    assert changed("neither/nor.txt", file).touches(patterns) is (expected or patterns[:1] == ["**"])
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["libs/**"], True),
+        (["libs/*/prompts/**"], True),
+        (["**/prompts/*.txt"], True),
+        (["libs"], True),
+        (["li*/a.py"], True),
+        (["services/**"], False),
+        (["libs2/**"], False),
+        (["**", "!libs/**"], False),
+        (["**", "!libs"], False),
+        (["**", "!libs/*.md"], True),
+        (["**", "!libs/docs/**"], True),
+    ],
+)
+def test_a_moved_submodule_or_link_may_change_all_that_is_below_it(patterns: list[str], expected: bool) -> None:
+    assert Change(frozenset({"libs"}), frozenset({"libs"})).touches(patterns) is expected
+
+
+@pytest.mark.parametrize(
+    ("links", "file", "pattern", "expected"),
+    [
+        ({"rag/prompts": "shared/prompts"}, "shared/prompts/a.txt", "rag/**", True),
+        ({"rag/prompts": "shared/prompts"}, "shared/prompts2/a.txt", "rag/**", False),
+        ({"rag/a.txt": "shared/a.txt"}, "shared/a.txt", "rag/*.txt", True),
+        ({"rag/all": "."}, "shared/a.txt", "rag/all/shared/*", True),
+        ({"rag/one": "other/two", "other/two": "three"}, "three/a.txt", "rag/**", True),
+        ({"rag/one": "rag"}, "rag/a.txt", "rag/one/one/a.txt", True),
+    ],
+)
+def test_what_a_link_leads_to_is_changed_under_its_name(
+    links: dict[str, str], file: str, pattern: str, expected: bool
+) -> None:
+    assert with_links(changed(file), links).touches([pattern]) is expected
+
+
+def test_a_link_into_a_submodule_moves_with_it() -> None:
+    moved = Change(frozenset({"libs"}), frozenset({"libs"}))
+    assert with_links(moved, {"rag/prompts": "libs/prompts"}).touches(["rag/prompts/*.txt"])
+    assert not with_links(moved, {"rag/prompts": "lib/prompts"}).touches(["rag/prompts/*.txt"])
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("libs", True), ("libs/a.py", True), ("a/b.py", True), ("a", True), ("a/b", False)]
+)
+def test_a_path_is_touched_by_what_is_at_below_or_around_it(path: str, expected: bool) -> None:
+    assert Change(frozenset({"libs", "a/b.py"}), frozenset({"libs"})).touches_path(path) is expected
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    assert not touches(["**a" * 150 + "b"], ["a" * 5_000])
+    assert not changed("a" * 5_000).touches(["**a" * 150 + "b"])
 
 
 def row(gate: str = "search", run_id: int = 1, sha: str = SHA, **more: object) -> GateRow:

@@ -22,7 +22,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import TrustedBaseline, find_baseline, history_from, merged_pull_request, tagged_commits
 from ragstone.job.credentials import asks_a_server
-from ragstone.job.gates import GatesOfJob, gates_of_job, require_own_paths
+from ragstone.job.gates import GatesOfJob, files_read, gates_of_job, require_own_paths
 from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
@@ -151,6 +151,7 @@ def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:
         return None
     settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
     require_own_paths(job.gates, settings, policy, golden, _workflow_path(job), job.places)
+    job.gates = job.gates.reading(files_read(settings, job.inputs, job.places))
     if job.gates.affected:
         return None
     found = not_affected(job)

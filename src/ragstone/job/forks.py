@@ -24,7 +24,7 @@ from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, history_from, tagged_commits
-from ragstone.job.gates import every_gate, narrowed
+from ragstone.job.gates import every_gate, files_read, narrowed
 from ragstone.job.job import Job
 from ragstone.job.not_affected import not_affected
 from ragstone.job.plan import BaselineSource
@@ -75,7 +75,9 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         if every is not None:
             trusted = base_commit(api, base)
             assert trusted is not None  # noqa: S101 - for the type checker: a change has a base
-            gates = job.gates = narrowed(every, api, trusted, head.head_sha, job.temporary / "gates")
+            workspace = job.places.workspace
+            found = narrowed(every, api, trusted, head.head_sha, job.temporary / "gates", workspace)
+            gates = job.gates = found.reading(files_read(settings, job.inputs, job.places))
             policy = replace(policy, gates=gates.sharing)
             if not gates.affected:
                 return ForkReport(Report(unaffected=not_affected(job), preface=warning_of(base)), pull.number)

@@ -11,7 +11,7 @@ import base64
 import binascii
 import os
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -79,10 +79,19 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
 
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
+    return tuple(entry.path for entry in _tree(api, sha) if entry.type == "blob" and entry.mode in ("100644", "100755"))
+
+
+def list_base_links(api: GitHubApi, sha: str) -> frozenset[str]:
+    """The paths of all links and submodules at commit `sha`. Raises GitHubApiError."""
+    return frozenset(entry.path for entry in _tree(api, sha) if entry.mode in ("120000", "160000"))
+
+
+def _tree(api: GitHubApi, sha: str) -> Sequence[_Entry]:
     tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
     if tree.truncated:
         raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
-    return tuple(entry.path for entry in tree.tree if entry.type == "blob" and entry.mode in ("100644", "100755"))
+    return tree.tree
 
 
 def _inside(path: str) -> str | None:
