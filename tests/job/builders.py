@@ -15,7 +15,7 @@ from ragstone.config.load import load_settings
 from ragstone.job.run_job import run_on_github
 from ragstone.run.directory import VERDICT, read_manifest
 from tests.app.reported import again
-from tests.ci.github.fake import TOKEN, FakeGitHub
+from tests.ci.github.fake import BASE_SHA, TOKEN, FakeGitHub
 from tests.ci.github.payloads import payload_of, pull_request, runner, with_payload, workflow_run
 from tests.ci.github.test_text_channels import acting, parse_outputs
 
@@ -78,6 +78,11 @@ class Checkout:
     def answer_badly(self, text: str = "Bananas are purple and were invented in 1834 by a committee.") -> None:
         # Never quite the same twice: one answer to everything fails by itself.
         self.answer({name: text + "!" * index for index, (name, _, _) in enumerate(FACTS)})
+
+    def is_base(self, github: FakeGitHub) -> None:
+        """Make the checkout as it is the base of pull requests."""
+        files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl")]
+        github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
 
     def environ(self, github: FakeGitHub, event: str, payload: Any = None, **more: str) -> dict[str, str]:
         for name in ("output", "summary"):

@@ -39,8 +39,7 @@ def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
     """A checkout that is as its base."""
     made = Checkout(tmp_path)
     made.write("ragstone.toml", CONFIG)
-    names = ("ragstone.toml", "thresholds.toml", "golden.jsonl")
-    github.files[BASE_SHA] = {name: (made.root / name).read_bytes() for name in names}
+    made.is_base(github)
     github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
     return made
 
@@ -69,6 +68,32 @@ def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: 
         assert "This pull request changes metrics.faithfulness from block to warn" in said
         assert "This pull request removes 1 sample from the golden set (moon)" in said
         assert said.index("accepts") < said.index("lowers")
+
+
+def test_another_entrypoint_field_or_number_of_answers_is_said_at_the_top(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    changed = CONFIG.replace("outputs.jsonl", "perfect.jsonl") + "repeats = 2\nworkers = 1\n"
+    changed = changed.replace("[run]", 'answer_field = "contexts.0"\n[run]')
+    (checkout.root / "outputs.jsonl").rename(checkout.root / "perfect.jsonl")
+    checkout.write("ragstone.toml", changed)
+    checkout.gate(github, RAGSTONE_COMMENT="failures")
+    said = top(github.bodies()[0])
+    assert (
+        "This pull request changes system.answer\\_field from nothing to contexts.0, system.entrypoint from "
+        "file:outputs.jsonl to file:perfect.jsonl, run.repeats from 1 to 2."
+    ) in said
+    assert "workers" not in said, "which is no change of what is measured"
+
+
+@pytest.mark.parametrize(("mode", "comments"), [("always", 1), ("changes", 1), ("failures", 1), ("off", 0)])
+def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
+    github: FakeGitHub, checkout: Checkout, mode: str, comments: int
+) -> None:
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
+    assert checkout.gate(github, RAGSTONE_COMMENT=mode).code == 0
+    assert len(github.bodies()) == comments
+    assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
 
 
 def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitHub, checkout: Checkout) -> None:

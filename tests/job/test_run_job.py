@@ -151,6 +151,7 @@ def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub,
 def test_the_comment_mode_decides_on_an_unchanged_pass(
     github: FakeGitHub, checkout: Checkout, mode: str, expected: int
 ) -> None:
+    checkout.is_base(github)
     checkout.gate(github, RAGSTONE_COMMENT=mode)
     assert len(github.bodies()) == expected
 
@@ -160,6 +161,7 @@ def test_a_pass_with_other_scores_is_a_change(github: FakeGitHub, checkout: Chec
     checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
     assert checkout.gate(github, "push").code == 0
     publish(github, checkout)
+    checkout.is_base(github)
     checkout.gate(github, RAGSTONE_COMMENT="changes")
     assert github.bodies() == []
     checkout.answer({name: fact for name, _, fact in FACTS})
@@ -225,7 +227,7 @@ def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, che
     assert comment.count("<!-- ragstone") == 1
     tokens = [token for block in MarkdownIt("commonmark").parse(comment) for token in (block.children or [block])]
     assert not any("@acme/admins" in token.content for token in tokens if token.type == "text")
-    assert not any("root" in token.content for token in tokens if token.type == "text" and "@" in token.content)
+    assert not any("@root" in token.content for token in tokens if token.type == "text")
     assert not any(token.type == "image" for token in tokens)
     assert not any("evil" in str(token.attrs) for token in tokens)
     html = [token.content for token in tokens if token.type in ("html_inline", "html_block")]

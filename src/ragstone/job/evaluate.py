@@ -187,7 +187,7 @@ def gate_request(
     settings = judged.settings.value
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     baseline = _baseline(job, write)
-    changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
+    changes = job.gate_changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
     first = 0 if job.base.sentence is None else 1
     job.notes[first:first] = changes
     role = _role(job)

@@ -93,7 +93,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
         history, damage = history_from(known.history if known is not None else None)
         past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
-        changes = changes_by_a_fork(
+        changes = job.gate_changes = changes_by_a_fork(
             api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
         )
         unreviewed = (base.sentence,) if base.sentence is not None else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -51,6 +51,7 @@ class Job:
     now: Callable[[], datetime]
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    gate_changes: Sequence[str] = ()
     baseline: TrustedBaseline | None = None
     base_commit: str | None = None
     history: bytes | None = None

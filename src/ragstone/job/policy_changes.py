@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
+
+from pydantic import SecretStr
 
 from ragstone.ci.github.base_files import list_base_files, read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.reviewed import base_commit
-from ragstone.config.settings import JudgeSettings, Settings
+from ragstone.config.settings import METRICS, TABLES, JudgeSettings, Settings
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.files import read_regular
-from ragstone.formatting import counted
+from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
@@ -31,6 +33,16 @@ from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_fi
 _Read = Callable[[Iterable[str], str], Mapping[str, Path]]
 _Value = TypeVar("_Value")
 _PATTERN = "*?["
+_MAX_SHOWN = 80
+_MAX_SETTINGS = 6
+_SAID_ELSEWHERE = (
+    *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
+    # Speed, place and bookkeeping
+    *("judge.batch", "judge.breaker_failures", "judge.concurrency", "judge.max_attempts", "judge.refresh"),
+    *("judge.requests_per_minute", "judge.timeout_s", "judge.tokens_per_minute", "system.concurrency"),
+    *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.shard", "run.workers"),
+)
+"""Settings whose change is another sentence, or changes nothing that is measured or required."""
 
 
 def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None) -> list[str]:
@@ -53,6 +65,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
             *sample_changes(commit.samples(base), _hashes(golden), drafts={one.id for one in golden if one.draft}),
             *_judge_change(base, job.settings),
             *_price_change(base, job.settings),
+            *setting_changes(base, _own(job.settings, base), in_force=job.settings),
         ]
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
@@ -69,11 +82,15 @@ def changes_by_a_fork(
         commit = Commit(api, sha, settings, workspace, folder)
         theirs = commit.settings()
         found = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
+        measured = setting_changes(_own(settings, theirs), theirs)
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
-    # The verdict uses the files of this checkout, so none of these changes count here.
-    return [f"This pull request {phrase} (not counted in this report)." for phrase in found]
+    # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
+    return [
+        *(f"This pull request {phrase} (not counted in this report)." for phrase in found),
+        *(f"This pull request {phrase}." for phrase in measured),
+    ]
 
 
 class Commit:
@@ -178,6 +195,46 @@ def _price_change(base: Settings, head: Settings) -> list[str]:
         for price in (base.system.price, head.system.price)
     )
     return [f"changes the price of the system's tokens ([system.price]) from {before} to {after}"]
+
+
+def setting_changes(base: Settings, head: Settings, *, in_force: Settings | None = None) -> list[str]:
+    """What `head` sets otherwise of what is measured, how, and against what; not of how fast it is. One phrase at most.
+
+    A value that does not count, because that of `base` is `in_force`, is left out.
+    """
+    found = []
+    for table in (name for name in TABLES if name != METRICS):
+        then, now, used = (
+            dict(_flat(getattr(one, table).model_dump(), f"{table}.")) for one in (base, head, in_force or head)
+        )
+        for key in sorted(then.keys() | now.keys()):
+            changed = then.get(key) != now.get(key) and then.get(key) != used.get(key)
+            if changed and not key.startswith(_SAID_ELSEWHERE):
+                found.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")
+    return [f"changes {some(found, _MAX_SETTINGS)}"] if found else []
+
+
+def _own(settings: Settings, otherwise: Settings) -> Settings:
+    """Those of the config file alone; `otherwise` for a file that is not valid by itself."""
+    if settings.file is None:
+        return Settings()
+    return settings.of_file or otherwise
+
+
+def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _shown(value: object) -> str:
+    if value is None or value == ():
+        return "nothing"
+    if isinstance(value, SecretStr):
+        return "a secret"
+    return clipped(", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value), _MAX_SHOWN)
 
 
 def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:

@@ -214,11 +214,12 @@ class Publisher:
             )
 
     def _post_comment(self, api: GitHubApi, number: int) -> None:
-        """An existing comment is always updated."""
+        """An existing comment is always updated; what a pull request changes about the gate always makes one."""
         report, mode = self._report, self._job.plan.comment
-        only_update = (mode is CommentMode.FAILURES and report.passed) or (
+        quiet = (mode is CommentMode.FAILURES and report.passed) or (
             mode is CommentMode.CHANGES and report.unchanged_pass
         )
+        only_update = quiet and not self._job.gate_changes
         mark = marker(COMMENT, self._job.inputs.comment_id)
         body = report.markdown(MAX_BODY - _ROOM - len(mark))
         posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
