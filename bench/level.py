@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ STATEMENTS = 7
 LOST = 0.5
 FIRST_RUNS = 20
 MERGES_IN_A_SEASON = 60
+BETWEEN = timedelta(hours=8.4)
 
 
 class System:
@@ -88,11 +89,19 @@ class System:
         return np.asarray(self.rng.binomial(count, chance + JUDGE_ERROR * (1.0 - 2.0 * chance)) / count)
 
 
+class Asked(Protocol):
+    """What a branch runs: `System`, or that of bench/losses.py."""
+
+    def ask(self) -> Floats: ...
+    def lose(self, mean: float, metrics: Sequence[int]) -> None: ...
+    def reshuffle(self, share: float) -> None: ...
+
+
 @dataclass
 class Branch:
     """A main branch: each merge adds its run to the history, with what was found."""
 
-    system: System
+    system: Asked
     policy: Policy
     history: History = field(default_factory=History)
     merges: int = 0
@@ -104,7 +113,7 @@ class Branch:
         `unlucky`: the drop check fails of a metric whose mean is so far below that of the six runs before.
         """
         scores = self.system.ask()
-        decided = []
+        decided = list[Check]()
         if unlucky is not None:
             falls = scores.mean(axis=0) - np.mean(self.means[-6:], axis=0)
             lowest = int(np.argmin(falls))
@@ -114,6 +123,10 @@ class Branch:
                     f"{metric}.drop", CheckKind.DROP, Status.FAIL, Action.BLOCK, "", metric=metric, estimate=fall
                 )
                 decided.append(failed)
+        return self.add(scores, decided)
+
+    def add(self, scores: Floats, decided: Sequence[Check]) -> Drift:
+        """Add main's run of these scores (n, 4), whose drop checks `decided` something, to the history."""
         self.means.append(scores.mean(axis=0))
         names = [f"q{index}" for index in range(len(scores))]
         run = RunScores(
@@ -127,7 +140,7 @@ class Branch:
         line = RunLine.model_validate(
             {
                 "run": f"{self.merges:016x}",
-                "time": datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=8.4 * self.merges),
+                "time": datetime(2026, 1, 5, tzinfo=UTC) + BETWEEN * self.merges,
                 "commit": f"{self.merges:040x}",
                 "verdict": "pass",
                 "eligible": True,

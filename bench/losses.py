@@ -53,7 +53,7 @@ class System:
 
     def ask(self) -> Floats:
         """A run: a share of the answers is new, the others are as they were."""
-        self._renew(self.rng.random(self.n) < self.renewed)
+        self.renew(self.rng.random(self.n) < self.renewed)
         return self.scores.copy()
 
     def lose(self, mean: float, metrics: Sequence[int], among: Ints | None = None) -> None:
@@ -61,7 +61,7 @@ class System:
         pool = np.arange(self.n) if among is None else among
         hit = self.rng.choice(pool, min(len(pool), round(mean * self.n / FALL)), replace=False)
         self.chance[np.ix_(hit, np.array(metrics))] -= FALL
-        self._renew(np.isin(np.arange(self.n), hit))
+        self.renew(np.isin(np.arange(self.n), hit))
 
     def spoil(self, count: int) -> None:
         """Make the answers to `count` samples wrong in the first metric, whose score there is 1."""
@@ -72,7 +72,7 @@ class System:
         """Give a share of the samples another difficulty: some get better, some worse, none on average."""
         hit = self.rng.choice(self.n, round(share * self.n), replace=False)
         self.chance[hit] = self._difficulty(len(hit))[:, None]
-        self._renew(np.isin(np.arange(self.n), hit))
+        self.renew(np.isin(np.arange(self.n), hit))
 
     def _difficulty(self, n: int) -> Floats:
         return self.rng.beta(6.0, 0.6, size=n)
@@ -83,7 +83,8 @@ class System:
         judged = chance * (1.0 - MISJUDGED) + (1.0 - chance) * MISJUDGED
         return np.asarray(self.rng.binomial(statements, judged) / statements, dtype=np.float64)
 
-    def _renew(self, which: NDArray[np.bool_]) -> None:
+    def renew(self, which: NDArray[np.bool_]) -> None:
+        """Answer `which` of the samples anew."""
         self.scores = np.where(which[:, None], self._answers(), self.scores)
 
 
