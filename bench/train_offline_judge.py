@@ -49,7 +49,7 @@ from ragstone.tools.judging.metaeval.scoring import auroc, balanced_accuracy, pe
 
 Floats = NDArray[np.float64]
 
-VERSION = "5"
+VERSION = "6"
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")

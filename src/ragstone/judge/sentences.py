@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import Enum
 
 import sentencex
 
@@ -19,6 +20,8 @@ _MARKUP = re.compile(
 (``**kwargs``) or a glob (``src/**``), and HTML tags."""
 
 _CLOSED = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*)\s*>")
+_NOTE = re.compile(r"^\s*\[\^?\d{1,3}\]:?\s")
+_BOLD_LINE = re.compile(r"^ {0,3}(?:\*\*|__(?!\w+__))[^\n*_]{0,79}[^\n*_.!。](?:\*\*:?|__:?)\s*$")
 _FENCE = re.compile(r"(```|~~~)")
 _HTML = re.compile(
     r"a|abbr|b|big|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|font|h[1-6r]|i|img|ins|kbd|li|mark|ol|p|pre"
@@ -36,45 +39,68 @@ _WIDE_STOPS = frozenset("。！？｡")
 _WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
 
 
+class Kind(Enum):
+    """What a part of a text is. A note is a footnote's text: "[1] Handbook, page 3"."""
+
+    TEXT, ITEM, HEADING, ROW, TABLE_HEAD, CODE, NOTE = range(7)
+
+
 def split_sentences(text: str, language: str) -> list[str]:
     """The sentences of normalised `text` in order, without bullets and light markup; none is empty.
 
     `language` is an ISO 639-1 code. Each line of a list, a table or a block of code is separate; wrapped lines are
     joined. Code, names like ``__init__``, placeholders like ``<branch>`` and globs keep their marks.
     """
+    return [sentence for _, block in _blocks(text) for sentence in _sentences(block, language)]
+
+
+def split_blocks(text: str, language: str) -> list[tuple[Kind, list[str]]]:
+    """The sentences of each paragraph, list item, heading or row, as `split_sentences` gives them."""
+    return [(kind, _sentences(block, language)) for kind, block in _blocks(text)]
+
+
+def _sentences(block: str, language: str) -> list[str]:
     sentences: list[str] = []
-    for block in _blocks(text):
-        for part in _parts(block):
-            for piece in sentencex.segment(language, part):
-                sentence = piece.strip()
-                if _WORD.search(sentence):
-                    sentences.extend(_bounded(sentence))
+    for part in _parts(block):
+        for piece in sentencex.segment(language, part):
+            sentence = piece.strip()
+            if _WORD.search(sentence):
+                sentences.extend(_bounded(sentence))
     return sentences
 
 
-def _blocks(text: str) -> list[str]:
+def _blocks(text: str) -> list[tuple[Kind, str]]:
     """Paragraphs, list items, headings, and rows of tables and of code, each on one line."""
     closed = frozenset(map(str.lower, _CLOSED.findall(text))) if "</" in text else frozenset()
     if "\n" not in text:
-        return [_bare(text, closed)]
-    found: list[str] = []
+        return [(Kind.TEXT, _bare(text, closed))]
+    found: list[tuple[Kind, str]] = []
     block: list[str] = []
+    kind = Kind.TEXT
     fence = ""
     for line in (*text.split("\n"), ""):
         plain = line.strip()
         mark = _FENCE.match(plain)
-        row = plain.startswith(("#", "|"))
+        row = plain.startswith("|")
+        heading = plain.startswith("#") or _BOLD_LINE.match(line) is not None
         rule = not plain or _TABLE_RULE.match(plain) is not None
-        if block and (mark or row or rule or _BULLET.match(line)):
-            found.append(_bare(" ".join(block), closed))
+        item, note = _BULLET.match(line), _NOTE.match(line)
+        if block and (mark or row or heading or rule or item or note):
+            found.append((kind, _bare(" ".join(block), closed)))
             block = []
         if mark and fence in ("", mark[1]):
             fence = "" if fence else mark[1]
         elif fence:
-            found.append(plain)
-        elif row:
-            found.append(_bare(plain, closed))
-        elif not rule:
+            found.append((Kind.CODE, plain))
+        elif rule:
+            rows = [one for one, _ in found[-2:]]
+            if "|" in plain and rows[-1:] == [Kind.ROW] and rows != [Kind.ROW, Kind.ROW]:
+                found[-1] = (Kind.TABLE_HEAD, found[-1][1])
+        elif heading or row:
+            found.append((Kind.HEADING if heading else Kind.ROW, _bare(plain, closed)))
+        else:
+            if not block:
+                kind = Kind.ITEM if item else Kind.NOTE if note else Kind.TEXT
             block.append(_LINE_MARK.sub("", plain, count=1))
     return found
 

@@ -81,7 +81,8 @@ def test_text_without_a_stop_is_cut_at_spaces_and_nothing_is_lost(text: str) -> 
 
 
 def test_lines_of_a_paragraph_are_joined_and_items_stand_alone() -> None:
-    assert _blocks("one\ntwo\n\n- a\n- b\nmore\n# head\nlast") == ["one two", "a", "b more", "head", "last"]
+    blocks = [block for _, block in _blocks("one\ntwo\n\n- a\n- b\nmore\n# head\nlast")]
+    assert blocks == ["one two", "a", "b more", "head", "last"]
 
 
 def test_a_text_beyond_the_limit_is_refused_with_how_long_it_is_and_how_much_is_judged() -> None:

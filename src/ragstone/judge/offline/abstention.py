@@ -16,6 +16,7 @@ _LOOK_AT = 400
 _LOOK_AT_ANSWER = 2000
 _ENDS = re.compile(r"[.!?\n。！？]+")
 _NEVER = "(?!)"
+_OPENING_MARKS = " \"'([*"
 _ODD_CASE = re.compile("[\u0131\u017f\u0307]")
 """Letters that patterns match without regard to case, though they are different in lower case: ı, ſ, and i̇ from İ."""
 
@@ -32,6 +33,7 @@ class _Cues:
 
     def refuse(self, text: str) -> bool:
         """Whether a refusal is in `text`. The search is slow, so it is made only where it may find one."""
+        text = text.lstrip(_OPENING_MARKS)
         return self.opening.match(text) is not None or (
             self._may_refuse(text) and self.refusal.search(text) is not None
         )

@@ -36,6 +36,8 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
+_FOOTNOTE = re.compile(r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])")
+"""Marks of footnotes, after a stop or a longer word: not those of m² and 10³."""
 _YEARS = re.compile(r"(?<![\w./-])((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
 _WORD = re.compile(r"\w+")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -59,14 +61,15 @@ def _one_script(found: re.Match[str]) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` in compatibility form (NFKC), without invisible characters, with plain quotes and dashes, and the years
-    of "2018-19" in full.
+    """`text` in compatibility form (NFKC), without invisible characters and marks of footnotes, with plain quotes and
+    dashes, and the years of "2018-19" in full.
 
     Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates become U+FFFD.
     """
     if text.isascii():
         return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
+    text = _FOOTNOTE.sub("", text)
     text = _REPLACED.sub(lambda found: _TABLE[ord(found.group())] or "", unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)

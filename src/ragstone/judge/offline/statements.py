@@ -1,114 +1,24 @@
-"""Statements: sentences of an answer, split at coordinate clauses if both halves can stand alone."""
+"""Statements: what the sentences of an answer claim, split at coordinate clauses if both halves can stand alone."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
 
-from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.claims import claim, lists_sources, without_citations
+from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence, read_sentence
-from ragstone.judge.sentences import MAX_SENTENCE, split_sentences
-
-_LONGEST_ASIDE = 200
-"""A longer sentence is no greeting, so patterns are not applied to more than this."""
-
-_LOOK_AT = 160
-_OPENING_MARKS = "¡¿\"'(*- "
-_MAX_TAKEN_OFF = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Patterns:
-    """`opening` is removed from the start of a sentence, `source` from its end; an `aside` is dropped as a whole."""
-
-    opening: re.Pattern[str]
-    source: re.Pattern[str] | None
-    aside: re.Pattern[str]
-
-
-def claim(sentence: str, code: str) -> str:
-    """`sentence` without sources, openings and hedges; empty when it claims nothing at all.
-
-    "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
-    """
-    found = sentence
-    for _ in range(_MAX_TAKEN_OFF):
-        if is_aside(found, code):
-            return ""
-        rest = _without_opening(found, code)
-        if rest == found:
-            break
-        found = rest
-    bare = _without_source(found, code)
-    return bare[:1].upper() + bare[1:] if found != sentence else bare
-
-
-def is_aside(sentence: str, code: str) -> bool:
-    """Whether `sentence` as a whole is a greeting, thanks, an offer of help, or a list of sources."""
-    if len(sentence) > _LONGEST_ASIDE:
-        return False
-    bare = sentence.lstrip(_OPENING_MARKS)
-    return any(patterns.aside.match(bare) for patterns in _known(code))
-
-
-def _without_opening(sentence: str, code: str) -> str:
-    head = sentence[:_LOOK_AT].lstrip(_OPENING_MARKS)
-    skipped = len(sentence[:_LOOK_AT]) - len(head)
-    for patterns in _known(code):
-        found = patterns.opening.match(head)
-        if found and found.end():
-            return sentence[skipped + found.end() :].lstrip()
-    return sentence
-
-
-def _without_source(sentence: str, code: str) -> str:
-    start = max(0, len(sentence) - _LOOK_AT)
-    tail = sentence[start:]
-    for patterns in _known(code):
-        found = patterns.source.search(tail) if patterns.source else None
-        if found:
-            return sentence[: start + found.start()] + sentence[start + found.end() :]
-    return sentence
-
-
-@cache
-def _known(code: str) -> tuple[_Patterns, ...]:
-    """The patterns of a language plus those of English: assistants use English phrases in all languages."""
-    return tuple(found for name in dict.fromkeys((code, "en")) if (found := _patterns(name)))
-
-
-@cache
-def _patterns(code: str) -> _Patterns | None:
-    lists = load_data("asides.json").get(code)
-    if lists is None:
-        return None
-    openings = [*lists["openers"], *lists["attributions"], *lists["hedges"]]
-    return _Patterns(
-        opening=_any_of(openings),
-        source=_any_of(lists["sources"]) if lists["sources"] else None,
-        aside=re.compile(rf"(?:{_any_of(lists['asides']).pattern})", re.IGNORECASE),
-    )
-
-
-def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
+from ragstone.judge.sentences import MAX_SENTENCE, Kind, split_blocks, split_sentences
 
 MAX_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
-_CITATION = re.compile(
-    r"(`[^`]+`)|\s*\[(?:\d{1,3}|\^\d{1,3}|c\d{1,3}|[Dd]oc(?:ument)? ?\d{1,3})(?:\s*[,;–-]\s*\d{1,3})*\]"
-)
-_HEADING = re.compile(
-    r"^[ \t]{0,3}#{1,6}[ \t][^\n]*$|^[ \t]{0,3}(?:\*\*|__(?!\w+__))[^\n*_]{1,80}(?:\*\*|__):?[ \t]*$", re.MULTILINE
-)
 _LEAD_IN_WORDS = 8
-_BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
-_STOPS = frozenset(".!?")
+_DIGIT = re.compile(r"\d")
+_CELL = re.compile(r"(?:`[^`]*`|\\.|[^|`\\]|`)+")
+_STOPS = tuple(".!?。！？؟")
+_QUOTES = "\"'»”」*) "
 _ELLIPSIS = re.compile(r"(?:(?<=\.\.\.)|(?<=…))\s+(?=[A-ZÀ-Þ])")
 _CLAUSES = re.compile(r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)")
 _CLAUSE_KEYS = 4
@@ -124,23 +34,20 @@ FINITE_VERB = re.compile(
 def split_statements(text: str, language: Language) -> list[Sentence]:
     """The statements of normalised `text`, in order.
 
-    Greetings, offers of help and questions to the user claim nothing and are left out, unless there is nothing else;
-    sources and hedges are removed. A sentence that opens with a pronoun and has a single content word is joined to the
-    previous one.
+    What claims nothing (see `claims`), headings, heads of tables and questions to the user are left out, unless there
+    is nothing else. A fragment in a list is read with its heading. A sentence that opens with a pronoun and has a
+    single content word is joined to the previous one.
     """
     found: list[list[Sentence]] = []
     length = 0
     questions: list[Sentence] = []
-    asides: list[Sentence] = []
-    sentences = split_sentences(_without_headings(text), language.code)
-    for whole in itertools.chain.from_iterable(_ELLIPSIS.split(sentence) for sentence in sentences):
-        bare = claim(_without_closing(_without_citations(whole).strip(), language.code), language.code)
-        if not bare and (whole := whole.strip()):
-            asides.append(read_sentence(whole, language))
-        if not bare or (bare.endswith((":", "：")) and len(bare.split()) <= _LEAD_IN_WORDS):
+    rest: list[Sentence] = []
+    for whole, bare in _claims(text, language):
+        if not bare:
+            rest.append(read_sentence(whole, language))
             continue
         for clause in _split_clauses(bare, language):
-            if clause.text.endswith(("?", "？", "؟")):
+            if clause.text.rstrip(_QUOTES).endswith(("?", "？", "؟")):
                 questions.append(clause)
             elif found and length + len(clause.text) < MAX_SENTENCE and _leans(clause, language):
                 found[-1].append(clause)
@@ -148,30 +55,51 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
             else:
                 found.append([clause])
                 length = len(clause.text)
-    return [_joined(clauses, language) for clauses in found] or questions or asides
+    return [_joined(clauses, language) for clauses in found] or questions or rest
 
 
-def _without_headings(text: str) -> str:
-    """`text` without its headings; unchanged if there is nothing else."""
-    if "#" not in text and "*" not in text and "_" not in text:
-        return text
-    rest = _HEADING.sub("", text)
-    return rest if rest.strip() else text
+def _claims(text: str, language: Language) -> Iterator[tuple[str, str]]:
+    """Each sentence as written, and what it claims; "" where that is nothing."""
+    topic = ""
+    sources = False
+    for kind, sentences in split_blocks(text, language.code):
+        sources = sources if kind in (Kind.ITEM, Kind.NOTE, Kind.ROW) else lists_sources(" ".join(sentences))
+        if kind is Kind.ROW:
+            sentences = _cells(" ".join(sentences), language)
+        for whole in itertools.chain.from_iterable(_ELLIPSIS.split(sentence) for sentence in sentences):
+            whole = whole.strip()
+            if sources or kind in (Kind.NOTE, Kind.TABLE_HEAD):
+                yield whole, ""
+                continue
+            bare = claim(whole, language.code) if kind is not Kind.CODE else whole
+            if kind is Kind.HEADING or (bare.endswith((":", "：")) and _leads_in(bare)):
+                topic = bare.rstrip(":： ") if len(bare.split()) <= _LEAD_IN_WORDS else ""
+                bare = ""
+            elif kind is Kind.ITEM and topic and bare and _is_fragment(bare, language):
+                bare = f"{topic}: {bare}"
+            yield whole, bare
+        if kind is Kind.TEXT and not (sentences and sentences[-1].endswith((":", "："))):
+            topic = ""
 
 
-def _without_citations(sentence: str) -> str:
-    return _CITATION.sub(r"\1", sentence) if "[" in sentence else sentence
+def _leads_in(sentence: str) -> bool:
+    """Whether a sentence that ends with a colon only announces what follows, rather than claim numbers besides."""
+    return len(sentence.split()) <= _LEAD_IN_WORDS or not _DIGIT.search(sentence)
 
 
-def _without_closing(sentence: str, code: str) -> str:
-    """`sentence` without closing phrases after what looks like an abbreviation: "works of art. I hope this helps!"."""
-    if _STOPS.isdisjoint(sentence[:-1]):
-        return sentence
-    for found in reversed(list(_BREAK.finditer(sentence))):
-        if not is_aside(sentence[found.end() :], code):
-            break
-        sentence = sentence[: found.start()].rstrip()
-    return sentence
+def _is_fragment(item: str, language: Language) -> bool:
+    short = not item.endswith(_STOPS) and len(read_sentence(item, language).keys) < _CLAUSE_KEYS
+    return short and not FINITE_VERB.search(item)
+
+
+def _cells(row: str, language: Language) -> list[str]:
+    """The sentences in a row of a table, whose other cells are labels; the row itself if no cell ends as one does."""
+    cells = [without_citations(cell).strip() for cell in _CELL.findall(row)]
+    ended = [cell for cell in cells if cell.endswith(_STOPS)]
+    if not ended:
+        return [row]
+    said = [cell for cell in cells if cell in ended or (_DIGIT.search(cell) and not cell.isdecimal())]
+    return [sentence for cell in said for sentence in split_sentences(cell, language.code)]
 
 
 def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:

@@ -1,0 +1,92 @@
+"""Equal answers score alike, however they are written."""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import fmean
+
+import pytest
+from answer_styles import RAGTRUTH, STYLES, Facts, by_model, by_style, load_facts
+from data_sets import DEFAULT
+
+from ragstone.judge.offline.lexicon import language, load_data
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.statements import split_statements
+
+
+@cache
+def means(*, right: bool) -> dict[str, float]:
+    return {style: fmean(values) for style, values in by_style(load_facts(), right).items()}
+
+
+@cache
+def facts() -> list[Facts]:
+    return load_facts()
+
+
+def test_there_are_sixty_answers_in_every_language_that_the_judge_splits_and_twelve_styles() -> None:
+    assert len(facts()) == 60
+    assert {one.language for one in facts()} == set(load_data("lexicon.json"))
+    assert len(STYLES) == 12
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_style_moves_the_mean_by_next_to_nothing(style: str) -> None:
+    assert abs(means(right=True)[style] - means(right=True)["plain"]) <= 0.08
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_invented_answer_is_found_in_every_style(style: str) -> None:
+    assert means(right=False)[style] <= means(right=True)[style] - 0.3
+
+
+def test_answers_of_six_models_in_which_people_found_nothing_unsupported_score_alike() -> None:
+    if not (DEFAULT / RAGTRUTH).is_file():
+        pytest.skip(f"the evaluation data are not there: {DEFAULT}")
+    models = by_model(DEFAULT / RAGTRUTH)
+    right = [means[True] for means in models.values()]
+    assert len(right) == 6
+    assert max(right) - min(right) <= 0.12
+    assert all(means[True] > means.get(False, 0.0) for means in models.values())
+
+
+@pytest.mark.parametrize(
+    ("answer", "statements"),
+    [
+        ("The boat is 9 m long (Passage 2, point 3).", ["The boat is 9 m long."]),
+        ("The boat is 9 m long [1, 3]. The sail is red 【4†source】.", ["The boat is 9 m long.", "The sail is red."]),
+        ("Passage 3 also says that the boat is red.", ["The boat is red."]),
+        ("Passage B mentions a red boat.", ["A red boat."]),
+        ("Boats: According to passage 2, the boat is red.", ["The boat is red."]),
+        ("Use the rope as described in passage 1 to tie it.", ["Use the rope to tie it."]),
+        ("The boat is red. None of the passages mentions its length.", ["The boat is red."]),
+        ("The boat is red. Passage 2 provides additional information.", ["The boat is red."]),
+        ("The boat is red. It is always best to ask a professional.", ["The boat is red."]),
+        ("Here is how to tie a boat:\n\n1. Take the rope.\n2. Tie it.", ["Take the rope.", "Tie it."]),
+        ("## Colours\n\n- red\n- blue", ["Colours: red", "Colours: blue"]),
+        ("The colours are:\n\n* red\n* blue", ["The colours are: red", "The colours are: blue"]),
+        ("**The boat is red.**\n\nThe sails are white.", ["The boat is red.", "The sails are white."]),
+        ("| Boat | Length |\n|---|---|\n| Ada | 9 m |", ["| Ada | 9 m |"]),
+        ("| # | Fact | Source |\n|---|---|---|\n| 1 | It is red. | [2] |", ["It is red."]),
+        ("The boat is red.\n\nSources:\n- Handbook, page 3\n- Boats", ["The boat is red."]),
+        ("The boat is red.¹ It has 9 m² of sails.²", ["The boat is red.", "It has 9 m2 of sails."]),
+    ],
+)
+def test_what_an_answer_claims(answer: str, statements: list[str]) -> None:
+    assert [one.text for one in split_statements(normalise(answer), language("en"))] == statements
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fine is 30 euros (20 for members).",
+        "The report was read by 30 people (2019).",
+        "The boat (a gift of the town) is red.",
+        "You should contact the skipper within 30 days.",
+        "Use `a[1]` or `f(x)[2]` in the code.",
+        "Passage boats carry mail.",
+        "The document of 1850 names two owners.",
+    ],
+)
+def test_what_only_looks_like_a_reference_stays(text: str) -> None:
+    assert [one.text for one in split_statements(text, language("en"))] == [text]
