@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
+import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
@@ -16,6 +18,9 @@ from ragstone._version import __version__
 from ragstone.errors import EXIT_BUG, RagstoneError
 from ragstone.judge.llm.deferred_types import postpone_types
 from ragstone.tools.registry import TOOL_COMMANDS
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _CORE = {
     "init": "Write a starter config, policy, golden set and workflow.",
@@ -74,6 +79,7 @@ def collect_seldom() -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
+    _outlive_readers()
     collect_seldom()
     postpone_types()
     try:
@@ -90,9 +96,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted.")
         code = 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone
-        code = 0
     except Exception:
         from ragstone.report.escape import terminal
 
@@ -100,6 +103,28 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _complain("this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above.")
         code = EXIT_BUG
     sys.exit(code)
+
+
+class _Outliving(io.FileIO):
+    """A stream whose reader may go, as that of ``| head``: then the rest goes nowhere."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return memoryview(data).nbytes
+
+
+def _outlive_readers() -> None:
+    """Let a command end as it would, with its own exit code, when nobody reads what it prints any more."""
+    for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
+        if not isinstance(stream, io.TextIOWrapper) or getattr(sys, name) is not stream:
+            continue
+        raw = io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
+        line_buffering, write_through = stream.line_buffering, stream.write_through
+        text = io.TextIOWrapper(raw, stream.encoding, stream.errors, None, line_buffering, write_through)
+        setattr(sys, name, text)
 
 
 def _complain(message: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,28 @@ def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(
     assert "faithfulness" in done.stdout.lower()
     assert "generation" in done.stdout.lower()
     assert "house-" in done.stdout
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
+@pytest.mark.parametrize(("system", "code"), [(SYSTEM, 0), (INVENTING, 1)])
+def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
+    project: Path, system: str, code: int, closed: str
+) -> None:
+    """As with ``ragstone gate 2>&1 | head -n 1``."""
+    (project / "houses.py").write_text(system)
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = {name: writer for name in ("stdout", "stderr") if closed in (name, "both")}
+    with (project / "read.txt").open("wb") as read:
+        done = subprocess.run(
+            [sys.executable, "-m", "ragstone", "gate"],
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            **{"stdout": read, "stderr": read, **gone},  # type: ignore[call-overload]
+        )
+    os.close(writer)
+    assert done.returncode == code
+    assert b"Traceback" not in (project / "read.txt").read_bytes()
 
 
 @pytest.mark.parametrize("answer", ['{"answer": "", "contexts": []}', '{"answer": "Ask me later.", "contexts": []}'])
