@@ -64,9 +64,9 @@ def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: 
     for text in (github.bodies()[0], found.summary):
         said = top(text)
         assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
-        assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0.1" in said
-        assert "This pull request changes metrics.faithfulness from block to warn" in said
-        assert "This pull request removes 1 sample from the golden set (moon)" in said
+        assert "; lowers metrics.faithfulness.min from 0.5 to 0.1" in said
+        assert "; changes metrics.faithfulness from block to warn" in said
+        assert "; removes 1 sample from the golden set (moon)" in said
         assert said.index("accepts") < said.index("lowers")
 
 
@@ -102,8 +102,8 @@ def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitH
     base["ragstone.toml"] = f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'.encode()
     checkout.gate(github)
     said = top(github.bodies()[0])
-    assert "This pull request changes the judge from openai:gpt-x to offline" in said
-    assert "This pull request lowers metrics.faithfulness.min from 0.9 to 0.5" in said
+    assert "changes the judge from openai:gpt-x to offline" in said
+    assert "lowers metrics.faithfulness.min from 0.9 to 0.5" in said
 
 
 def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:
@@ -156,7 +156,7 @@ def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, check
     [comment] = github.bodies()
     said = top(comment)
     assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
-    assert "This pull request lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
+    assert "; lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
     assert "Blocked: " in comment.split("##", 1)[1].split("\n", 1)[0]
 
 
@@ -214,8 +214,8 @@ def test_changed_code_of_a_function_and_a_removed_metric_are_said_at_the_top(
     measured.write("ragstone.toml", config.replace('[metrics.tone]\nrubric = "Is the answer polite?"\n', ""))
     measured.gate(github)
     said = " ".join(top(github.bodies()[0]).split())
-    assert "This pull request changes evals/checks.py, the code of the metric exact" in said
-    assert "This pull request removes the metric tone" in said
+    assert "changes evals/checks.py, the code of the metric exact" in said
+    assert "removes the metric tone" in said
 
 
 def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGitHub, checkout: Checkout) -> None:

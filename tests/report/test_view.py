@@ -286,8 +286,8 @@ def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again()
     assert coverage.reason.startswith("context_recall: 4 of 9 samples have no score (")
     assert check_reason(coverage).startswith("4 of 9 samples have no score (")
     assert "refused: too long" in check_reason(coverage)
-    floor = check(reason="context_recall: is low.", kind=CheckKind.FLOOR)
-    assert check_reason(floor) == "context_recall: is low."
+    floor = check(reason="Context recall: is low.", kind=CheckKind.FLOOR)
+    assert check_reason(floor) == "Context recall: is low."
 
 
 def test_metrics_that_lost_the_same_samples_share_a_row() -> None:

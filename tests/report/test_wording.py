@@ -13,7 +13,7 @@ from ragstone.report import wording
         (wording.metric_title("context_recall"), "Context recall"),
         (wording.metric_title("tone"), "tone"),
         (wording.sentence("all pass"), "All pass"),
-        (wording.sentence("context_recall fell"), "context_recall fell"),
+        (wording.sentence("context_recall fell"), "Context recall fell"),
         (wording.sentence("scores.csv does not say"), "scores.csv does not say"),
         (wording.sentence("pass."), "Pass."),
         (wording.first_sentence("A fell by 0.1. B too."), ("A fell by 0.1.", "B too.")),

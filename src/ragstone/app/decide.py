@@ -226,6 +226,7 @@ def decide(
             *drift.warnings,
             *verdict.warnings,
         ),
+        asides=verdict.asides | {*ending, *terms.accepted.removable},
         oracle=oracle_of(current, terms.policy.gate.confidence),
     )
     if run is not None and baseline is not None and baseline.run is not None:

@@ -93,6 +93,12 @@ def decide_gate(
     checks = tuple(_with_side(check, attribution) for check in evidence.decided)
     status, reason = _combined(checks, policy)
     hints = tuple(alignment_warnings(evidence, advise=attribution is None))  # the causes say more
+    asides = (
+        *(hints if status is not Status.FAIL else ()),
+        *([seen] if seen is not None and loud else []),
+        *below_by_chance(evidence),
+        *powerless(evidence),
+    )
     return GateVerdict(
         status,
         reason,
@@ -111,19 +117,17 @@ def decide_gate(
             *(hints if status is Status.FAIL else ()),
         ),
         warnings=(
+            *skipped,
+            *ungraded(evidence),
+            *preference_warnings(evidence),
+            *forgotten(evidence),
+            *assumed_directions(evidence),
             *retrieval_warnings(retrieval),
             *canary_warnings(current),
-            *forgotten(evidence),
-            *below_by_chance(evidence),
             *permissive(evidence),
-            *ungraded(evidence),
-            *assumed_directions(evidence),
-            *skipped,
-            *preference_warnings(evidence),
-            *(hints if status is not Status.FAIL else ()),
-            *([seen] if seen is not None and loud else []),
-            *powerless(evidence),
+            *asides,
         ),
+        asides=frozenset(asides),
         resolution=None if loud else seen,
         visible_loss=visible(watched),
         diagnosis=diagnosis,

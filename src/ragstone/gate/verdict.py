@@ -305,7 +305,8 @@ class OracleShares:
 class GateVerdict:
     """The verdict of a whole run. `status` follows from the blocking checks.
 
-    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report; `resolution`
+    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report, but for
+    `asides`, those that change nothing about this run; `resolution`
     says which drop the golden set can detect, unless a warning does, and `visible_loss` is its size; `notes` are
     footnotes; `accept` are the commands that accept the drops that fail the run; `lower_is_better` are the metrics
     where less is better; `retrieval` says what became of the evidence where retrieval fell; `regressed_left` is the
@@ -330,6 +331,7 @@ class GateVerdict:
     retrieval: RetrievalChanges | None = None
     diagnosis: Diagnosis | None = None
     oracle: OracleShares | None = None
+    asides: frozenset[str] = frozenset()
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

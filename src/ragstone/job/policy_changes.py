@@ -27,6 +27,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.job.job import Job
 from ragstone.job.trusted_config import read_base_config
+from ragstone.report.summary import SUBJECTS
 from ragstone.run.directory import RunDirectory
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
@@ -52,7 +53,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
     """
     if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return []
-    subject = "This pull request" if job.event.kind is EventKind.PULL_REQUEST else "This merge"
+    subject = SUBJECTS[0 if job.event.kind is EventKind.PULL_REQUEST else 1]
     try:
         sha = base_commit(job.api, job.base) if job.api is not None else None
         if job.api is None or sha is None:
@@ -70,7 +71,7 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return _from_baseline(policy, golden, baseline, why)
-    return [f"{subject} {phrase}." for phrase in found]
+    return [f"{subject}{phrase}." for phrase in found]
 
 
 def changes_by_a_fork(
@@ -88,8 +89,8 @@ def changes_by_a_fork(
         return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
     # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
     return [
-        *(f"This pull request {phrase} (not counted in this report)." for phrase in found),
-        *(f"This pull request {phrase}." for phrase in measured),
+        *(f"{SUBJECTS[0]}{phrase} (not counted in this report)." for phrase in found),
+        *(f"{SUBJECTS[0]}{phrase}." for phrase in measured),
     ]
 
 

@@ -23,12 +23,15 @@ from ragstone.report import escape, wording
 from ragstone.report.markdown import ICONS, length
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, check_title
+from ragstone.report.summary import CHARACTERS
 from ragstone.report.templates import PACKAGE, render_text_template
 
 NOT_AFFECTED: Literal["not affected"] = "not affected"
 MAX_STATE_BYTES = 2_000_000
 _MAX_REASON = 400
 _MAX_DETAILS = 6
+_MAX_OPEN = 8
+"""Gates above the first fold, which share the characters of `summary.CHARACTERS` with the rest."""
 _STATE = re.compile(r"<!-- ragstone:rows:([A-Za-z0-9+/=]*) -->")
 
 Verdict = Literal["pass", "fail", "inconclusive", "error", "not affected"]
@@ -170,6 +173,7 @@ def _of_row(row: GateRow) -> _Shown:
 
 def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: int, reason: int) -> str:
     counts = {row.sharing for row in rows if row.sha == sha and row.verdict != NOT_AFFECTED}
+    reason = min(reason, max(80, (CHARACTERS - 500) // min(len(shown) or 1, _MAX_OPEN)))
     cut = [
         replace(
             one,
@@ -178,7 +182,13 @@ def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: i
         )
         for one in shown
     ]
-    values = {"shown": cut, "counts": counts, "sharing": max(counts) if len(counts) == 1 else 1, "sha": sha[:7]}
+    values = {
+        "shown": cut,
+        "open": _MAX_OPEN,
+        "counts": counts,
+        "sharing": max(counts) if len(counts) == 1 else 1,
+        "sha": sha[:7],
+    }
     helpers = {"inline": escape.markdown_inline, "link": escape.markdown_link}
     text = render_text_template("gates.md.j2", PACKAGE, **values, **helpers, **_headline(shown))
     return without_commands(text) + "\n"

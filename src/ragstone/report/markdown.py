@@ -136,9 +136,9 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     shown, left = _chosen(view.metrics, detail.rows)
     scale = Scale.for_checks(row.deciding for row in shown if row.deciding)
     worst = [_worst(sample, detail) for sample in view.worst[: detail.worst]]
-    warnings = [detail.line(wording.sentence(warning)) for warning in view.warnings[: detail.warnings]]
     lead, more = wording.first_sentence(wording.sentence(view.reason))
     first = summary_of(view, detail.room)
+    checks = sorted(view.checks, key=lambda check: check.status is Status.PASS)
     return {
         "title": view.title,
         "status": str(view.status),
@@ -190,12 +190,14 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
             "grades": [[wording.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
-        "warnings": warnings,
+        "warnings": list(first.warnings),
+        "folded_warnings": [detail.line(one) for one in first.folded[: detail.warnings]],
+        "folded_warnings_left": max(0, len(first.folded) - detail.warnings),
         "resolution": None if view.resolution is None else detail.line(view.resolution),
-        "warnings_left": max(0, len(view.warnings) - detail.warnings),
+        "warnings_left": first.warnings_left,
         "notes": [detail.clip(wording.sentence(note)) for note in view.notes[: detail.notes]],
-        "all_checks": [_check(check, detail) for check in view.checks[: detail.checks]],
-        "all_checks_left": max(0, len(view.checks) - detail.checks) if detail.checks else 0,
+        "all_checks": [_check(check, detail) for check in checks[: detail.checks]],
+        "all_checks_left": max(0, len(checks) - detail.checks) if detail.checks else 0,
         "counts": _counts(view),
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",

@@ -173,6 +173,9 @@ class ReportView:
     sample_metrics: tuple[str, ...]
     samples: tuple[SampleRow, ...]
     samples_total: int
+    asides: int = 0
+    """How many of `warnings`, the last ones, change nothing about this run."""
+
     worst_left: int = 0
     """Samples that lost but are not in `worst`."""
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ragstone import formatting
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
@@ -34,6 +35,9 @@ class Room:
     example: int
 
 
+SUBJECTS = ("This pull request ", "This merge ")
+"""How a warning begins that says what a change does to its own gate."""
+
 ROOMS = (
     Room(3, 2, 400, 4, 500),
     Room(3, 2, 220, 4, 360),
@@ -42,7 +46,7 @@ ROOMS = (
     Room(2, 1, 140, 4, 140),
     Room(2, 1, 110, 4, 120),
     Room(2, 1, 110, 2, 0),
-    Room(1, 1, 100, 0, 0),
+    Room(2, 1, 100, 0, 0),
 )
 """From most to least. The last fits wherever line one does."""
 
@@ -79,13 +83,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Raw text, cut to a `Room`. `held` is one sentence on the metrics without a row."""
+    """Raw text, cut to a `Room`. `folded` are warnings for below the fold, `held` is about metrics without a row."""
 
     headline: str
     look: str
     action: str
     warnings: tuple[str, ...]
     warnings_left: int
+    folded: tuple[str, ...]
     findings: tuple[str, ...]
     rows: tuple[ChangedRow, ...]
     held: str
@@ -94,7 +99,7 @@ class Summary:
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [f"{self.look} {self.action}", *self.warnings, *self.findings, self.held]
-        texts += ["and more warnings below"] if self.warnings_left else []
+        texts += ["and 10 more warnings"] if self.warnings_left else []
         if self.example is not None:
             found = self.example
             place = str(found.sample.place or "")[:60]
@@ -124,13 +129,15 @@ def summary_of(view: ReportView, least: int = 0) -> Summary:
 
 def _summary(view: ReportView, room: Room) -> Summary:
     look, action = _where(view)
+    warnings, folded, left = _warnings(view, room)
     news = _news(view)
     return Summary(
         headline=escape.clip(str(view.headline), 300),
         look=look,
         action=_cut(action, room.text),
-        warnings=tuple(_cut(wording.sentence(one), room.text) for one in view.warnings[: room.warnings]),
-        warnings_left=max(0, len(view.warnings) - room.warnings),
+        warnings=tuple(warnings),
+        warnings_left=left,
+        folded=tuple(folded),
         findings=tuple(_cut(one, room.text) for one in _findings(view, news))[: room.findings],
         rows=tuple(_changed(row, view.checks) for row in news[: room.rows]),
         held=_cut(_held(view, news, room.rows), room.text),
@@ -148,6 +155,31 @@ def _cut(text: str, length: int) -> str:
     return f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
 
 
+def _warnings(view: ReportView, room: Room) -> tuple[list[str], list[str], int]:
+    """The warnings that could change what a reader decides today; those for below the fold; how many have no room.
+
+    What a change does to its own gate is in one of the first.
+    """
+    found = view.warnings[: len(view.warnings) - view.asides]
+    changes = [one for one in found if one.startswith(SUBJECTS)]
+    others = [wording.sentence(one) for one in found if one not in changes]
+    shown = [_cut(one, room.text) for one in others[: room.warnings - bool(changes)]]
+    folded = [*others[len(shown) :], *(changes if len(changes) > 1 else [])]
+    left = len(others) - len(shown)
+    if changes:
+        shown.insert(1, _one_change(changes, 2 * room.text))
+    return shown, [*folded, *map(wording.sentence, view.warnings[len(found) :])], left
+
+
+def _one_change(changes: Sequence[str], length: int) -> str:
+    """Sentences of one subject as one sentence, with as many as fit into `length`, at least one."""
+    subject = next(one for one in SUBJECTS if changes[0].startswith(one))
+    said = [_cut(one.removeprefix(subject).rstrip("."), length) for one in changes]
+    shown = max(1, sum(end <= length for end in accumulate(len(one) + 2 for one in said)))
+    more = [f"and {formatting.counted(len(said) - shown, 'more change')}"] if shown < len(said) else []
+    return f"{subject}{'; '.join([*said[:shown], *more])}."
+
+
 def _where(view: ReportView) -> tuple[str, str]:
     """The half to look at, and the one thing to do."""
     more = max((one.n_more or 0 for one in view.checks if one.status is Status.INCONCLUSIVE), default=0)
@@ -160,12 +192,12 @@ def _where(view: ReportView) -> tuple[str, str]:
 
 def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
     """What else does not pass and blocks, apart from metrics, which have rows."""
-    said, rows = str(view.headline), {row.metric for row in news}
+    said, rows = str(view.headline).lower(), {row.metric for row in news}
     bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
     found = [check_reason(check) for check in bad if check.action is Action.BLOCK and check.metric not in rows]
     if view.status is Status.ERROR and view.comparison is not None and not view.comparison.comparable:
         found += map(wording.sentence, (*view.comparison.notes, *view.notes))
-    return [one for one in found if one.rstrip(".") not in said]
+    return [one for one in found if one.rstrip(".").lower() not in said]
 
 
 def _news(view: ReportView) -> list[MetricRow]:

@@ -91,9 +91,11 @@ def build_view(
         judge=judge,
         cost=_cost(current),
         warnings=(
-            *verdict.warnings,
+            *(one for one in verdict.warnings if one not in verdict.asides),
             *(language_warnings(facts.question for facts in current.samples.values()) if grades else ()),
+            *(one for one in verdict.warnings if one in verdict.asides),
         ),
+        asides=sum(one in verdict.asides for one in verdict.warnings),
         resolution=verdict.resolution,
         notes=verdict.notes,
         reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),

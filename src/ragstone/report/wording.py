@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -92,9 +93,15 @@ def status_word(status: Status | None, action: Action | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital first letter, unless it starts with a name such as ``context_recall`` or ``scores.csv``."""
+    """`text` with metrics by their titles, and a capital first letter unless it starts with a name (``scores.csv``)."""
+    text = _NAMES.sub(lambda found: metric_title(found[0]), text)
     first = text.partition(" ")[0].rstrip(".")
     return text if any(sign in first for sign in "_./") else text[:1].upper() + text[1:]
+
+
+_OTHERS = sorted((name for name, one in METRICS.items() if one.info.title.lower() != name), key=len, reverse=True)
+_NAMES = re.compile(rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _OTHERS))})(?![\w`'/@-]|\.\w)")
+"""The metrics whose name isn't their title, but not in a path or a command."""
 
 
 def worst_heading(samples: Iterable[SamplePart]) -> str:
