@@ -15,6 +15,7 @@ from ragstone.app.robustness import robustness_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
@@ -180,6 +181,7 @@ def decide(
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.with_ids_of(current.scores)
+    corpus = Corpus()
     drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
     if past is not None and run is not None:
         if baseline is not None and terms.level:
@@ -195,7 +197,7 @@ def decide(
         seed=terms.seed,
         looked_in_order=looked_in_order,
         drift=drift.checks,
-        facts_of=None if run is None else partial(_facts, current, baseline),
+        facts_of=None if run is None else partial(_facts, current, baseline, corpus),
     )
     spared: tuple[str, ...] = ()
     ending: tuple[str, ...] = ()
@@ -228,6 +230,7 @@ def decide(
         ),
         asides=verdict.asides | {*ending, *terms.accepted.removable},
         oracle=oracle_of(current, terms.policy.gate.confidence),
+        changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
@@ -303,7 +306,11 @@ def _renamed_notes(current: ComparedRun, baseline: ComparedRun | None) -> tuple[
 
 
 def _facts(
-    current: ComparedRun, baseline: ComparedRun | None, ids: Sequence[str], paired: Collection[str]
+    current: ComparedRun,
+    baseline: ComparedRun | None,
+    corpus: Corpus,
+    ids: Sequence[str],
+    paired: Collection[str],
 ) -> dict[str, Facts]:
     """The facts of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
     found: dict[str, Facts] = {}
@@ -312,6 +319,8 @@ def _facts(
         both = tuple(sample_id for sample_id in part if sample_id in paired)
         now, then = current.find(part), baseline.find(both) if baseline is not None else {}
         asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
+        for sample_id in asked:
+            corpus.add(now[sample_id], then.get(sample_id))
         found |= {sample_id: facts_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
     return found
 

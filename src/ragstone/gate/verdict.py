@@ -263,6 +263,16 @@ class RetrievalChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """What is not as it was in the baseline, and how. Of a corpus, `lost` documents are gone from `samples` samples."""
+
+    what: str
+    how: str
+    lost: int = 0
+    samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class MetricShares:
     """What is missing from a metric's best score, on `n` samples: `missing` = `retrieval` + `generation`.
 
@@ -311,7 +321,7 @@ class GateVerdict:
     footnotes; `accept` are the commands that accept the drops that fail the run; `lower_is_better` are the metrics
     where less is better; `retrieval` says what became of the evidence where retrieval fell; `regressed_left` is the
     number of samples with a loss that are not in `regressions`; `oracle` is of a run with an oracle half, and decides
-    nothing.
+    nothing; `changes` are what changed since the baseline.
     """
 
     status: Status
@@ -332,6 +342,7 @@ class GateVerdict:
     diagnosis: Diagnosis | None = None
     oracle: OracleShares | None = None
     asides: frozenset[str] = frozenset()
+    changes: tuple[Changed, ...] = ()
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

@@ -424,6 +424,15 @@ class RobustnessPart(_Found):
     kinds: tuple[PerturbedKindPart, ...]
 
 
+class ChangedPart(_Found):
+    """Something that is not as it was in the baseline: code, golden set, corpus, judge or policy."""
+
+    what: str
+    how: str
+    lost: int = Field(default=0, ge=0, description="of a corpus: documents that are gone")
+    samples: int = Field(default=0, ge=0, description="samples for which they had been returned, each counted")
+
+
 class ReportDocument(_Found):
     """A Ragstone report."""
 
@@ -451,6 +460,8 @@ class ReportDocument(_Found):
     contexts_used: ContextsUsedPart | None = None
     retrieval: RetrievalPart | None = Field(default=None, description="null if retrieval fell on no sample")
     diagnosis: DiagnosisPart | None = None
+    changes: tuple[ChangedPart, ...] = Field(default=(), description="what changed since the baseline")
+    changed: str = Field(default="", description="the same as a line")
     oracle: OraclePart | None = Field(default=None, description="null if the run has no oracle half")
     robustness: RobustnessPart | None = Field(default=None, description="null if no perturbed questions were asked")
     notes: tuple[str, ...]

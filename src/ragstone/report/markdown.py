@@ -146,6 +146,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "headline": str(view.headline),
         "findings": list(first.findings),
         "where": {"look": first.look, "action": first.action} if first.look or first.action else None,
+        "since": first.since,
         "changed": [{**asdict(row), "icon": ICONS[row.word]} for row in first.rows],
         "held": first.held,
         "example": _example(first.example, detail) if first.example is not None else None,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.headline import Headline
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import Attribution, Check, Diagnosis, OracleShares, RetrievalChanges, Status
+from ragstone.gate.verdict import Attribution, Changed, Check, Diagnosis, OracleShares, RetrievalChanges, Status
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
 from ragstone.report.document import (
@@ -187,6 +187,10 @@ class ReportView:
     robustness: Robustness | None = None
     run_url: str | None = None
     artifact_url: str | None = None
+    changed: str = ""
+    """What changed since the baseline: a line, empty if nothing did."""
+
+    changes: tuple[Changed, ...] = ()
 
     @property
     def explained(self) -> Diagnosis | None:

@@ -83,11 +83,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Raw text, cut to a `Room`. `folded` are warnings for below the fold, `held` is about metrics without a row."""
+    """Raw text, cut to a `Room`. `since` is what changed since the baseline, `folded` are warnings for below the fold,
+    `held` is about metrics without a row.
+    """
 
     headline: str
     look: str
     action: str
+    since: str
     warnings: tuple[str, ...]
     warnings_left: int
     folded: tuple[str, ...]
@@ -98,7 +101,7 @@ class Summary:
 
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
-        texts = [f"{self.look} {self.action}", *self.warnings, *self.findings, self.held]
+        texts = [f"{self.look} {self.action}", self.since, *self.warnings, *self.findings, self.held]
         texts += ["and 10 more warnings"] if self.warnings_left else []
         if self.example is not None:
             found = self.example
@@ -131,10 +134,13 @@ def _summary(view: ReportView, room: Room) -> Summary:
     look, action = _where(view)
     warnings, folded, left = _warnings(view, room)
     news = _news(view)
+    # That the code is another one, who reads this knows.
+    other = view.status is not Status.PASS and any(one.what != "code" for one in view.changes)
     return Summary(
         headline=escape.clip(str(view.headline), 300),
         look=look,
         action=_cut(action, room.text),
+        since=_cut(view.changed, room.text) if other else "",
         warnings=tuple(warnings),
         warnings_left=left,
         folded=tuple(folded),

@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
+from ragstone.gate.changes import changes_line
 from ragstone.gate.headline import headline_of
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import GateVerdict
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 from ragstone.report.document import (
     ComparisonPart,
@@ -111,6 +112,8 @@ def build_view(
         robustness=robustness,
         run_url=links.run,
         artifact_url=links.artifact,
+        changed=changes_line(verdict.changes, worse=verdict.status is Status.FAIL),
+        changes=verdict.changes,
     )
 
 

@@ -77,6 +77,9 @@ def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
     return {**history, "contexts": list(sample.reference_contexts)} if part == GENERATION else {**history}
 
 
+INDEX_DIGEST = "index_digest"
+"""What an answer may say of the index that it was made from: another text, another corpus."""
+
 RETRIEVAL, GENERATION = "retrieval", "generation"
 """The halves of a system, where only one is evaluated."""
 

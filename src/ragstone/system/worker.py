@@ -41,7 +41,7 @@ CONTEXTS_NAMES = (
 TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
 SCORE_NAMES = ("score", "similarity", "relevance_score")
-TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id")
+TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id", "index_digest")
 USAGE_NAMES = ("usage", "usage_metadata")
 _BESIDE = (
     ("contexts", CONTEXTS_NAMES),

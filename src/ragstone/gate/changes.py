@@ -1,0 +1,121 @@
+"""What changed since the baseline, in one line: code, golden set, corpus, judge, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ragstone.formatting import counted
+from ragstone.gate.comparability import judge_difference, same_content
+from ragstone.gate.verdict import MIN_SAMPLES, Changed
+from ragstone.run.manifest import Manifest
+from ragstone.run.record import SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.system.response import INDEX_DIGEST, Context
+
+
+class Corpus:
+    """What the contexts of a run and its baseline, sample by sample, tell of the corpus behind them.
+
+    A document is gone if it was returned for a question, the others of that question still are, in their order and with
+    another in its place, and it is returned nowhere now. A retriever that broke loses more than that.
+    """
+
+    def __init__(self) -> None:
+        self._gone: dict[str, int] = {}
+        self._new: set[str] = set()
+        self._edited: set[str] = set()
+        self._ids: tuple[set[str], set[str]] = (set(), set())
+        self._digests: tuple[set[str], set[str]] = (set(), set())
+
+    def add(self, now: SampleRecord, then: SampleRecord | None) -> None:
+        """Look at one sample of both runs."""
+        if then is None:
+            return
+        for record, ids, digests in zip((then, now), self._ids, self._digests, strict=True):
+            ids.update(context.id for context in record.response.contexts if context.id)
+            digests.add(str(record.response.extra.get(INDEX_DIGEST, "")))
+        before, after = _by_id(then.response.contexts), _by_id(now.response.contexts)
+        self._edited |= {name for name in before.keys() & after.keys() if before[name] != after[name]}
+        left = [name for name in before if name in after]
+        if (
+            len(after) < len(before)
+            or 2 * len(left) < len(before)
+            or left != [name for name in after if name in before]
+        ):
+            return
+        for name in before.keys() - after.keys():
+            self._gone[name] = self._gone.get(name, 0) + 1
+        last = list(after).index(left[-1]) if left else 0
+        self._new |= {name for at, name in enumerate(after) if at < last and name not in before}
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """How many documents are gone, and of how many questions."""
+        found = {name: times for name, times in self._gone.items() if name not in self._ids[1]}
+        return (len(found), sum(found.values())) if self._moved is not False else (0, 0)
+
+    @property
+    def _moved(self) -> bool | None:
+        """Whether the index is another one; None if the system doesn't say."""
+        then, now = (digests - {""} for digests in self._digests)
+        return then != now if then and now else None
+
+    def __str__(self) -> str:
+        if self._moved is False:
+            return ""
+        counts = (
+            (self.lost[0], "gone"),
+            (len(self._new - self._ids[0]), "new"),
+            (len(self._edited), "with another text"),
+        )
+        said = [f"{counted(count, 'document')} {word}" for count, word in counts if count]
+        return ", ".join(said) or ("another index" if self._moved else "")
+
+
+def _by_id(contexts: Sequence[Context]) -> dict[str, str]:
+    return {context.id: context.text for context in contexts if context.id}
+
+
+def changes_since(now: RunScores, then: RunScores, corpus: Corpus) -> tuple[Changed, ...]:
+    """What is known to have changed between two runs."""
+    mine, theirs = now.manifest, then.manifest
+    if mine is None or theirs is None:
+        return ()
+    judge = judge_difference(now, then)
+    policies = {mine.policy_hash, theirs.policy_hash} - {None}
+    found = (
+        Changed("code", _code(mine, theirs)),
+        Changed("golden set", ", ".join(_golden(now, then))),
+        Changed("corpus", str(corpus), *corpus.lost),
+        Changed("judge", "" if judge is None else judge.removeprefix("the judge changed ")),
+        Changed("policy", "other rules" if len(policies) == 2 else ""),
+    )
+    return tuple(one for one in found if one.how)
+
+
+def _code(now: Manifest, then: Manifest) -> str:
+    mine, theirs = now.system, then.system
+    if mine.entrypoint != theirs.entrypoint:
+        return f"{theirs.entrypoint} → {mine.entrypoint}"
+    if mine.commit != theirs.commit and mine.commit and theirs.commit:
+        return f"{theirs.commit[:7]} → {mine.commit[:7]}"
+    return f"{theirs.version} → {mine.version}" if mine.version != theirs.version else ""
+
+
+def _golden(now: RunScores, then: RunScores) -> Iterator[str]:
+    common = [name for name in now.samples if name in then.samples]
+    changed = sum(not same_content(now, then, name) for name in common)
+    counts = (changed, "changed"), (len(now.samples) - len(common), "new"), (len(then.samples) - len(common), "gone")
+    yield from (f"{count:,} {word}" for count, word in counts if count)
+
+
+def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
+    """``Changed since the baseline: code (1f3c9aa → 7d2e0b1); corpus (31 documents gone).``; empty if nothing did."""
+    if not changes:
+        return ""
+    line = f"Changed since the baseline: {'; '.join(f'{one.what} ({one.how})' for one in changes)}."
+    lost = next((one.lost for one in changes if one.samples >= MIN_SAMPLES), 0)
+    if not worse or not lost:
+        return line
+    gone = f"{counted(lost, 'document')} {'is' if lost == 1 else 'are'} gone"
+    return f"The answers got worse, and so did the corpus: {gone}. {line}"
