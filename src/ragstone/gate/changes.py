@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted
 from ragstone.gate.comparability import judge_difference, same_content
+from ragstone.gate.judge_drift import moved
 from ragstone.gate.verdict import MIN_SAMPLES, Changed
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
@@ -81,7 +82,7 @@ def changes_since(now: RunScores, then: RunScores, corpus: Corpus) -> tuple[Chan
     mine, theirs = now.manifest, then.manifest
     if mine is None or theirs is None:
         return ()
-    judge = judge_difference(now, then)
+    judge = judge_difference(now, then) or ("its verdicts on the same texts" if moved(mine.canaries) else None)
     policies = {mine.policy_hash, theirs.policy_hash} - {None}
     found = (
         Changed("code", _code(mine, theirs)),

@@ -55,15 +55,21 @@ class Said:
     language: str | None = None
     """Its language, if that is not the question's."""
 
+    def is_worse(self, than: Said) -> bool:
+        """Whether it says less of the reference, or more that has no support."""
+        silent, was = self.empty or self.abstains, than.empty or than.abstains
+        return (silent and not was) or self.given < than.given or self.unsupported > than.unsupported
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """A sample now, and what of it is new since the baseline, if there is one (`compared`).
 
-    `held`: the contexts hold the evidence, `by` whose word. `lost`: they don't, and did so in the baseline. `lower`: it
-    ranks lower (without a baseline: low), and the answer is `unused` if it doesn't draw on it there. `change` and
-    `left` are those of its text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`:
-    the answer is the beginning of the baseline's.
+    `held`: the contexts hold the evidence, `by` whose word. `lost`: they don't, and did so in the baseline; or its text
+    is gone, and the answer is worse for it, though a judge finds something like it. `lower`: it ranks lower (without a
+    baseline: low), and the answer is `unused` if it doesn't draw on it there. `change` and `left` are those of its
+    text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`: the answer is the beginning
+    of the baseline's.
     """
 
     compared: bool = False
@@ -96,22 +102,25 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
         changed = retrieval_change(evidence, before.response.contexts, now.response.contexts)
     held = _held(now, changed)
     low = _low(now, before, changed)
+    said, past = _said(now), Said() if before is None else _said(before)
+    same = before is not None and before.response.answer == now.response.answer
+    gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
     by = "reference_contexts" if sample.reference_contexts else "relevant_ids" if sample.relevant_ids else "judge"
     return Facts(
         compared=before is not None,
         answerable=sample.answerable,
         held=held,
         by=by,  # type: ignore[arg-type]
-        lost=sample.answerable and _lost(now, before, changed, held=held),
+        lost=sample.answerable and (gone or _lost(now, before, changed, held=held)),
         lower=low is not None,
         unused=low is not None and not _draws_on(low, judged),
         change=None if changed is None else changed.change,
         left=1.0 if changed is None else changed.left,
         old_ids=before is not None and _named(now) < _named(before),
-        same=before is not None and before.response.answer == now.response.answer,
+        same=same,
         cut=before is not None and _is_cut(now.response.answer, before.response.answer),
-        said=_said(now),
-        before=Said() if before is None else _said(before),
+        said=said,
+        before=past,
     )
 
 
