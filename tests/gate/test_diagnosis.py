@@ -261,7 +261,7 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     song = 'return {"answer": "Penguins sing song " + question[-3:-1] + " in the harbour.",'
     broken = SYSTEM.replace('return {"answer": fact,', song)
     (root / "houses.py").write_text(broken, encoding="utf-8")
-    done = run_ragstone(["gate", "--baseline", "before"], root)
+    done = run_ragstone(["gate", "--baseline", "before", "--verbose"], root)
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
     assert "Causes: 40 of 40: retrieved but ignored." in said
@@ -282,7 +282,7 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     assert "Check that the contexts reach the prompt" in html
     assert "Cause: <b>retrieved but ignored</b>" in html
     assert "40 of 40: retrieved but ignored" in (out / "junit.xml").read_text(encoding="utf-8")
-    again = run_ragstone(["report", "ragstone-run", "--baseline", "before"], root)
+    again = run_ragstone(["report", "ragstone-run", "--baseline", "before", "--verbose"], root)
     assert "Causes: 40 of 40: retrieved but ignored." in " ".join(again.stdout.split()), again.stderr
 
 

@@ -68,8 +68,8 @@ class Facts:
     `held`: the contexts hold the evidence, `by` whose word. `lost`: they don't, and did so in the baseline; or its text
     is gone, and the answer is worse for it, though a judge finds something like it. `lower`: it ranks lower (without a
     baseline: low), and the answer is `unused` if it doesn't draw on it there. `change` and `left` are those of its
-    text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`: the answer is the beginning
-    of the baseline's.
+    text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`: it is the beginning of the
+    baseline's.
     """
 
     compared: bool = False

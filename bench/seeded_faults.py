@@ -1,0 +1,525 @@
+"""Whether line one and "where to look" name the right half and the right cause: 40 seeded faults, 48 harmless changes.
+
+    python bench/seeded_faults.py            # the table of docs/reports.md (--write puts it there)
+    python bench/seeded_faults.py --systems ferry --only "chunks are cut"
+
+Twenty faults are seeded into the example (examples/docs-qa, in its own environment) and into a system of another field
+(tests/bench/ferry.json: vectors of words, and a generator that gives the known answer where its passage is among the
+first contexts). The healthy system is the baseline, the policy is the one that `ragstone init` writes, and the offline
+judge judges. A fault counts if line one or "where to look" names its half, and no other; judge, golden set and
+time-outs have none. Its cause is that of line one; for the other three, line one or "what changed" must name it. What
+stays green is missed. The harmless changes are nineteen of systems.py, and five of retriever and service; each half or
+cause that is named is a false one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from broken_systems import EXAMPLE, FERRY, ROOT, Bench, policy
+from systems import HEALTHY, UNKNOWN, Item, System, Truth, sentences
+
+from ragstone.gate.changes import Corpus, changes_line, changes_since
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.facts import Facts, facts_of
+from ragstone.gate.headline import headline_of
+from ragstone.gate.verdict import GateVerdict, Side, Status
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import SupportTable, Verdict
+from ragstone.metrics.score import Failed
+from ragstone.run.directory import RunDirectory
+from ragstone.run.gather import Gathering
+from ragstone.run.manifest import Canaries
+from ragstone.run.record import Answer, SampleRecord
+from ragstone.run.scores import RunScores
+from ragstone.run.scoring import sample_scores, scored_answer
+from ragstone.run.serialise import facts_from_line, record_to_line
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+
+PAGE = ROOT / "docs" / "reports.md"
+BEGIN, END = "<!-- seeded faults -->", "<!-- end of seeded faults -->"
+SYSTEMS = ("docs", "ferry")
+RIGHT_HALVES, RIGHT_CAUSES, FALSE_CAUSES = 36, 30, 1
+"""Of the 40 faults, and of the 48 harmless changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`side` is None if neither half is to blame. `causes` are right, or, without a side, words of what is said."""
+
+    name: str
+    side: Side | None
+    causes: tuple[str, ...]
+    change: Callable[[Item], Item] | None = None
+    """Of one healthy response; None: the system answers otherwise."""
+
+
+def _answers(text: Callable[[Item], str], share: float = 1.0) -> Callable[[Item], Item]:
+    def change(item: Item) -> Item:
+        if not item.response.answer or not item.sample.answerable or item.rng.random() >= share:
+            return item
+        return replace(item, response=replace(item.response, answer=text(item)))
+
+    return change
+
+
+def _from_memory(item: Item) -> str:
+    topic = " ".join(re.findall(r"[A-Za-z]{5,}", item.sample.question)[:2]) or "that"
+    return item.rng.choice(
+        [
+            f"In most places, {topic} depends on the season, and a manager decides on it within two weeks.",
+            f"Usually {topic} is arranged by telephone, with a deposit of about a hundred dollars.",
+            f"As a rule, {topic} follows the national guidelines of 2009, which experts revise each spring.",
+        ]
+    )
+
+
+def _brief(item: Item) -> str:
+    """What is left when three words are allowed: the figures, or else the first words."""
+    answer = item.response.answer
+    words = [word.strip(".,;:()") for word in answer.split()]
+    return " ".join(words[: max(3, len(words) // 4)]) + "."
+
+
+def _cut(item: Item) -> str:
+    words = item.response.answer.split()
+    return " ".join(words[: max(2, len(words) // 2)]).rstrip(".,;:!?")
+
+
+GERMAN = (
+    "Das ist in den Unterlagen genau beschrieben und gilt seit dem letzten Jahr für alle Fälle dieser Art.",
+    "Dafür gibt es eine feste Regel, die in der Regel ohne Ausnahme von allen eingehalten werden muss.",
+    "Nach den Angaben in den Texten ist das möglich, wenn es vorher mit der Stelle besprochen wurde.",
+)
+
+
+def _wrong_numbers(item: Item) -> str:
+    changed = re.sub(r"\d+", lambda found: str(int(found.group()) * 3 + 4), item.response.answer)
+    return changed if changed != item.response.answer else re.sub(r"\b(\w{6,})\b", "granite", changed, count=2)
+
+
+def _other_question(item: Item) -> str:
+    assert item.other is not None
+    return item.other.response.answer
+
+
+def _times_out(item: Item) -> Item:
+    if item.rng.random() >= 0.3:
+        return item
+    failure = SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 20 s.")
+    return replace(item, response=Response(item.sample.id, failure=failure))
+
+
+def _edited(item: Item) -> Item:
+    if item.other is None or item.other.sample.reference is None or item.rng.random() >= 0.4:
+        return item
+    return replace(item, sample=replace(item.sample, reference=item.other.sample.reference))
+
+
+R, G = Side.RETRIEVAL, Side.GENERATION
+LOST, LOW = ("not_retrieved",), ("ranked_low", "not_retrieved")
+UNGROUNDED = ("ignored", "invented", "contradicted")
+FAULTS = (
+    Fault("the index is half empty", R, LOST),
+    Fault("documents were dropped", R, LOST),
+    Fault("chunks are cut in half", R, LOST),
+    Fault("the corpus is stale", R, LOST),
+    Fault("embeddings are shuffled", R, LOST),
+    Fault("top k is 1", R, LOST),
+    Fault("the reranker is reversed", R, LOW),
+    Fault("the query is cut", R, LOST),
+    Fault("the prompt has no contexts", G, UNGROUNDED, _answers(_from_memory)),
+    Fault('the prompt says "be brief"', G, ("incomplete",), _answers(_brief)),
+    Fault("answers are cut at a length", G, ("cut",), _answers(_cut)),
+    Fault("answers are in another language", G, ("language",), _answers(lambda item: item.rng.choice(GERMAN))),
+    Fault("the prompt says to abstain in doubt", G, ("evasive",), _answers(lambda item: UNKNOWN[1], 0.5)),
+    Fault(
+        "the temperature is too high",
+        G,
+        UNGROUNDED,
+        _answers(lambda item: f"{item.response.answer} {_from_memory(item)}", 0.7),
+    ),
+    Fault("replies are lost in parsing", G, ("empty",), _answers(lambda item: "", 0.4)),
+    Fault("another question is answered", G, ("wrong_question", "ignored"), _answers(_other_question, 0.6)),
+    Fault("numbers are wrong", G, UNGROUNDED, _answers(_wrong_numbers)),
+    Fault("the judge's model was replaced", None, ("judge",), lambda item: item),
+    Fault("the golden set is another one", None, ("golden set",), _edited),
+    Fault("questions time out", None, ("No answer within 20 s",), _times_out),
+)
+SEEDED = [fault.name for fault in FAULTS if fault.change is None]
+
+
+def _more(item: Item) -> Item:
+    """One more context, the first one of another question."""
+    assert item.other is not None
+    more = item.other.response.contexts[:1]
+    return replace(item, response=replace(item.response, contexts=(*item.response.contexts, *more)))
+
+
+def _contexts(change: Callable[[Context], Context]) -> Callable[[Item], Item]:
+    return lambda item: replace(
+        item, response=replace(item.response, contexts=tuple(map(change, item.response.contexts)))
+    )
+
+
+def _fewer(item: Item) -> Item:
+    """Without the last context, unless the answer may need it."""
+    *first, last = item.response.contexts or (Context(""),)
+    needed = len(first) < 2 or _cosine(_vector(last.text), _vector(item.response.answer)) > 0.1
+    return item if needed else replace(item, response=replace(item.response, contexts=tuple(first)))
+
+
+ANOTHER_ANSWER = "a sentence of the contexts"
+"""Of systems.py: it may be the wrong one, and who says so is right."""
+HARMLESS = (
+    *(one for one in HEALTHY if one.name != ANOTHER_ANSWER),
+    System("one more context", _more),
+    System("without a last context that no answer needs", _fewer),
+    System("passages in one line", _contexts(lambda one: replace(one, text=" ".join(one.text.split())))),
+    System("scores of another retriever", _contexts(lambda one: replace(one, score=0.5))),
+    System("slower", lambda item: replace(item, response=replace(item.response, latency_s=9.0))),
+)
+
+
+# -- the two systems ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def answered(system: str) -> Mapping[str, tuple[Item, ...]]:
+    """The responses of a system to its golden set, by fault; those of the healthy one under ""."""
+    return _docs() if system == "docs" else _ferry()
+
+
+def _docs() -> dict[str, tuple[Item, ...]]:
+    samples = [replace(record.sample, origin=None) for record in RunDirectory.open(EXAMPLE).records()]
+    python = EXAMPLE.parent / ".venv" / "bin" / "python"
+    asked = {"questions": [one.question for one in samples], "faults": ["", *SEEDED]}
+    script = Path(__file__).with_name("seeded_docs.py")
+    done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True, check=True)
+    found: dict[str, list[Response]] = {}
+    for fault, responses in json.loads(done.stdout).items():
+        found[fault] = [
+            Response(
+                sample.id,
+                one["answer"],
+                tuple(Context(text["text"], text["id"], text["score"]) for text in one["contexts"]),
+            )
+            for sample, one in zip(samples, responses, strict=True)
+        ]
+    return {fault: _paired(samples, responses) for fault, responses in found.items()}
+
+
+def _paired(samples: Sequence[Sample], responses: Sequence[Response]) -> tuple[Item, ...]:
+    """Each with a question elsewhere."""
+    items = [Item(sample, response, Truth()) for sample, response in zip(samples, responses, strict=True)]
+    able = [one for one in items if one.sample.answerable]
+    far = len(able) // 2
+    others = {one.sample.id: able[(at + far) % len(able)] for at, one in enumerate(able)}
+    return tuple(replace(one, other=others.get(one.sample.id, able[0])) for one in items)
+
+
+def _ferry() -> dict[str, tuple[Item, ...]]:
+    data = json.loads(FERRY.read_text())
+    samples = [
+        Sample(f"f{at}", one["question"], one.get("reference"), answerable="passage" in one)
+        for at, one in enumerate(data["questions"])
+    ]
+    passages = [Context(f"{one['title']}\n{one['text']}", f"p{at}") for at, one in enumerate(data["passages"])]
+    return {
+        fault: _paired(samples, [_Ferry(passages, fault).answer(name, one) for name, one in _named(data["questions"])])
+        for fault in ("", *SEEDED)
+    }
+
+
+def _named(questions: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    yield from ((f"f{at}", one) for at, one in enumerate(questions))
+
+
+class _Ferry:
+    """Vectors of words, a reranker by the words in common, and a generator that knows the answers of passages."""
+
+    TOP, POOL = 4, 8
+
+    def __init__(self, passages: Sequence[Context], fault: str) -> None:
+        fair = random.Random(30)
+        self._fault, found = fault, list(passages)
+        if fault == "the index is half empty":
+            found = fair.sample(found, len(found) // 2)
+        if fault == "documents were dropped":
+            found = fair.sample(found, round(0.7 * len(found)))
+        if fault == "chunks are cut in half":
+            found = [replace(one, text=one.text[: len(one.text) // 2]) for one in found]
+        if fault == "the corpus is stale":
+            found = [replace(one, text=self._older(one.text)) for one in found]
+        self._passages = found
+        self._vectors = [_vector(one.text) for one in found]
+        if fault == "embeddings are shuffled":
+            fair.shuffle(self._vectors)
+        self._known = {one.id: one for one in passages}
+
+    @staticmethod
+    def _older(text: str) -> str:
+        kept = [one for at, one in enumerate(sentences(text)) if at % 3 != 1]
+        return re.sub(r"\d+", lambda number: str(int(number.group()) * 2 + 3), " ".join(kept))
+
+    def answer(self, name: str, asked: Mapping[str, object]) -> Response:
+        question = str(asked["question"])
+        query = _vector(" ".join(question.split()[:4]) if self._fault == "the query is cut" else question)
+        order = sorted(range(len(self._passages)), key=lambda at: _cosine(query, self._vectors[at]), reverse=True)
+        pool = [self._passages[at] for at in order[: self.POOL]]
+        if self._fault == "the reranker is reversed":
+            contexts = pool[::-1]
+        else:
+            contexts = pool[: 1 if self._fault == "top k is 1" else self.TOP]
+        right = self._known[f"p{asked['passage']}"] if "passage" in asked else None
+        first = contexts[:3]  # models overlook what comes late
+        if right is not None and right in first:
+            return Response(name, str(asked["answer"]), tuple(contexts))
+        if right is None or not first or _cosine(query, _vector(first[0].text)) < 0.12:
+            return Response(name, "I'm sorry, the documents don't say anything about that.", tuple(contexts))
+        texts = [one for context in first for one in sentences(context.text.partition("\n")[2])]
+        best = max(texts, key=lambda text: _cosine(query, _vector(text)), default="I don't know.")
+        return Response(name, best, tuple(contexts))
+
+
+_STOP = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "how",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "its",
+        "may",
+        "must",
+        "of",
+        "on",
+        "or",
+        "the",
+        "to",
+    ]
+)
+
+
+def _vector(text: str) -> Counter[str]:
+    """The beginnings of its words, so that a plural is the same."""
+    return Counter(word[:5] for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOP)
+
+
+def _cosine(one: Counter[str], other: Counter[str]) -> float:
+    both = sum(one[word] * other[word] for word in one.keys() & other.keys())
+    size = math.sqrt(sum(n * n for n in one.values()) * sum(n * n for n in other.values()))
+    return both / size if size else 0.0
+
+
+# -- judged and decided ------------------------------------------------------------------------------------------------
+
+
+class Judged(Bench):
+    """The offline judge on one system; each response is judged once."""
+
+    def __init__(self, system: str) -> None:
+        super().__init__(system, "offline")
+        self.items = answered(system)[""]
+        self._records: dict[str, SampleRecord] = {}
+
+    def record(self, item: Item) -> SampleRecord:
+        key = (item.sample, item.response.answer, item.response.contexts, item.response.failure).__repr__()
+        if key not in self._records:
+            if item.response.failure is not None:
+                scores = {one.info.name: Failed("system", item.response.failure.message) for one in self.metrics}
+                self._records[key] = SampleRecord(item.sample, (Answer(item.response, (), scores),), scores)
+            else:
+                self._records[key] = asyncio.run(self._judged(item))
+        return self._records[key]
+
+    def strict(self, item: Item) -> SampleRecord:
+        """As by a model that replaced the judge's behind its name, and supports fewer statements."""
+        record = self.record(item)
+        found = record.judgements[0].support
+        if item.rng.random() >= 0.5 or not isinstance(found, SupportTable):
+            return record
+        none = (replace(one, verdict=Verdict.UNSUPPORTED, supported_by=(), probability=0.0) for one in found.supports)
+        judged = replace(record.judgements[0], support=SupportTable(tuple(none)))
+        answer = scored_answer(self.metrics, record.sample, record.response, [judged])
+        return SampleRecord(record.sample, (answer,), sample_scores(self.metrics, record.sample, [answer]))
+
+    def measured(self, items: Sequence[Item], *, strict: bool = False) -> tuple[RunScores, Records]:
+        records = {item.sample.id: self.strict(item) if strict else self.record(item) for item in items}
+        manifest = self._manifest(len(items))
+        if strict:
+            canaries = Canaries(asked=40, differing=15, supported_then=38, supported_now=23)
+            manifest = manifest.model_copy(update={"canaries": canaries})
+        gathering = Gathering(manifest)
+        for one in records.values():
+            gathering.add(facts_from_line(record_to_line(one), "bench"), "bench")
+        return gathering.scores(Path("bench")), records
+
+
+Records = Mapping[str, SampleRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a report says of one change: the half, the cause, and its first lines."""
+
+    status: Status
+    side: Side | None
+    cause: str | None
+    line: str
+    since: str
+
+    @property
+    def green(self) -> bool:
+        return self.status is Status.PASS
+
+
+def said_of(verdict: GateVerdict, samples: int, since: str) -> Said:
+    found = verdict.attribution if verdict.status is not Status.PASS else None
+    cause = found.cause.cause if found is not None and found.cause is not None else None
+    line = f"{headline_of(verdict, samples=samples)} {found.look if found is not None else ''}".strip()
+    named = {side for side in (Side.RETRIEVAL, Side.GENERATION) if f"Look at {side} first" in line}
+    named |= {R} if "retrieval broke" in line else set()
+    named |= {G} if "answers got worse" in line and "retrieval and answers" not in line else set()
+    return Said(verdict.status, named.pop() if len(named) == 1 else None, cause, line, since)
+
+
+def compared(bench: Judged, items: Sequence[Item], *, strict: bool = False) -> Said:
+    """What is said of a run with these responses, held against the healthy one."""
+    now, records = bench.measured(items, strict=strict)
+    then, before = bench.measured(bench.items)
+    corpus = Corpus()
+
+    def known(ids: Sequence[str], paired: Collection[str]) -> dict[str, Facts]:
+        found = {}
+        for name in ids:
+            past = before.get(name) if name in paired else None
+            corpus.add(records[name], past)
+            found[name] = facts_of(records[name], past)
+        return found
+
+    verdict = decide_gate(now, then, policy(), facts_of=known)
+    since = changes_line(changes_since(now, then, corpus), worse=verdict.status is Status.FAIL)
+    return said_of(verdict, len(now.samples), since)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    fault: Fault
+    system: str
+    said: Said
+
+    @property
+    def half(self) -> bool:
+        return not self.said.green and self.said.side is self.fault.side
+
+    @property
+    def cause(self) -> bool:
+        if self.fault.side is None:
+            words = f"{self.said.line} {self.said.since}"
+            return self.half and any(word in words for word in self.fault.causes)
+        return self.half and self.said.cause in self.fault.causes
+
+
+def seeded(systems: Sequence[str], only: str = "") -> Iterator[Result]:
+    """What is said of each fault in each system."""
+    for system in systems:
+        bench = Judged(system)
+        for fault in FAULTS:
+            if only not in fault.name:
+                continue
+            items = answered(system)[fault.name] if fault.change is None else tuple(map(fault.change, bench.items))
+            yield Result(fault, system, compared(bench, items, strict=fault.causes == ("judge",)))
+
+
+def harmless(systems: Sequence[str], only: str = "") -> Iterator[tuple[System, str, Said]]:
+    """What is said of each harmless change in each system."""
+    for system in systems:
+        bench = Judged(system)
+        for one in HARMLESS:
+            if only in one.name:
+                yield one, system, compared(bench, tuple(map(one.change, bench.items)))
+
+
+def table(found: Sequence[Result]) -> Iterator[str]:
+    """Markdown: a row for each fault."""
+    yield "| fault | half | named in the example | in the ferry's system |"
+    yield "|---|---|---|---|"
+    for fault in FAULTS:
+        cells = (_cell(fault, system, found) for system in SYSTEMS)
+        yield f"| {fault.name} | {fault.side or 'neither'} | {' | '.join(cells)} |"
+
+
+def _cell(fault: Fault, system: str, found: Sequence[Result]) -> str:
+    one = next((one for one in found if one.fault == fault and one.system == system), None)
+    if one is None:
+        return ""
+    wrong = "" if one.cause else " (right half)" if one.half else " (missed)"
+    if one.said.green:
+        return f"green{wrong}"
+    what = fault.causes[0] if one.cause and fault.side is None else one.said.cause or "no cause"
+    return f"{one.said.side or 'neither'}: {what}{wrong}".replace("_", " ")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--systems", nargs="*", default=SYSTEMS)
+    parser.add_argument("--only", default="", help="faults and harmless changes with this in their names")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/reports.md")
+    chosen = parser.parse_args()
+    begin = time.perf_counter()
+    found = []
+    for one in seeded(chosen.systems, chosen.only):
+        found.append(one)
+        mark = "right" if one.cause else "half" if one.half else "MISSED"
+        print(one.system, one.fault.name, mark, one.said.status, one.said.line, one.said.since, sep="\t", flush=True)
+    false, total = [], 0
+    for system, name, said in harmless(chosen.systems, chosen.only):
+        total += 1
+        if said.side is not None or said.cause is not None:
+            false.append(f"{name}: {system.name}: {said.line}")
+    n, fine = len(found), sum(one.half for one in found)
+    right = sum(one.cause for one in found)
+    lines = [
+        *table(found),
+        "",
+        f"The right half is named for {fine} of {n} faults, the right cause for {right}; of {total} harmless changes, "
+        f"{len(false) or 'none'} {'was' if len(false) == 1 else 'were'} given a cause.",
+    ]
+    print("\n".join(["", *lines, *false, f"{time.perf_counter() - begin:.0f} s"]))
+    if chosen.write:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        PAGE.write_text("\n".join([f"{before}{BEGIN}\n", *lines, f"\n{END}{rest.partition(END)[2]}"]), encoding="utf-8")
+    if not chosen.only and len(chosen.systems) == len(SYSTEMS):
+        sys.exit(fine < RIGHT_HALVES or right < RIGHT_CAUSES or len(false) > FALSE_CAUSES)
+
+
+if __name__ == "__main__":
+    main()
