@@ -276,6 +276,14 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     assert (cause["cause"], cause["count"], cause["side"]) == ("ignored", 40, "generation")
     assert cause["source"].startswith("https://")
     assert {sample["cause"] for sample in report["worst"]} == {"retrieved but ignored"}
+    for sample in report["worst"]:
+        known = sample["facts"]
+        assert (known["lost"], known["same"], known["said"]["unsupported"]) == (
+            False,
+            False,
+            known["said"]["statements"],
+        )
+    assert report["diagnosis"]["side"] == "generation"
     markdown = (out / "report.md").read_text(encoding="utf-8")
     assert markdown.count("retrieved but ignored") == 1  # one line, in a comment of ten seconds
     html = (out / "report.html").read_text(encoding="utf-8")

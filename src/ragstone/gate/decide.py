@@ -132,6 +132,7 @@ def decide_gate(
         visible_loss=visible(watched),
         diagnosis=diagnosis,
         retrieval=retrieval,
+        facts={one.sample_id: facts[one.sample_id] for one in regressions if one.sample_id in facts},
         inconclusive_blocks=policy.gate.inconclusive == "fail",
         lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
     )

@@ -105,13 +105,14 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
     said, past = _said(now), Said() if before is None else _said(before)
     same = before is not None and before.response.answer == now.response.answer
     gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
+    lost = sample.answerable and (gone or _lost(now, before, changed, held=held))
     by = "reference_contexts" if sample.reference_contexts else "relevant_ids" if sample.relevant_ids else "judge"
     return Facts(
         compared=before is not None,
         answerable=sample.answerable,
-        held=held,
+        held=held and not lost,
         by=by,  # type: ignore[arg-type]
-        lost=sample.answerable and (gone or _lost(now, before, changed, held=held)),
+        lost=lost,
         lower=low is not None,
         unused=low is not None and not _draws_on(low, judged),
         change=None if changed is None else changed.change,

@@ -15,6 +15,7 @@ from ragstone.errors import (
     SystemUnderTestError,
 )
 from ragstone.formatting import clipped
+from ragstone.gate.facts import Facts
 from ragstone.stats.estimate import Estimate
 
 
@@ -321,7 +322,7 @@ class GateVerdict:
     footnotes; `accept` are the commands that accept the drops that fail the run; `lower_is_better` are the metrics
     where less is better; `retrieval` says what became of the evidence where retrieval fell; `regressed_left` is the
     number of samples with a loss that are not in `regressions`; `oracle` is of a run with an oracle half, and decides
-    nothing; `changes` are what changed since the baseline.
+    nothing; `changes` are what changed since the baseline; `facts` are those of `regressions`.
     """
 
     status: Status
@@ -343,6 +344,7 @@ class GateVerdict:
     oracle: OracleShares | None = None
     asides: frozenset[str] = frozenset()
     changes: tuple[Changed, ...] = ()
+    facts: Mapping[str, Facts] = field(default_factory=dict)
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

@@ -155,6 +155,33 @@ class StatementPart(_Gathered):
     quote: Annotated[str | None, Field(description="the contradicting passage, if the judge quoted one")] = None
 
 
+class SaidPart(_Found):
+    """What an answer is, as far as it was judged."""
+
+    empty: bool
+    abstains: bool
+    statements: Count
+    unsupported: Count
+    contradicted: Count
+    wanted: int = Field(ge=0, description="statements of the reference")
+    given: int = Field(ge=0, description="those that the answer has")
+    language: str | None = Field(description="if it is not that of the question")
+
+
+class FactsPart(_Found):
+    """What the causes of a sample are found from; news since the baseline, if there is one."""
+
+    held: bool | None = Field(description="whether the contexts hold the evidence; null if nobody says")
+    by: Literal["reference_contexts", "relevant_ids", "judge"] = Field(description="whose word that is")
+    lost: bool
+    lower: bool = Field(description="the evidence ranks lower (without a baseline: low)")
+    unused: bool = Field(description="and the answer doesn't draw on it")
+    same: bool = Field(description="the answer is that of the baseline")
+    cut: bool = Field(description="the answer stops in the middle of what it said")
+    said: SaidPart
+    before: SaidPart
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePart(_Gathered):
     """A sample that got worse, or that is far below a floor."""
@@ -170,6 +197,7 @@ class SamplePart(_Gathered):
     unsupported: tuple[StatementPart, ...]
     missing: Annotated[tuple[str, ...], Field(description="statements of the reference that no context supports")]
     cause: Annotated[str | None, Field(description="why it is worse, in words")] = None
+    facts: FactsPart | None = None
     contexts: Count
     useful_contexts: int | None
     detailed: Annotated[bool, Field(description="whether its answer is here; all are in samples.jsonl")] = True

@@ -9,11 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ragstone.formatting import counted
+from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report import wording
-from ragstone.report.document import ChangePart, FailedSamplePart, FailurePart, PlacePart, SamplePart, StatementPart
+from ragstone.report.document import (
+    ChangePart,
+    FactsPart,
+    FailedSamplePart,
+    FailurePart,
+    PlacePart,
+    SamplePart,
+    StatementPart,
+)
 from ragstone.report.parts import Cell, Differences, Links, SampleRow
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
@@ -29,7 +38,7 @@ class RunSamples:
     """The samples of a run, and of the baseline if the scores of both can be compared (`compared`).
 
     `columns` are the metrics of the table of samples. `before` is the baseline even if its scores can't be compared:
-    its answers can. `causes` say why a sample is worse, by its id.
+    its answers can. `causes` say why a sample is worse, by its id, and `facts` from what.
     """
 
     current: RunScores
@@ -39,6 +48,7 @@ class RunSamples:
     compared: RunScores | None = None
     before: RunScores | None = None
     causes: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Facts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdict: GateVerdict, current: RunScores, baseline: RunScores | None, links: Links) -> RunSamples:
@@ -50,6 +60,7 @@ class RunSamples:
             baseline if verdict.comparability is not None and verdict.comparability.comparable else None,
             baseline,
             verdict.diagnosis.titles() if verdict.diagnosis is not None else {},
+            verdict.facts,
         )
 
     def rows(self, limit: int) -> Iterator[SampleRow]:
@@ -206,6 +217,7 @@ class RunSamples:
             unsupported=_unsupported(judged),
             missing=_missing(use),
             cause=self.causes.get(sample_id),
+            facts=FactsPart.model_validate(self.facts[sample_id]) if sample_id in self.facts else None,
             contexts=len(shown.response.contexts) if shown is not None else 0,
             useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
             detailed=record is not None,
