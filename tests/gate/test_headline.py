@@ -142,6 +142,8 @@ def test_a_pass_says_what_would_have_been_seen() -> None:
         "Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12 points in one metric would show. "
         "1 check that only warns did not pass."
     )
+    lost = replace(found, checks=(held, check(action=Action.WARN)))
+    assert line(lost).startswith("Nothing that blocks is shown to be worse. 51 questions;")
     blind = verdict(Status.PASS, held)
     assert line(blind) == "Nothing is shown to be worse. 51 questions."
     assert line(verdict(Status.PASS, held, comparability=None)) == "Passed, with nothing to compare with. The reason."

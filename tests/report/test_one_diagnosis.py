@@ -15,7 +15,7 @@ from ragstone.gate.accepted import offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import LEVELS, MIN_SAMPLES, Action, Side, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
 from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
@@ -29,6 +29,7 @@ POLICIES = [
     policy_from_mapping({"gate": {"inconclusive": how}, "metrics": dict.fromkeys(NAMES, RULES)})
     for how in ("fail", "warn")
 ]
+POLICIES.append(policy_from_mapping({"metrics": {name: {**RULES, "action": "warn"} for name in NAMES}}))
 saids = st.builds(
     Said,
     abstains=st.booleans(),
@@ -147,4 +148,6 @@ def assert_counts_add_up(text: str, view: ReportView) -> None:
     drop = re.search(r"detects a drop of ([\d.]+) in 4 of 5 runs|only a drop of ([\d.]+) or more shows", text)
     if shown is not None and drop is not None:
         assert float(shown[1]) / 100 == pytest.approx(float(drop[1] or drop[2]), abs=0.005)
+    worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in view.checks)
+    assert not (worse and "Nothing is shown to be worse" in text)
     assert view.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text

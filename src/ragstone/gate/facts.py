@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -22,6 +23,7 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
 from ragstone.run.record import SampleRecord
+from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or said."""
@@ -31,6 +33,8 @@ _LOW_RANK = 2
 
 _MIN_WORDS = 5
 """The language of a shorter answer is not guessed."""
+
+Ranks = Sequence[int]
 
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
@@ -96,16 +100,19 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
         return Facts(before is not None, sample.answerable, failed=True)
     if before is not None and before.response.failure is not None:
         before = None
-    changed = None
-    if before is not None:
-        evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
-        changed = retrieval_change(evidence, before.response.contexts, now.response.contexts)
-    held = _held(now, changed)
-    low = _low(now, before, changed)
     said, past = _said(now), Said() if before is None else _said(before)
-    same = before is not None and before.response.answer == now.response.answer
-    gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
-    lost = sample.answerable and (gone or _lost(now, before, changed, held=held))
+    same, changed = before is not None and before.response.answer == now.response.answer, None
+    if before is None:
+        held, first = _held(now, None), _first_useful(judged)
+        lost, low = held is False, first if first is not None and first >= _LOW_RANK else None
+    else:
+        old, new, then = before.response.contexts, now.response.contexts, _judged(before)
+        evidence = evidence_of(before.sample, old, then)
+        changed, places = retrieval_change(evidence, old, new), _places(evidence, old, new)
+        held, low = _held(now, changed), _low(now, changed, places)
+        gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
+        lost = gone or _lost(judged, then, changed, places)
+    lost = lost and sample.answerable
     by = "reference_contexts" if sample.reference_contexts else "relevant_ids" if sample.relevant_ids else "judge"
     return Facts(
         compared=before is not None,
@@ -144,34 +151,28 @@ def _held(now: SampleRecord, changed: RetrievalChange | None) -> bool | None:
     return (False if not contexts or changed is not None else None) if holds is None else holds
 
 
-def _lost(
-    now: SampleRecord, before: SampleRecord | None, changed: RetrievalChange | None, *, held: bool | None
-) -> bool:
-    """Whether the contexts lack the evidence; what they lacked in the baseline too is no cause of a change."""
-    holds = _holds(_judged(now))
-    if before is None:
-        return held is False
+def _lost(now: Judgements, then: Judgements, changed: RetrievalChange | None, places: tuple[Ranks, Ranks]) -> bool:
+    """Whether the contexts lack the evidence that those of the baseline held; `places` as of `_places`."""
+    holds = _holds(now)
     if changed is not None and changed.change is EvidenceChange.GONE:
         return holds is not True  # other contexts may say the same
     # In a corpus of similar texts, others can have all the words of the evidence: then the judge decides.
-    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
-    same = {context.text for context in before.response.contexts if context.text in evidence}
-    there = any(context.text in same for context in now.response.contexts)
-    return holds is False and _holds(_judged(before)) is not False and not there
+    return holds is False and _holds(then) is not False and not places[1]
 
 
-def _low(now: SampleRecord, before: SampleRecord | None, changed: RetrievalChange | None) -> int | None:
-    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline, or low at all."""
-    if before is None:
-        first = _first_useful(_judged(now))
-        return first if first is not None and first >= _LOW_RANK else None
-    evidence = evidence_of(before.sample, before.response.contexts, _judged(before))
-    then = [rank for rank, context in enumerate(before.response.contexts) if context.text in evidence]
-    texts = {before.response.contexts[rank].text for rank in then}
-    today = [rank for rank, context in enumerate(now.response.contexts) if context.text in texts]
+def _low(now: SampleRecord, changed: RetrievalChange | None, places: tuple[Ranks, Ranks]) -> int | None:
+    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline."""
+    then, today = places
     if then and today:  # the same passage: the judge of texts may take others like it for it
         return today[0] if today[0] > then[0] else None
     return _first_useful(_judged(now)) if changed is not None and changed.change is EvidenceChange.LOWER else None
+
+
+def _places(evidence: Collection[str], before: Sequence[Context], now: Sequence[Context]) -> tuple[Ranks, Ranks]:
+    """The ranks, from 0, of contexts that are a text of the evidence: in the baseline, and where those are now."""
+    then = [rank for rank, context in enumerate(before) if context.text in evidence]
+    texts = {before[rank].text for rank in then}
+    return then, [rank for rank, context in enumerate(now) if context.text in texts]
 
 
 def _draws_on(rank: int, judged: Judgements) -> bool:

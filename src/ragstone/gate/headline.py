@@ -94,7 +94,9 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     would = (
         "" if seen is None else f"; 4 of 5 losses of {100 * float(figure(seen)):.3g} points in one metric would show"
     )
-    return Headline("Nothing is shown to be worse.", f"{_capital(checked)}{would}.{also}")
+    lost = any(one.status is Status.FAIL and one.kind in CHANGES | {CheckKind.DRIFT} for one in verdict.checks)
+    lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
+    return Headline(lead, f"{_capital(checked)}{would}.{also}")
 
 
 def _is_compared(verdict: GateVerdict) -> bool:
