@@ -94,12 +94,12 @@ def test_each_gate_is_a_row_of_one_comment(github: FakeGitHub, checkout: Checkou
     assert comment(github).startswith("## ⏳ Ragstone: waiting for 2 of 3 gates\n")
     checkout.answer_badly()
     assert checkout.gate(github, "pull_request", None, **BILLING).code == 1
-    assert comment(github).startswith("## ❌ Ragstone: 1 of 3 gates fails (`billing`), waiting for 1\n")
+    assert comment(github).startswith("## ❌ Blocked: 1 of 3 gates fails (`billing`), waiting for 1\n")
     checkout.answer({name: fact for name, _, fact in FACTS})
     third = checkout.gate(github, "pull_request", None, **DOCS)
     assert third.outputs["comment-url"] == first.outputs["comment-url"]
     text = comment(github)
-    assert text.startswith("## ❌ Ragstone: 1 of 3 gates fails (`billing`)\n")
+    assert text.startswith("## ❌ Blocked: 1 of 3 gates fails (`billing`)\n")
     lines = [line for line in text.splitlines() if line.startswith("| ") and "actions/runs/900" in line]
     assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["billing", "docs", "search"]
     assert "<details><summary><code>billing</code>: what does not pass</summary>\n\n- " in text
@@ -130,7 +130,7 @@ def test_an_error_is_a_row_too(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("thresholds.toml", "[gate]\nnonsense = 1\n")
     assert checkout.gate(github, "pull_request", None, **SEARCH).code == 2
     assert rows(github)["search"].verdict == "error"
-    assert "## 🚫 Ragstone: 1 of 3 gates has no verdict (`search`), waiting for 2" in comment(github)
+    assert "## 🚫 Blocked: 1 of 3 gates has no verdict (`search`), waiting for 2" in comment(github)
 
 
 def test_a_comment_with_forged_rows_by_somebody_else_counts_for_nothing(github: FakeGitHub, checkout: Checkout) -> None:
@@ -564,7 +564,7 @@ def test_twenty_gates_in_parallel_processes_speak_with_one_voice(
     expected = {name: "fail" if name in failing else "pass" if name in touched else "not affected" for name in names}
     assert {name: row.verdict for name, row in found.items()} == expected
     assert {row.sharing for name, row in found.items() if name in touched} == {4}
-    assert comment(github).startswith("## ❌ Ragstone: 2 of 20 gates fail (`gate-02`, `gate-03`)\n")
+    assert comment(github).startswith("## ❌ Blocked: 2 of 20 gates fail (`gate-02`, `gate-03`)\n")
     assert github.reactions == []
     conclusions = {check["name"].removeprefix("Ragstone: "): check["conclusion"] for check in github.checks}
     assert conclusions == {name: "failure" if name in failing else "success" for name in names}

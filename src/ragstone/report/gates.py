@@ -184,7 +184,8 @@ def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: i
     ]
     values = {
         "shown": cut,
-        "open": _MAX_OPEN,
+        "open": min(_MAX_OPEN, sum(one.rank < _RANKS["pass"] for one in shown) or len(shown)),
+        "blocked": any(row.code for row in rows if row.sha == sha),
         "counts": counts,
         "sharing": max(counts) if len(counts) == 1 else 1,
         "sha": sha[:7],

@@ -13,14 +13,14 @@ from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.report import escape, wording
 from ragstone.report.document import SamplePart
 from ragstone.report.parts import MetricRow, ReportView
-from ragstone.report.rows import check_reason, severity
+from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.word_diff import Piece, word_diff
 
 LINES = 20
 CHARACTERS = 1_500
 """Above the first fold of a comment: rendered lines, 900 pixels wide, and characters."""
 
-_WIDTH = 105
+_WIDTH = 92
 """Characters of a comment's line at 900 pixels, with some to spare; a third less in line one, which is a heading."""
 
 
@@ -126,7 +126,7 @@ def summary_of(view: ReportView, least: int = 0) -> Summary:
     """The most detailed summary, from ``ROOMS[least]`` on, that fits above the first fold of a comment."""
     found = list(summaries(view))[least:]
     sizes = [one.size() for one in found]
-    fits = [one for one, (lines, size) in zip(found, sizes, strict=True) if lines <= LINES and size <= CHARACTERS]
+    fits = [one for one, (lines, size) in zip(found, sizes, strict=True) if lines < LINES and size <= CHARACTERS]
     return fits[0] if fits else found[-1]
 
 
@@ -191,6 +191,9 @@ def _where(view: ReportView) -> tuple[str, str]:
     more = max((one.n_more or 0 for one in view.checks if one.status is Status.INCONCLUSIVE), default=0)
     if view.status is Status.INCONCLUSIVE and more:
         return "", f"About {formatting.counted(formatting.round_up(more), 'more sample')} would settle it."
+    if view.status is Status.ERROR and view.failures:
+        first = view.failures[0].samples[0]
+        return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
     if view.attribution is None or view.status is Status.PASS:
         return "", ""
     return view.attribution.look, view.attribution.action
@@ -200,10 +203,14 @@ def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
     """What else does not pass and blocks, apart from metrics, which have rows."""
     said, rows = str(view.headline).lower(), {row.metric for row in news}
     bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
-    found = [check_reason(check) for check in bad if check.action is Action.BLOCK and check.metric not in rows]
+    found = [
+        f"{check_title(check)}: {check_reason(check)}" if check.sample is not None else check_reason(check)
+        for check in bad
+        if check.action is Action.BLOCK and check.metric not in rows
+    ]
     if view.status is Status.ERROR and view.comparison is not None and not view.comparison.comparable:
         found += map(wording.sentence, (*view.comparison.notes, *view.notes))
-    return [one for one in found if one.rstrip(".").lower() not in said]
+    return [one for one in found if one.rstrip(".").lower() not in said.replace("must-pass sample", "must pass:")]
 
 
 def _news(view: ReportView) -> list[MetricRow]:

@@ -15,6 +15,7 @@ from ragstone.gate.headline import headline_of
 from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
+from ragstone.report import wording
 from ragstone.report.document import (
     ComparisonPart,
     CostPart,
@@ -64,17 +65,18 @@ def build_view(
     judge = None if unanswered else _judge(current, samples.columns)
     grades = dict(judge.grades) if judge else {}
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
+    said = headline_of(
+        verdict,
+        samples=len(current.samples),
+        answers=current.manifest.answers if current.manifest is not None else 1,
+        advisory=advisory,
+    )
     return ReportView(
         title=title,
         status=verdict.status,
         passed=verdict.passed,
         exit_code=verdict.exit_code,
-        headline=headline_of(
-            verdict,
-            samples=len(current.samples),
-            answers=current.manifest.answers if current.manifest is not None else 1,
-            advisory=advisory,
-        ),
+        headline=replace(said, fact=wording.sentence(said.fact)),
         reason=verdict.reason,
         run=_run(current),
         metrics=()

@@ -1,0 +1,124 @@
+"""What a reader of a comment sees: measured as GitHub shows it, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.gate.verdict import Status
+from ragstone.report.document import StatementPart
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
+from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.comments import comments, framed, several_gates
+from tests.report.conftest import view_of
+
+pytestmark = [pytest.mark.browser, needs_chromium]
+
+_ABOVE = """(() => {
+  const above = [];
+  for (const part of document.querySelector(".body").children) {
+    if (part.tagName === "DETAILS") break;
+    above.push(part);
+  }
+  const tops = new Set();
+  for (const part of above) {
+    const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const range = document.createRange();
+      range.selectNodeContents(walker.currentNode);
+      for (const box of range.getClientRects()) if (box.width > 1) tops.add(Math.round((box.top + box.bottom) / 20));
+    }
+  }
+  return {
+    lines: tops.size,
+    text: above.map(part => part.innerText).join("\\n"),
+    wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
+  };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with chromium() as found:
+        yield found
+
+
+def above(page: Page, folder: Path, markdown: str, width: int = 900) -> Any:
+    """What stands above the first fold: rendered lines, text, and whether the page is too wide."""
+    file = folder / "comment.html"
+    file.write_text(framed(markdown), encoding="utf-8")
+    page.size(width, 900)
+    page.open(file)
+    return page.run(_ABOVE)
+
+
+def stuffed(view: ReportView, size: int) -> ReportView:
+    """`view` with everything at once: warnings, changes of the gate, findings, failing rows and a long answer."""
+    long = "The index lacks most of the documents that this question needs; " * size
+    changes = [f"{SUBJECTS[0]}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)]
+    worst = [
+        replace(
+            one,
+            question=long,
+            answer=f"{long} {one.answer}",
+            baseline_answer=f"{one.answer} {long[::-1]}",
+            missing=(long,),
+            unsupported=(StatementPart(long, "unsupported"),) * 3,
+        )
+        for one in view.worst
+    ]
+    return replace(
+        view,
+        warnings=(*(f"{number}: {long}" for number in range(3 * size)), *changes, *view.warnings),
+        metrics=tuple(replace(row, slice=f"team:{number} {long}") for number in range(size) for row in view.metrics),
+        check_rows=view.check_rows * size,
+        worst=tuple(worst),
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("status", list(Status))
+def test_whatever_happens_twenty_lines_stand_above_the_fold(
+    page: Page, tmp_path: Path, status: Status, size: int
+) -> None:
+    view = stuffed(view_of(status), size)
+    found = above(page, tmp_path, render(view, "md"))
+    assert found["lines"] <= LINES, found["text"]
+    assert len(found["text"]) <= CHARACTERS
+    assert "lowers metrics.metric_0.min" in found["text"].replace("\u200b", "")
+    assert not above(page, tmp_path, render(view, "md"), width=390)["wide"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 40])
+def test_several_gates_share_the_lines_above_the_fold(page: Page, tmp_path: Path, count: int) -> None:
+    found = above(page, tmp_path, several_gates(count))
+    assert found["lines"] <= LINES, found["text"]
+    assert len(found["text"]) <= CHARACTERS
+
+
+def test_twelve_comments_say_first_whether_they_block_and_what_is_worse(page: Page, tmp_path: Path) -> None:
+    begins = {
+        "pass": "Nothing is shown to be worse.",
+        "pass-with-news": "Nothing is shown to be worse.",
+        "unsettled": "Not blocked, but look:",
+        "first-run": "Passed, with nothing to compare with.",
+    }
+    seen = dict(comments(tmp_path))
+    assert len(seen) == 12
+    for name, markdown in seen.items():
+        for width in (390, 900):
+            found = above(page, tmp_path, markdown, width)
+            assert not found["wide"], name
+        first, _, rest = found["text"].partition("\n")
+        assert begins.get(name, "Blocked:") in first, (name, first)
+        assert found["lines"] <= LINES, name
+        assert len(found["text"]) <= CHARACTERS, name
+        assert len(markdown) <= 12_000, name
+        if name.startswith("fail") and name != "fail-must-pass":
+            assert rest.strip().startswith("Look at "), name
