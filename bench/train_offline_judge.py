@@ -12,7 +12,8 @@ for each of `evidence.DOUBTS`. It is fitted on three kinds of statements:
   sentences; `judge_contrast.py` reports on the other half.
 
 In each source, BASE_RATE of the statements count as supported: this is where the probabilities are calibrated. A second
-model says from the probabilities of an answer's statements whether all are supported; for it, half of the answers are.
+model says from the probabilities of an answer's statements whether all are supported; for it, half of the labelled
+answers are, and BASE_RATE of the longer ones.
 Printed besides: how well the mean, the least, the product and the geometric means tell which answers are supported
 throughout, by cross-validation and on the longer answers.
 """
@@ -25,7 +26,7 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -70,6 +71,7 @@ SHARES = {"begin/wow": 1.0, "begin/cmu": 0.25, "begin/tc": 0.25, "wice": 1.0}
 """Weight of each source of labels in the fit, whatever its size."""
 
 MORE_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 0.5, "changed": 1.0}
+BASE_RATES = dict.fromkeys(SHARES | MORE_SHARES, BASE_RATE)
 MIN_DOUBT = 0.05
 ABOUT = 0.005
 AGGREGATES: dict[str, Callable[[Floats, Floats], float]] = {
@@ -77,7 +79,7 @@ AGGREGATES: dict[str, Callable[[Floats, Floats], float]] = {
     "least": lambda chances, weights: float(chances.min()),
     "product": lambda chances, weights: float(chances.prod()),
     "geometric mean": lambda chances, weights: float(np.exp(np.log(chances).mean())),
-    "weighted geometric mean": lambda chances, weights: whole_features(list(chances), list(weights))[0],
+    "weighted product": lambda chances, weights: whole_features(list(chances), list(weights))[0],
 }
 
 
@@ -222,10 +224,15 @@ class Fitted:
         return float(1 / (1 + np.exp(-margin)) * np.where(one.conflicts > 0, self.doubts, 1.0).prod())
 
 
-def fit(rows: Sequence[Row], shares: dict[str, float], names: Sequence[str], base_rate: float | None = None) -> Fitted:
+def fit(
+    rows: Sequence[Row],
+    shares: Mapping[str, float],
+    names: Sequence[str],
+    base_rates: Mapping[str, float] | None = None,
+) -> Fitted:
     """Non-negative weights, a bias and a factor for each kind of conflict, by L-BFGS-B on the weighted log loss.
 
-    `names` are the features' names. `base_rate`: the share of each source that counts as supported; None: as it is.
+    `names` are the features' names. `base_rates`: the share of each source that counts as supported; None: as it is.
     No weight exceeds MAX_WEIGHT, so that no feature decides alone: a single "I"
     would, by the dialogues of BEGIN. MIN_WEIGHTS are set by hand: the training sets have hardly any statements whose
     words are all there but not side by side, and those must not score as high as copies.
@@ -235,12 +242,12 @@ def fit(rows: Sequence[Row], shares: dict[str, float], names: Sequence[str], bas
     labels = np.array([one.label for one in rows])
     width, kinds = features.shape[1], conflicts.shape[1]
     importance = np.array([shares[one.source] for one in rows])
-    if base_rate is None:
+    if base_rates is None:
         sizes = Counter(one.source for one in rows)
         importance /= [sizes[one.source] for one in rows]
     else:
         sides = Counter((one.source, one.label) for one in rows)
-        importance *= [base_rate if one.label else 1 - base_rate for one in rows]
+        importance *= [base_rates[one.source] if one.label else 1 - base_rates[one.source] for one in rows]
         importance /= [sides[one.source, one.label] for one in rows]
     importance *= SCALE / importance.sum()
 
@@ -271,14 +278,11 @@ def logistic(margins: Floats) -> Floats:
 
 def aggregated(found: Fitted, answers: Sequence[Example]) -> dict[str, Floats]:
     """For each aggregate its value of each answer's statements."""
-    each = [
-        (
-            np.array([found.chance(one) for one in answer.statements]),
-            np.array([one.weight for one in answer.statements]),
-        )
-        for answer in answers
-    ]
-    return {name: np.array([of(*one) for one in each]) for name, of in AGGREGATES.items()}
+    each = [chances_and_weights(found, answer) for answer in answers]
+    return {
+        name: np.array([of(np.array(chances), np.array(weights)) for chances, weights in each])
+        for name, of in AGGREGATES.items()
+    }
 
 
 def out_of_fold(found: Sequence[Example], more: Sequence[Row]) -> dict[str, Floats]:
@@ -287,7 +291,7 @@ def out_of_fold(found: Sequence[Example], more: Sequence[Row]) -> dict[str, Floa
     values = {name: np.zeros(len(found)) for name in AGGREGATES}
     for fold in range(FOLDS):
         seen = [one.whole for one, at in zip(found, folds, strict=True) if at != fold]
-        model = fit([*seen, *more], SHARES | MORE_SHARES, evidence.FEATURES, BASE_RATE)
+        model = fit([*seen, *more], SHARES | MORE_SHARES, evidence.FEATURES, BASE_RATES)
         held_out = np.flatnonzero(folds == fold).tolist()
         for name, each in aggregated(model, [found[index] for index in held_out]).items():
             values[name][held_out] = each
@@ -337,23 +341,28 @@ def written(found: Fitted, names: Sequence[str], threshold: float) -> dict[str, 
 
 
 def fit_whole(model: Fitted, found: Sequence[Example], answers: Sequence[Example]) -> Fitted:
-    """Whether all statements of an answer are supported, by their probabilities; `answers` are the longer ones."""
+    """Whether all statements of an answer are supported, by their probabilities; `answers` are the longer ones.
+
+    Half of the labelled answers count as supported, and BASE_RATE of the longer ones. The bias is then set so that as
+    many of the labelled ones are called unsupported as people call so.
+    """
     nothing = np.zeros(len(evidence.DOUBTS))
     rows = [
-        Row(
-            one.source,
-            np.array(
-                whole_features(
-                    [model.chance(each) for each in one.statements], [each.weight for each in one.statements]
-                )
-            ),
-            nothing,
-            1.0,
-            float(one.label == 1),
-        )
+        Row(one.source, np.array(whole_features(*chances_and_weights(model, one))), nothing, 1.0, float(one.label == 1))
         for one in (*found, *(replace(one, source=f"longer/{one.source}") for one in answers))
     ]
-    return fit(rows, SHARES | MORE_SHARES, WHOLE_FEATURES, 0.5)
+    fitted = fit(rows, SHARES | MORE_SHARES, WHOLE_FEATURES, BASE_RATES | dict.fromkeys(SHARES, 0.5))
+    labelled_rows = rows[: len(found)]
+    margins = np.array([one.features @ fitted.weights for one in labelled_rows])
+    sides = Counter((one.source, one.label) for one in labelled_rows)
+    importance = np.array([SHARES[one.source] / sides[one.source, one.label] for one in labelled_rows])
+    order = np.argsort(margins, kind="stable")
+    middle = np.searchsorted(np.cumsum(importance[order]), importance.sum() / 2)
+    return replace(fitted, bias=-float(margins[order][middle]))
+
+
+def chances_and_weights(model: Fitted, answer: Example) -> tuple[list[float], list[float]]:
+    return [model.chance(one) for one in answer.statements], [one.weight for one in answer.statements]
 
 
 def best_threshold(probabilities: Floats, labels: Floats, sources: Sequence[str]) -> float:
@@ -382,7 +391,7 @@ def train(data: Path) -> dict[str, Any]:
     labels = np.array([example.label for example in found])
     sources = [example.source for example in found]
     held_out = out_of_fold(found, more)
-    model = fit([*(one.whole for one in found), *more], SHARES | MORE_SHARES, evidence.FEATURES, BASE_RATE)
+    model = fit([*(one.whole for one in found), *more], SHARES | MORE_SHARES, evidence.FEATURES, BASE_RATES)
     throughout = fit_whole(model, found, answers)
     for source in SHARES:
         inside = np.array(sources) == source

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from answer_shares import BEGIN, MODELS, WICE, Labelled, by_label, composed, difference, flagged, labelled, own
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
@@ -50,10 +51,31 @@ def test_the_judge_agrees_with_people_as_well_as_required(file: str, task: str, 
     assert result.scored >= 0.98 * result.items, "a figure on a part of the set is not the figure"
 
 
-# Calibrated where 85 % of the statements are supported: fewer are on WiCE.
-@pytest.mark.parametrize(("file", "most"), [("begin.jsonl.gz", 0.09), ("wice_claim.jsonl.gz", 0.12)])
+@pytest.mark.parametrize(("file", "most"), [("begin.jsonl.gz", 0.09), ("wice_claim.jsonl.gz", 0.09)])
 def test_its_probability_is_a_probability(file: str, most: float) -> None:
     assert results(file)["faithfulness"].measures["calibration_error"].value <= most
+
+
+@cache
+def labelled_answers() -> dict[str, list[Labelled]]:
+    if not (DATA / "begin.jsonl.gz").is_file():
+        pytest.skip(f"the evaluation data are not there: {DATA}")
+    return labelled(DATA)
+
+
+@pytest.mark.parametrize(("name", "most"), [(BEGIN, 0.12), (WICE, 0.20), ("own", 0.12)])
+def test_faithfulness_is_the_share_of_what_is_supported(name: str, most: float) -> None:
+    cases = own() if name == "own" else composed(*by_label(labelled_answers()[name]))
+    error, bias, _ = difference(cases)
+    assert error <= most
+    assert abs(bias) <= 0.05
+
+
+@pytest.mark.parametrize(("name", "least"), [(BEGIN, 0.94), (WICE, 0.77), (MODELS, 0.80)])
+def test_hallucination_ranks_answers_as_people_do(name: str, least: float) -> None:
+    share, people, area = flagged(labelled_answers()[name])
+    assert area >= least
+    assert name == MODELS or abs(share - people) <= 0.05
 
 
 def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:

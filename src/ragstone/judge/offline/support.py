@@ -60,7 +60,9 @@ class SupportModel:
         return Rating(chance, any(found.conflicts), found)
 
     def whole(self, ratings: Sequence[Rating]) -> float:
-        """The probability that every statement of an answer is supported, calibrated where half of the answers are."""
+        """The probability that every statement of an answer is supported: from 0.5 on if it is likelier than not where
+        half of the answers of one statement are, and BASE_RATE of those of several.
+        """
         found = whole_features([one.chance for one in ratings], [one.match.weight for one in ratings])
         return self._whole.probability(found)
 
@@ -72,18 +74,19 @@ class SupportModel:
         return Support(statement_id, verdict, (), rating.chance)
 
 
-WHOLE_FEATURES = ("geometric_mean", "product")
-"""Log-odds of the geometric mean of the statements' probabilities, by their weights, and of their product."""
+WHOLE_FEATURES = ("product", "several")
+"""The log-odds of the product of the statements' probabilities, where what says more counts more; and whether there are
+several: 0 for one, 1 from three on.
+"""
 
 
 def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
-    """The features of a text of several statements (at least one); `weights`: what says more counts more."""
+    """The features of a text of several statements (at least one) of these `weights`."""
     total = sum(weights)
     if not total:
         weights, total = [1.0] * len(chances), len(chances)
-    logs = [math.log(chance) for chance in chances]
-    mean = sum(weight * log for log, weight in zip(logs, weights, strict=True)) / total
-    return _log_odds(mean), _log_odds(sum(logs))
+    mean = sum(weight * math.log(chance) for chance, weight in zip(chances, weights, strict=True)) / total
+    return _log_odds(len(chances) * mean), min(len(chances) - 1, 2) / 2
 
 
 def _log_odds(log: float) -> float:

@@ -1,0 +1,143 @@
+"""Whether faithfulness is the share of supported statements, and hallucination flags as many answers as people do:
+``python bench/answer_shares.py [DATA_DIR]``.
+
+Prints, by the offline judge's public scores:
+
+- the mean absolute difference of faithfulness from k / (k + m), and its bias, on answers composed of k supported and m
+  unsupported statements, each supported with a chance of BASE_RATE: labelled answers of BEGIN test and WiCE test, and
+  texts of our own in nine languages (tests/bench/answers.jsonl);
+- the same on RAGTruth, where people marked what is unsupported, and the correlation with their share;
+- the share of answers that hallucination flags, beside people's, and how well it ranks them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from answer_styles import RAGTRUTH, load_facts
+from data_sets import data_folder
+from numpy.typing import NDArray
+from public_scores import public_scores
+
+from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.support import BASE_RATE
+from ragstone.judge.sentences import split_sentences
+from ragstone.metrics.hallucination import FLAGGED_FROM
+from ragstone.tools.judging.metaeval.load import Case, Pointwise, load_items
+from ragstone.tools.judging.metaeval.scoring import auroc, pearson
+
+BEGIN, WICE = "BEGIN (wow, test)", "WiCE claims (test)"
+FILES = {BEGIN: "begin.jsonl.gz", WICE: "wice_claim.jsonl.gz"}
+MODELS = "RAGTruth QA"
+COMPOSED = 300
+SIZES = (2, 3, 4, 5, 6, 8, 10)
+
+Floats = NDArray[np.float64]
+Labelled = tuple[Case, float]
+"""An answer with its contexts, and the share of it that is supported."""
+
+
+def composed(supported: Sequence[Case], unsupported: Sequence[Case], count: int = COMPOSED) -> list[Labelled]:
+    """Answers made of both, against all their contexts."""
+    draw = random.Random(0)
+    found = []
+    for _ in range(count):
+        size = draw.choice(SIZES)
+        good = sum(draw.random() < BASE_RATE for _ in range(size))
+        parts = draw.choices(supported, k=good) + draw.choices(unsupported, k=size - good)
+        draw.shuffle(parts)
+        texts = [part.answer.strip() for part in parts]
+        answer = " ".join(text if text.endswith((".", "!", "?", "。")) else f"{text}." for text in texts)
+        contexts = dict.fromkeys(context for part in parts for context in part.contexts)
+        found.append((Case("", answer, tuple(contexts)), good / size))
+    return found
+
+
+def by_label(cases: Sequence[Labelled]) -> tuple[list[Case], list[Case]]:
+    return [one for one, share in cases if share == 1], [one for one, share in cases if share == 0]
+
+
+def labelled(data: Path) -> dict[str, list[Labelled]]:
+    """The answers of BEGIN and WiCE as 0 or 1, and of RAGTruth as the share of sentences without a marked span."""
+    found = {
+        name: [(item.case, float(item.label)) for item in load_items(data / file) if isinstance(item, Pointwise)]
+        for name, file in FILES.items()
+    }
+    with gzip.open(data / RAGTRUTH, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    found[MODELS] = [
+        (Case(row["question"], row["answer"], tuple(row["contexts"])), people_share(row["answer"], row["spans"]))
+        for row in rows
+    ]
+    return found
+
+
+def people_share(answer: str, spans: Sequence[dict[str, int]]) -> float:
+    """The share of the sentences of `answer` in which people marked nothing."""
+    if not spans:
+        return 1.0
+    end, marked, count = 0, 0, 0
+    for sentence in split_sentences(normalise(answer), "en"):
+        start = answer.find(sentence[:20], end)
+        if start < 0:
+            continue
+        end = start + len(sentence)
+        count += 1
+        marked += any(span["start"] < end and span["end"] > start for span in spans)
+    return 1 - max(1, marked) / max(1, count)
+
+
+def own() -> list[Labelled]:
+    """Answers composed of the right and the invented sentences of each language."""
+    facts = load_facts()
+    found = []
+    for code in dict.fromkeys(one.language for one in facts):
+        mine = [one for one in facts if one.language == code]
+        right = [Case("", text, one.contexts) for one in mine for text in one.right]
+        wrong = [Case("", text, one.contexts) for one in mine for text in one.wrong]
+        found += composed(right, wrong, COMPOSED // 9)
+    return found
+
+
+def scores(cases: Sequence[Labelled], metric: str) -> tuple[Floats, Floats]:
+    """What the metric says of each answer, and the share; answers without a score are left out."""
+    found = public_scores({str(at): case for at, (case, _) in enumerate(cases)}, [metric])[metric]
+    scored = [(found[str(at)], share) for at, (_, share) in enumerate(cases) if str(at) in found]
+    return np.array([value for value, _ in scored]), np.array([share for _, share in scored])
+
+
+def difference(cases: Sequence[Labelled]) -> tuple[float, float, float]:
+    """How far faithfulness is from the share: the mean absolute difference, the bias and the correlation."""
+    values, shares = scores(cases, "faithfulness")
+    return float(abs(values - shares).mean()), float((values - shares).mean()), pearson(values, shares)
+
+
+def flagged(cases: Sequence[Labelled]) -> tuple[float, float, float]:
+    """The share of answers that hallucination flags, that of those with something unsupported, and the AUROC."""
+    values, shares = scores(cases, "hallucination")
+    wrong = (shares < 1).astype(float)
+    return float((values >= FLAGGED_FROM).mean()), float(wrong.mean()), auroc(values, wrong)
+
+
+def main(data: Path) -> None:
+    sets = labelled(data)
+    differences = {f"composed of {name}": composed(*by_label(sets[name])) for name in FILES}
+    differences |= {"composed of texts of our own": own(), MODELS: sets[MODELS]}
+    print("| answers | mean difference | bias | correlation |\n|---|---|---|---|")
+    for name, cases in differences.items():
+        error, bias, correlation = difference(cases)
+        print(f"| {name} | {error:.2f} | {bias:+.2f} | {correlation:.2f} |", flush=True)
+    print("\n| answers | flagged | by people | AUROC |\n|---|---|---|---|")
+    for name, cases in sets.items():
+        share, people, area = flagged(cases)
+        print(f"| {name} | {share:.2f} | {people:.2f} | {area:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(data_folder([*FILES.values(), RAGTRUTH], *sys.argv[1:2]))
