@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from ragstone.judge.offline.lexicon import load_data
 
@@ -89,7 +90,7 @@ def _without_closing(sentence: str, code: str) -> str:
 @cache
 def _pattern(kind: str, code: str) -> re.Pattern[str]:
     """The patterns of a language, of English, since assistants use English phrases in all languages, and of all."""
-    data = load_data("asides.json")
+    data = _data()
     found = [
         _filled(pattern, data[_ALL]["words"] | data[name]["words"])
         for name in ((_ALL,) if code == _ALL else dict.fromkeys((code, "en")))
@@ -98,6 +99,11 @@ def _pattern(kind: str, code: str) -> re.Pattern[str]:
         for pattern in data[source].get(kind, ())
     ]
     return re.compile("|".join(f"(?:{one})" for one in dict.fromkeys(found)) or "(?!)", re.IGNORECASE)
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    return load_data("asides.json")
 
 
 def _filled(pattern: str, words: Mapping[str, str]) -> str:
