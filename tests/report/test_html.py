@@ -445,3 +445,33 @@ def first_pixel(png: bytes) -> tuple[int, ...]:
             data += png[at + 8 : at + 8 + size]
         at += 12 + size
     return tuple(zlib.decompress(data)[1:4])
+
+
+@pytest.mark.browser
+@needs_chromium
+@pytest.mark.parametrize("status", list(Status))
+def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path, status: Status
+) -> None:
+    page.size(1440, 900)
+    opened(page, tmp_path, make_view(status))
+    assert page.run("document.querySelector('.first').getBoundingClientRect().bottom") < 900
+    assert page.run("!document.querySelector('.example') || !!document.querySelector('.example ins, .example p')")
+    page.size(1240, 1000)
+
+
+@pytest.mark.browser
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 700, 1000, 1180])
+def test_no_metric_is_cut_or_hidden_in_a_narrow_window(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path, width: int
+) -> None:
+    page.size(width, 900)
+    opened(page, tmp_path, make_view())
+    page.run("document.querySelector('.why').open = true")
+    inside = "[...document.querySelectorAll('.verdict *, #metrics td *')].filter(one => one.getClientRects().length)"
+    assert page.run(f"{inside}.every(one => one.getBoundingClientRect().right <= innerWidth)")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    labels = page.run("[...document.querySelectorAll('#metrics tbody tr:first-child td')].map(td => td.dataset.label)")
+    assert labels[1:] == ["State", "Score", "Score vs floor", "Change", "Change vs allowed drop"]
+    page.size(1240, 1000)

@@ -18,6 +18,7 @@ from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, check_title
+from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
 from ragstone.report.trend import HEIGHT as TREND_HEIGHT
 from ragstone.report.trend import WIDTH as TREND_WIDTH
@@ -48,6 +49,7 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
         styles=(read_template("report.css"),),
         script=read_template("report.js"),
         view=view,
+        first=next(summaries(view)),
         page=[{"kind": line.kind, "body": Verbatim(line.body)} for line in packed],
         texts=texts,
         rows=view.samples[:_STATIC_ROWS],
