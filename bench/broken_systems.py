@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import takewhile
+from itertools import islice
 from pathlib import Path
 
 from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
@@ -34,7 +34,7 @@ from ragstone.judge.judgements import Judgements, Statement, StatementList
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.registry import DEFAULT, select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.run.directory import RunDirectory
 from ragstone.run.gather import Gathering
@@ -84,7 +84,7 @@ def _docs() -> Iterator[Item]:
         truth = Truth(
             # A judge that compares words calls many right answers half right.
             correct=0.9 if scores.get("answer_correctness", 0.0) > 0.2 else 0.4,
-            recall=float(scores.get("context_recall", 0.0) > 0.5),
+            recall=float(scores.get("context_recall", 0.0) > 0.8),
             precision=scores.get("context_precision", 0.0),
         )
         if not record.sample.answerable:
@@ -93,7 +93,7 @@ def _docs() -> Iterator[Item]:
         elif silent:
             truth = replace(truth, **SILENT)
         sample = replace(record.sample, origin=None)
-        yield Item(sample, record.response, truth)
+        yield Item(sample, record.response, truth, frozenset(record.sample.relevant_ids))
 
 
 def _ferry() -> Iterator[Item]:
@@ -112,7 +112,7 @@ def _ferry() -> Iterator[Item]:
         contexts.insert(int(rng.random() < 0.2), right)
         sample = Sample(name, one["question"], one["reference"])
         truth = Truth(precision=1.0 / (contexts.index(right) + 1))
-        yield Item(sample, Response(name, one["answer"], tuple(contexts)), truth)
+        yield Item(sample, Response(name, one["answer"], tuple(contexts)), truth, frozenset({right.id}))
 
 
 class Bench:
@@ -120,23 +120,31 @@ class Bench:
 
     def __init__(self, name: str, judge: str) -> None:
         self.items, self.judge = items(name), judge
-        self.metrics = select_metrics()
         texts = [one.sample for one in self.items]
+        self.metrics = select_metrics([*DEFAULT, "mrr"] if any(one.relevant_ids for one in texts) else DEFAULT)
         self._offline = OfflineJudge(
             [one.question for one in texts], [reference for one in texts for reference in one.references]
         )
         self._known: dict[object, RecordFacts] = {}
 
     def run(self, system: System | None, share: float, n: int) -> RunScores:
-        """The first `n` questions; `system` answers `share` of those that it is of, the healthy one the rest."""
+        """The first `n` questions; `system` answers `share` of those that it is of; the healthy one does the rest."""
         chosen = self.items[:n]
-        mine = [one for one in chosen if system is not None and _is_of(system.of, one.sample)]
-        changed = {one.sample.id for one in mine[: round(share * len(mine))]}
-        found = (system.change(one) if system is not None and one.sample.id in changed else one for one in chosen)
+        changed = {} if system is None else dict(islice(self.changed(system, n), self.times(system, share, n)))
+        found = (changed.get(one.sample.id, one) for one in chosen)
         gathering = Gathering(self._manifest(n))
         for one in found:
             gathering.add(self._facts(one), "bench")
         return gathering.scores(Path("bench"))
+
+    def changed(self, system: System, n: int) -> Iterator[tuple[str, Item]]:
+        """Those of the first `n` questions that `system` answers otherwise than the healthy one, by id."""
+        for one in self.items[:n]:
+            if _is_of(system.of, one.sample) and (after := system.change(one)) != one:
+                yield one.sample.id, after
+
+    def times(self, system: System, share: float, n: int) -> int:
+        return round(share * sum(_is_of(system.of, one.sample) for one in self.items[:n]))
 
     def _manifest(self, n: int) -> Manifest:
         identity = self._offline.identity if self.judge == "offline" else JudgeIdentity("openai", self.judge, "1")
@@ -185,6 +193,8 @@ class Bench:
         }
 
         def score(metric: Metric) -> Score:
+            if metric.info.name == "mrr":
+                return metric.score(sample, item.response, Judgements())
             excuse, value = metric.excuse(sample), values.get(metric.info.name)
             if excuse is not None or value is None:
                 return excuse or NotApplicable("it claims nothing")
@@ -211,8 +221,7 @@ def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) 
     run = bench.run(system, share, n)
     if first:
         return decide_gate(run, None, policy())
-    other_questions = any(system.change(one).sample != one.sample for one in bench.items[:n])
-    return decide_gate(run, run if other_questions else bench.run(None, 0.0, n), policy())
+    return decide_gate(run, run if system.always else bench.run(None, 0.0, n), policy())
 
 
 def found_from(system: System, bench: Bench, n: int, *, first: bool) -> float | None:
@@ -221,15 +230,14 @@ def found_from(system: System, bench: Bench, n: int, *, first: bool) -> float | 
     A first run must fail; one with a baseline must fail or be inconclusive.
     """
     enough = {Status.FAIL, Status.ERROR} if first else FOUND
-
-    def is_found(share: float) -> bool:
-        return verdict(bench, system, share, n, first=first).status in enough
-
-    if not is_found(1.0):
-        return None
-    if first:
-        return min(takewhile(is_found, SHARES[-2::-1]), default=1.0)
-    return next((share for share in SHARES[:-1] if is_found(share)), 1.0)
+    possible = sum(1 for _ in bench.changed(system, n)) / max(1, bench.times(system, 1.0, n))
+    found = None
+    for share in reversed([*(share for share in SHARES if share < possible), possible]):
+        if verdict(bench, system, share, n, first=first).status in enough:
+            found = share
+        elif first:
+            break
+    return found
 
 
 Cell = tuple[str, str, int, str, bool]

@@ -37,11 +37,15 @@ ELSEWHERE: dict[str, Any] = {"faithful": 0.0, "relevant": 0.25, "correct": 0.0}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question of a healthy system, with the response and what is true of it. `other` is a question elsewhere."""
+    """One question of a healthy system, with the response and what is true of it.
+
+    `relevant` are the ids of the contexts that answer it, and `other` is a question elsewhere.
+    """
 
     sample: Sample
     response: Response
     truth: Truth
+    relevant: frozenset[str | None] = frozenset()
     other: Item | None = None
 
     @property
@@ -54,12 +58,16 @@ Change = Callable[[Item], Item]
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """`of` says which questions it answers otherwise; `unknowable` why a run does not show it, if it doesn't."""
+    """`of` says which questions it answers otherwise; `unknowable` why a run does not show it, if it doesn't.
+
+    It is compared with the healthy system, or with itself if it is `always` so.
+    """
 
     name: str
     change: Change
     of: str = "answerable"
     unknowable: str = ""
+    always: bool = False
 
 
 def _says(text: str | Sequence[str] | Callable[[Item], str], *, sometimes_right: float = 0.0, **truth: Any) -> Change:
@@ -68,6 +76,8 @@ def _says(text: str | Sequence[str] | Callable[[Item], str], *, sometimes_right:
     def change(item: Item) -> Item:
         answer = text(item) if callable(text) else text if isinstance(text, str) else item.rng.choice(text)
         response = replace(item.response, answer=answer)
+        if answer == item.response.answer:
+            return item
         if sometimes_right and random.Random(item.sample.question).random() < sometimes_right:
             return replace(item, response=response)
         return replace(item, response=response, truth=replace(item.truth, **truth))
@@ -119,10 +129,11 @@ def _wrong_sentence(item: Item) -> str:
 
 
 def _numbers(item: Item) -> str:
-    changed = re.sub(r"\d+", lambda found: str(int(found.group()) * 3 + 4), _answer(item))
-    if changed != _answer(item):
-        return changed
-    return re.sub(r"\b(\w{6,})\b", "zeppelin", changed, count=2)
+    return re.sub(r"\d+", lambda found: str(int(found.group()) * 3 + 4), _answer(item))
+
+
+def _words_of_content(item: Item) -> str:
+    return re.sub(r"\b(\w{6,})\b", "zeppelin", _answer(item), count=2)
 
 
 def _negated(item: Item) -> str:
@@ -217,7 +228,12 @@ BROKEN: tuple[System, ...] = (
         _says(lambda item: f"{_answer(item)} {_ungrounded(item)}", faithful=0.5, correct=0.6, relevant=0.8),
     ),
     System("answers in another language, beside the point", _says(GERMAN, faithful=0.0, relevant=0.3, correct=0.0)),
-    System("changes numbers or words of content", _says(_numbers, relevant=0.83, **WRONG)),
+    System("changes the numbers in its answers", _says(_numbers, relevant=0.83, **WRONG)),
+    System(
+        "changes two words of each answer",
+        _says(_words_of_content, relevant=0.83, **WRONG),
+        unknowable="A judge that compares words takes one for a paraphrase.",
+    ),
     System("says the opposite", _says(_negated, relevant=0.84, **WRONG)),
     System(
         "gives the first sentence of the first context",
@@ -336,8 +352,10 @@ def _rank(item: Item) -> int:
 
 
 def _extract(item: Item) -> str:
+    if any(_answer(item) in text for text in _texts(item)):
+        return _answer(item)
     said = set(re.findall(r"\w+", f"{_answer(item)} {item.sample.reference or ''}".lower()))
-    found = [one for text in _texts(item) for one in sentences(text) if len(one) > 15]
+    found = [one for text in _texts(item) for line in text.splitlines() for one in sentences(line) if len(one) > 15]
 
     def overlap(sentence: str) -> float:
         own = set(re.findall(r"\w+", sentence.lower()))
@@ -347,8 +365,15 @@ def _extract(item: Item) -> str:
 
 
 def _in_other_order(item: Item) -> Sequence[Context]:
-    first, *rest = item.response.contexts or (Context(""),)
-    return [first, *rest[::-1]]
+    """The contexts that aren't relevant change places with each other."""
+    contexts = item.response.contexts
+    others = [one for one in contexts if one.id not in item.relevant][::-1]
+    return [one if one.id in item.relevant else others.pop(0) for one in contexts]
+
+
+def _reference(item: Item) -> str:
+    """The reference, where the contexts hold it."""
+    return item.sample.reference if item.sample.reference and item.truth.recall == 1.0 else _answer(item)
 
 
 def _question(item: Item) -> str:
@@ -365,7 +390,7 @@ def _without_answer(item: Item) -> Item:
 
 HEALTHY: tuple[System, ...] = (
     System("unchanged", lambda item: item, of="all"),
-    System("reworded", _styled(lambda item: item.sample.reference or _answer(item)), of="all"),
+    System("reworded", _styled(_reference), of="all"),
     System("shorter", _styled(lambda item: sentences(_answer(item))[0]), of="all"),
     System(
         "verbose",
@@ -406,6 +431,6 @@ HEALTHY: tuple[System, ...] = (
     ),
     System("greeting in another language", _styled(lambda item: f"Guten Tag! {_answer(item)}"), of="all"),
     System("other contexts in another order", _finds(_in_other_order), of="all"),
-    System("a sentence of the contexts", _styled(_extract), of="all"),
-    System("many questions rightly not answered", _without_answer, of="all"),
+    System("a sentence of the contexts", _styled(_extract), of="all", always=True),
+    System("many questions rightly not answered", _without_answer, of="all", always=True),
 )

@@ -83,3 +83,43 @@ def test_only_the_first_distinct_marks_are_looked_up() -> None:
 
 def test_a_mark_after_many_repeated_ones_is_looked_up() -> None:
     assert kind(f"An adult pays 7 euros {'[1]' * 2 * MAX_MARKS}[9].") is AnswerKind.MISCITES
+
+
+DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing of the same day."
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("day crossing the is until last of A ticket 12 same euros costs valid the and day.", AnswerKind.DISORDERED),
+        (DAY_TICKET, AnswerKind.ANSWERS),
+        ("Until the last crossing of the day, for 12 euros.", AnswerKind.ANSWERS),
+        ("The committee for tickets was founded in Lisbon by a retired astronomer.", AnswerKind.ANSWERS),
+        ("of ticket 7 a euros", AnswerKind.ANSWERS),  # too few words to say
+        ("A single ticket costs 7 eur", AnswerKind.CUT),
+        ("A single ticket costs 7 euros for adults and", AnswerKind.CUT),
+        ("Tickets can be bought at the harbour office,", AnswerKind.CUT),
+        ("Tickets can be bought at the harbour office", AnswerKind.ANSWERS),
+        ("A single ticket is for an adult", AnswerKind.ANSWERS),  # "adults" is another form of it
+        ("Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro.", AnswerKind.FOREIGN),
+        ("Guten Tag! An adult pays 7 euros for a single ticket.", AnswerKind.ANSWERS),
+        ('{"tool": "search", "arguments": {"query": "What does an adult pay?"}}', AnswerKind.ECHOES),
+        ("You asked: What does an adult pay? 7 euros.", AnswerKind.ANSWERS),
+    ],
+)
+def test_an_answer_may_be_broken_in_its_form(answer: str, expected: AnswerKind) -> None:
+    wanted = "An adult pays 7 euros for a single ticket, and 12 for the whole day."
+    found = kind_of(answer, "What does an adult pay?", wanted, CONTEXTS, abstains=False, claims=True)
+    assert found is expected
+
+
+def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_contexts() -> None:
+    german = "Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro."
+    asked = "Wie viel bezahlt ein Erwachsener für die Fahrt mit der Fähre?"
+    assert kind_of(german, asked, None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, "Preise?", None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+
+
+def test_a_reference_may_end_as_the_answer_does() -> None:
+    assert kind("As cheap as it can", reference="It is as cheap as it can be, and as it can") is AnswerKind.TERSE
+    assert kind("It is as cheap as the", reference="It is as cheap as the others are.") is AnswerKind.CUT

@@ -204,10 +204,10 @@ class SystemRules(_Table):
         description="Maximum share of the unanswerable samples that are answered. Always blocks, where it is shown.",
     )
     max_broken: Share = Field(
-        default=0.3,
-        description="Maximum share of the answerable samples with a broken answer (copied, repeated, the same as to "
-        "other questions, with false citations, or near the worst score), or with nothing useful retrieved. Always "
-        "blocks, where it is shown.",
+        default=0.25,
+        description="Maximum share of the answerable samples with a broken answer (copied, cut off, repeated, in no "
+        "order, in another language, the same as to other questions, with false citations, or near the worst score), "
+        "or with nothing useful retrieved. Always blocks, where it is shown.",
     )
     action: Action = Field(
         default=Action.BLOCK, description="block or warn, for all limits but those that always block."

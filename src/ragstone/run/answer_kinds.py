@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, pairwise
+from math import sqrt
 
 from ragstone.judge.offline.abstention import answer_abstains
+from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.metrics.citations import cited
 from ragstone.system.response import Context
 
@@ -25,21 +27,39 @@ MAX_CHARACTERS = 200_000
 MAX_MARKS = 100
 """Of more distinct marks in brackets, the first are looked up in the contexts."""
 
+MAX_BESIDE_QUESTION = 5
+"""An answer that repeats the question, and has more words than this beside it, answers it."""
+MIN_ORDERED_WORDS = 7
+"""The order of fewer words shows nothing."""
+MIN_KNOWN, MIN_BY_CHANCE = 0.7, 0.3
+"""Nor does the order of words that are in no context, or of which hardly any two would be neighbours by chance."""
+MIN_CUT_WORDS = 3
+"""A shorter answer may end as it likes."""
+MIN_FUNCTION_WORDS = 3
+"""A text with fewer words of a language's grammar may be in any."""
+MAX_LANGUAGE_CHARACTERS = 600
+
 _WORD = re.compile(r"[^\W_]+")
+_TOKEN = re.compile(r"\w(?:\S*\w)?")
+_OPEN = ",;(["
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
 _BRACKETS = re.compile(r"[\[【][^\[\]【】\n]{1,80}[\]】]")
 
 
 class AnswerKind(StrEnum):
-    """In the order in which they are looked for. The first four don't answer the question."""
+    """In which way an answer is none, or broken."""
 
     EMPTY = "empty"
     ABSTAINS = "abstains"
     ECHOES = "echoes"
-    """It repeats the question."""
+    """It repeats the question, perhaps with a few words that aren't of the reference."""
     EVADES = "evades"
     """It claims nothing."""
+    DISORDERED = "disordered"
+    """Its words are in no order."""
+    CUT = "cut"
+    """It ends in the middle of a word or sentence."""
     TERSE = "terse"
     """It says nothing but words of the reference: others may rightly be the same."""
     COPIES = "copies"
@@ -48,11 +68,13 @@ class AnswerKind(StrEnum):
     """It says one sentence again and again."""
     MISCITES = "miscites"
     """It cites contexts that there are none of."""
+    FOREIGN = "foreign"
+    """It is in another language than the question and the reference."""
     ANSWERS = "answers"
 
 
 UNANSWERED = frozenset({AnswerKind.EMPTY, AnswerKind.ABSTAINS, AnswerKind.ECHOES, AnswerKind.EVADES})
-MALFORMED = frozenset({AnswerKind.COPIES, AnswerKind.LOOPS, AnswerKind.MISCITES})
+MALFORMED = frozenset(AnswerKind) - UNANSWERED - {AnswerKind.TERSE, AnswerKind.ANSWERS}
 
 
 def kind_of(
@@ -66,27 +88,79 @@ def kind_of(
 ) -> AnswerKind:
     """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims` is False if it found none."""
     answer = answer[:MAX_CHARACTERS]
-    words = _words(answer)
+    words, wanted, asked = _words(answer), _words(reference or ""), _words(question)
     if not words or not _words(_HEADING.sub("", answer)):
         return AnswerKind.EMPTY
     if abstains if abstains is not None else answer_abstains(answer):
         return AnswerKind.ABSTAINS
-    wanted = Counter(_words(reference or ""))
-    if reference and not Counter(words) - wanted:
-        return AnswerKind.TERSE
-    if words == _words(question):
+    if words == asked or (reference and _echoes(words, asked, wanted)):
         return AnswerKind.ECHOES
+    source = "\n".join([question, reference or "", *(context.text for context in contexts)])[:MAX_CHARACTERS]
+    if _disordered(answer, source):
+        return AnswerKind.DISORDERED
+    if words[-1:] != wanted[-1:] and _cut(answer, words, source):
+        return AnswerKind.CUT
+    if reference and not Counter(words) - Counter(wanted):
+        return AnswerKind.TERSE
     if not claims and len(words) >= MIN_EVASIVE_WORDS:
         return AnswerKind.EVADES
-    if _copies(words, sum(wanted.values()), contexts):
+    if _copies(words, len(wanted), contexts):
         return AnswerKind.COPIES
     if _loops(answer, words):
         return AnswerKind.LOOPS
-    return AnswerKind.MISCITES if _miscites(answer, contexts) else AnswerKind.ANSWERS
+    if _miscites(answer, contexts):
+        return AnswerKind.MISCITES
+    return AnswerKind.FOREIGN if _foreign(answer, f"{question} {reference or ''}") else AnswerKind.ANSWERS
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
+
+
+def _echoes(words: Sequence[str], asked: Sequence[str], wanted: Sequence[str]) -> bool:
+    more = Counter(words) - Counter(asked)
+    repeated = bool(asked) and f" {' '.join(asked)} " in f" {' '.join(words)} "
+    return repeated and more.total() <= MAX_BESIDE_QUESTION and not more.keys() & set(wanted)
+
+
+def _disordered(answer: str, source: str) -> bool:
+    """Whether hardly more of its neighbouring words are neighbours in `source` than of its words in a random order."""
+    tokens = _TOKEN.findall(answer.casefold())
+    times = Counter(tokens)
+    held = _TOKEN.findall(source.casefold())
+    if len(tokens) < MIN_ORDERED_WORDS or sum(times[word] for word in set(held)) < MIN_KNOWN * len(tokens):
+        return False
+    known = {pair for pair in pairwise(held) if pair[0] in times and pair[1] in times}
+    by_chance: float = sum(times[first] * (times[second] - (first == second)) for first, second in known) / len(tokens)
+    found = sum(pair in known for pair in pairwise(tokens))
+    return by_chance >= MIN_BY_CHANCE and found <= by_chance + 2.0 * sqrt(by_chance)
+
+
+def _cut(answer: str, words: Sequence[str], source: str) -> bool:
+    """Whether it ends with an open bracket or comma, a word of grammar, or the beginning of a word of `source`."""
+    last, end = words[-1], answer.rstrip()[-1]
+    if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
+        return False
+    if end in _OPEN or last in guess_language(answer).function:
+        return True
+    longer = {len(word) - len(last) for word in [*_words(source), *words[:-1]] if word.startswith(last)}
+    return last.isalpha() and 0 not in longer and max(longer, default=0) > 1
+
+
+def _foreign(answer: str, asked: str) -> bool:
+    """Whether it is shown by words of grammar, or by the script, to be in another language than `asked`."""
+    own, other = guess_language(answer), guess_language(asked)
+    if own.code == other.code or not (own.spaced or other.spaced):
+        return False
+
+    def signs(text: str, language: Language) -> int:
+        return sum(word in language.function for word in _words(text[:MAX_LANGUAGE_CHARACTERS]))
+
+    def is_evident(text: str, language: Language) -> bool:
+        return not language.function or not language.spaced or signs(text, language) >= MIN_FUNCTION_WORDS
+
+    both = is_evident(answer, own) and is_evident(asked, other)
+    return both and 2 * signs(answer, other) <= signs(answer, own)
 
 
 def _copies(words: Sequence[str], wanted: int, contexts: Sequence[Context]) -> bool:

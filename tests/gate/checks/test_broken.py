@@ -13,7 +13,7 @@ from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.run.answer_kinds import AnswerKind
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores, SystemFacts, fingerprint
+from ragstone.run.scores import MetricScores, RunScores, SystemFacts, fingerprint
 
 MakeRun = Callable[..., RunScores]
 ABSTAINS, COPIES = AnswerKind.ABSTAINS, AnswerKind.COPIES
@@ -120,7 +120,7 @@ def test_copied_answers_the_same_answers_and_false_ones_are_broken(answering: An
     found = replace(one, system=replace(one.system, answers={**one.system.answers, **same}))
     assert shares(decide_gate(found, None, default_policy()))["system.broken"] == (
         Status.FAIL,
-        "40 of 60 answerable questions are answered with something broken, more than the 30 % allowed: 20 the same as "
+        "40 of 60 answerable questions are answered with something broken, more than the 25 % allowed: 20 the same as "
         "to other questions, 10 copied from the contexts, 10 not supported by the contexts.",
     )
 
@@ -153,3 +153,65 @@ def test_a_run_that_did_not_finish_has_no_shares(answering: Answering) -> None:
     assert one.manifest is not None
     stopped = replace(one, manifest=one.manifest.model_copy(update={"state": "stopped"}))
     assert shares(decide_gate(stopped, None, default_policy())) == {}
+
+
+def scored(run: RunScores, metric: str, values: list[float]) -> RunScores:
+    """`run` with the scores of one more metric, for its first samples."""
+    given = MetricScores({f"s{i}": value for i, value in enumerate(values)})
+    return replace(run, metrics={**run.metrics, metric: given})
+
+
+def judged_by(provider: str, run: RunScores) -> RunScores:
+    assert run.manifest is not None
+    judge = replace(run.manifest.judge, provider=provider)
+    return replace(run, manifest=run.manifest.model_copy(update={"judge": judge}))
+
+
+@pytest.mark.parametrize("kind", [AnswerKind.DISORDERED, AnswerKind.CUT, AnswerKind.FOREIGN])
+def test_answers_that_are_broken_in_their_form_are_counted(answering: Answering, kind: AnswerKind) -> None:
+    assert shares(decide_gate(answering(kind, 30), None, default_policy()))["system.broken"][0] is Status.FAIL
+
+
+def test_an_answer_of_which_half_is_unsupported_is_broken(answering: Answering) -> None:
+    one = scored(answering(), "faithfulness", [0.5] * 30 + [1.0] * 30)
+    assert shares(decide_gate(one, None, default_policy()))["system.broken"][0] is Status.FAIL
+
+
+@pytest.mark.parametrize(("provider", "status"), [("offline", Status.FAIL), ("openai", Status.PASS)])
+def test_the_offline_judges_relevancy_is_a_probability(answering: Answering, provider: str, status: Status) -> None:
+    one = scored(answering(), "answer_relevancy", [0.3] * 30 + [0.9] * 30)
+    assert shares(decide_gate(judged_by(provider, one), None, default_policy()))["system.broken"][0] is status
+
+
+def test_finding_no_relevant_document_is_fruitless(answering: Answering) -> None:
+    one = scored(answering(), "mrr", [0.0] * 30 + [1.0] * 30)
+    assert shares(decide_gate(one, None, default_policy()))["system.fruitless"] == (
+        Status.FAIL,
+        "30 of 60 answerable questions are given contexts that hardly help, more than the 25 % allowed: 30 without a "
+        "relevant document.",
+    )
+
+
+@pytest.mark.parametrize("metric", ["mrr", "context_precision"])
+@pytest.mark.parametrize(
+    ("worse", "better", "status"), [(5, 0, None), (6, 0, Status.INCONCLUSIVE), (11, 0, Status.FAIL), (11, 9, None)]
+)
+def test_contexts_in_a_worse_order_than_before_are_counted(
+    answering: Answering, metric: str, worse: int, better: int, status: Status | None
+) -> None:
+    then = scored(answering(), metric, [0.8] * 60)
+    now = scored(answering(), metric, [0.6] * worse + [1.0] * better + [0.75] * (60 - worse - better))
+    found = shares(decide_gate(now, then, default_policy())).get("system.misranked")
+    assert (found and found[0]) is status
+    assert "system.misranked" not in shares(decide_gate(now, None, default_policy()))
+    if status is Status.FAIL:
+        assert found is not None
+        assert found[1] == (
+            "11 of 60 answerable questions are given contexts in a worse order (0 in a better one), more than chance "
+            "explains."
+        )
+
+
+def test_the_order_by_a_judge_that_makes_mistakes_is_left_to_the_mean(answering: Answering) -> None:
+    then, now = (judged_by("openai", scored(answering(), "context_precision", [value] * 60)) for value in (0.8, 0.6))
+    assert "system.misranked" not in shares(decide_gate(now, then, default_policy()))

@@ -29,15 +29,19 @@ SHOWN = 0.02
 WORSE, SUSPECTED = 0.0005, 0.02
 """The probabilities of as many more than before by chance, at which a check fails and at which it is inconclusive.
 
-There are four checks, so a healthy change fails one of them with a probability of at most .002.
+There are five checks, so a healthy change fails one of them with a probability of at most .0025.
 """
 
 MIN_ALIKE = 5
 """The same answer to this many questions with different references is not one to any of them."""
 
-FALSE_BELOW: Mapping[str, float] = {"faithfulness": 0.5, "answer_relevancy": 0.2, "answer_correctness": 0.1}
+FALSE_UP_TO: Mapping[str, float] = {"faithfulness": 0.5, "answer_relevancy": 0.2, "answer_correctness": 0.1}
 """An answer with such a score is broken, by any judge."""
-FRUITLESS_BELOW: Mapping[str, float] = {"context_recall": 0.2, "context_precision": 0.1}
+OFF_TOPIC_UP_TO = 0.4
+"""Answer relevancy by the offline judge is a probability, and not a cosine, which depends on the embedding model."""
+FRUITLESS_UP_TO: Mapping[str, float] = {"context_recall": 0.2, "context_precision": 0.1, "mrr": 0.0}
+LOWER = 0.1
+"""Contexts are ranked worse than before if their score is lower by more."""
 
 _TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
 _WORDS: Mapping[str, str] = {
@@ -48,11 +52,15 @@ _WORDS: Mapping[str, str] = {
     AnswerKind.COPIES: "copied from the contexts",
     AnswerKind.LOOPS: "repeating one sentence",
     AnswerKind.MISCITES: "citing contexts that don't exist",
+    AnswerKind.DISORDERED: "with their words in no order",
+    AnswerKind.CUT: "cut off",
+    AnswerKind.FOREIGN: "in another language than the question",
     "same": "the same as to other questions",
     "faithfulness": "not supported by the contexts",
     "answer_relevancy": "not about the question",
     "answer_correctness": "unlike the reference",
-    **{metric: f"with a {metric.replace('_', ' ')} below {line}" for metric, line in FRUITLESS_BELOW.items()},
+    **{metric: f"with a {metric.replace('_', ' ')} of at most {line}" for metric, line in FRUITLESS_UP_TO.items()},
+    "mrr": "without a relevant document",
 }
 
 Hits = Mapping[str, str]
@@ -61,14 +69,19 @@ Hits = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them."""
+    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them.
+
+    Without a `limit`, it is only compared with the baseline, and no check if it passes. Of those in the baseline,
+    `before` is said.
+    """
 
     name: str
     title: str
-    limit: str
+    limit: str | None
     hits: Callable[[RunScores, Evidence], Hits]
     what: str
     answerable: bool = True
+    before: str = "before"
 
     def asked(self, run: RunScores) -> list[str]:
         return [name for name, facts in run.samples.items() if facts.answerable is self.answerable]
@@ -90,14 +103,30 @@ def _broken(run: RunScores, evidence: Evidence) -> Hits:
     found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
     for name in _alike(run, kinds):
         found.setdefault(name, "same")
-    for name, sign in _below(run, FALSE_BELOW, evidence).items():
+    lines = dict(FALSE_UP_TO)
+    if run.manifest is not None and run.manifest.judge.offline:
+        lines["answer_relevancy"] = OFF_TOPIC_UP_TO
+    for name, sign in _low(run, lines, evidence).items():
         if kinds.get(name) not in UNANSWERED:
             found.setdefault(name, sign)
     return found
 
 
 def _fruitless(run: RunScores, evidence: Evidence) -> Hits:
-    return _below(run, FRUITLESS_BELOW, evidence)
+    return _low(run, FRUITLESS_UP_TO, evidence)
+
+
+def _misranked(run: RunScores, evidence: Evidence) -> Hits:
+    """The samples whose contexts the other run ranks better, by what gives the same score to the same ranking."""
+    if evidence.compared is None:
+        return {}
+    other = evidence.compared.baseline if run is evidence.current else evidence.current
+    offline = all(one.manifest is not None and one.manifest.judge.offline for one in (run, other))
+    for metric in ("mrr", *(["context_precision"] if offline else [])):
+        if metric in run.metrics and metric in other.metrics:
+            mine, theirs = run.metrics[metric].values, other.metrics[metric].values
+            return {name: "" for name in mine.keys() & theirs.keys() if mine[name] < theirs[name] - LOWER}
+    return {}
 
 
 GUARDS = (
@@ -105,8 +134,10 @@ GUARDS = (
     Guard("system.guessed", "Unanswerable questions", "max_guessed", _guessed, "answered", answerable=False),
     Guard("system.broken", "Broken answers", "max_broken", _broken, "answered with something broken"),
     Guard("system.fruitless", "Fruitless retrieval", "max_broken", _fruitless, "given contexts that hardly help"),
+    Guard("system.misranked", "Ranking", None, _misranked, "given contexts in a worse order", before="in a better one"),
 )
 _BY_NAME = {guard.name: guard for guard in GUARDS}
+_OF_RETRIEVAL = ("system.fruitless", "system.misranked")
 
 
 class Broken(Checker):
@@ -120,11 +151,12 @@ class Broken(Checker):
         if manifest is None or not evidence.finished or not run.system.answers:
             return
         for guard in GUARDS:
-            if guard.name == "system.fruitless" or manifest.system.part != RETRIEVAL:
+            if guard.name in _OF_RETRIEVAL or manifest.system.part != RETRIEVAL:
                 yield from _check(guard, evidence)
 
     def key(self, check: Check) -> KeyPath:
-        return ("system", _BY_NAME[check.name].limit)
+        limit = _BY_NAME[check.name].limit
+        return self.policy_key if limit is None else ("system", limit)
 
     def title(self, check: Check) -> str:
         return _BY_NAME[check.name].title
@@ -154,9 +186,11 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     elif rose:
         status = Status.FAIL if p <= WORSE else Status.INCONCLUSIVE
         so = "more than chance explains" if p <= WORSE else "which may be more than chance"
+    elif guard.limit is None:
+        return
     of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
     verb = "is" if len(hits) == 1 else "are"
-    then = "" if before is None else f" ({before} before)"
+    then = "" if before is None else f" ({before} {guard.before})"
     yield Check(
         name=guard.name,
         kind=CheckKind.SHARE,
@@ -172,7 +206,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
 
 
 def _limit(system: SystemRules, guard: Guard) -> float:
-    allowed: float = getattr(system, guard.limit)
+    allowed: float = 1.0 if guard.limit is None else getattr(system, guard.limit)
     return max(allowed, system.max_empty) if guard.limit == "max_unanswered" else allowed
 
 
@@ -245,8 +279,8 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
             yield from names
 
 
-def _below(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
-    """The samples with a score below one of `lines`, unless the policy says that such means are fine."""
+def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
+    """The samples with a score of at most one of `lines`, unless the policy says that such means are fine."""
     low = 1.0 - evidence.policy.system.max_broken
     floors = {rule.metric: rule.min for rule in evidence.rules if rule.written and rule.slice is None}
     fine = {metric for metric, floor in floors.items() if floor is not None and floor < low}
@@ -254,6 +288,6 @@ def _below(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hi
     for metric, line in lines.items():
         if metric in run.metrics and metric not in fine:
             for name, value in run.metrics[metric].values.items():
-                if value < line:
+                if value <= line:
                     found.setdefault(name, metric)
     return found
