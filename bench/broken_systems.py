@@ -17,10 +17,10 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
@@ -224,80 +224,91 @@ def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) 
     return decide_gate(run, run if system.always else bench.run(None, 0.0, n), policy())
 
 
-def found_from(system: System, bench: Bench, n: int, *, first: bool) -> float | None:
-    """The smallest share of changed answers from which on the gate finds it; None: not even all of them.
+def found_from(system: System, bench: Bench, n: int, *, first: bool) -> str:
+    """The smallest percentage of changed answers from which on the gate finds it; — if not even all of them.
 
-    A first run must fail; one with a baseline must fail or be inconclusive.
+    A first run must fail; one with a baseline must fail or be inconclusive. ``> 29``: it can't change more, and isn't
+    found.
     """
     enough = {Status.FAIL, Status.ERROR} if first else FOUND
     possible = sum(1 for _ in bench.changed(system, n)) / max(1, bench.times(system, 1.0, n))
-    found = None
-    for share in reversed([*(share for share in SHARES if share < possible), possible]):
-        if verdict(bench, system, share, n, first=first).status in enough:
-            found = share
-        elif first:
-            break
-    return found
+    shares = [*(share for share in SHARES if share < possible), possible]
+
+    def is_found(share: float) -> bool:
+        return verdict(bench, system, share, n, first=first).status in enough
+
+    found = list(takewhile(is_found, reversed(shares)))
+    return f"{100 * found[-1]:.0f}" if found else "—" if possible == 1.0 else f"> {100 * possible:.0f}"
 
 
 Cell = tuple[str, str, int, str, bool]
-"""Judge, set, number of questions, system, and whether it is a first run."""
+"""Judge, set, number of questions (at most those of the set), system, and whether it is a first run."""
 
 
-def measure(judges: Sequence[str], sets: Sequence[str], sizes: Sequence[int], only: str) -> Iterator[tuple[Cell, str]]:
+def measure(
+    judges: Sequence[str], sets: Sequence[str], sizes: Sequence[int], only: Sequence[str]
+) -> Iterator[tuple[Cell, str]]:
     """For each broken system the share from which on it is found, and for each healthy one its verdict."""
     for judge in judges:
         for name in sets:
             bench = Bench(name, judge)
-            for n in dict.fromkeys(min(size, len(bench.items)) for size in sizes):
+            for size in sizes:
+                n = min(size, len(bench.items))
                 for first in (True, False):
-                    for system in (one for one in HEALTHY if only in one.name):
+                    for system in (one for one in HEALTHY if any(part in one.name for part in only)):
                         found = verdict(bench, system, 1.0, n, first=first)
                         reason = "" if found.status is Status.PASS else f": {found.reason}"
-                        yield (judge, name, n, system.name, first), f"{found.status}{reason}"
-                    for system in (one for one in BROKEN if only in one.name):
-                        share = found_from(system, bench, n, first=first)
-                        yield (judge, name, n, system.name, first), "—" if share is None else f"{share:.0%}"
+                        yield (judge, name, size, system.name, first), f"{found.status}{reason}"
+                    for system in (one for one in BROKEN if any(part in one.name for part in only)):
+                        yield (judge, name, size, system.name, first), found_from(system, bench, n, first=first)
 
 
 def misses(cells: Mapping[Cell, str]) -> Iterator[str]:
-    """What is not as it should be."""
+    """What is not as it should be: of fewer questions than NEEDED, nothing is required."""
     broken = {one.name: one for one in BROKEN}
     for (judge, name, n, system, first), found in cells.items():
-        place = f"{judge}, {name}, n = {n}, {'first run' if first else 'with a baseline'}: {system}"
-        if system not in broken:
-            if found != Status.PASS:
-                yield f"{place}: {found}"
-        elif n >= NEEDED and not (broken[system].unknowable and (first or broken[system].of == "unanswerable")):
-            wanted = FIRST if first else AGAIN
-            if found == "—" or float(found.rstrip("%")) / 100 > wanted:
-                yield f"{place}: {found}"
+        wanted = FIRST if first else AGAIN
+        if n < NEEDED or (
+            system in broken and broken[system].unknowable and (first or broken[system].of != "answerable")
+        ):
+            continue
+        if not found.startswith(str(Status.PASS)) if system not in broken else _percentage(found) > 100 * wanted:
+            yield f"{judge}, {name}, n = {n}, {'first run' if first else 'with a baseline'}: {system}: {found}"
+
+
+def _percentage(found: str) -> float:
+    """Of what is found at all shares that are possible, or at those that are not, the greatest; of none, 101."""
+    if found.startswith(">"):
+        return 101.0 if float(found[1:]) >= 100 * FIRST else 0.0
+    return 101.0 if found == "—" else float(found)
 
 
 def table(cells: Mapping[Cell, str]) -> Iterator[str]:
-    """Markdown: for each broken system the largest share over the sets, sizes and judges of a column."""
-    yield "| system | offline judge: first | with a baseline | LLM judge: first | with a baseline | 20 questions |"
-    yield "|---|--:|--:|--:|--:|--:|"
-    columns = [(offline, first) for offline in (True, False) for first in (True, False)]
-    for system in BROKEN:
-        shown = []
-        for offline, first in columns:
-            mine = [
-                found
-                for (judge, _, n, name, is_first), found in cells.items()
-                if name == system.name and n >= NEEDED and is_first is first and (judge == "offline") is offline
-            ]
-            shown.append(_worst(mine))
-        few = [
-            _worst([found for key, found in cells.items() if key[2] < NEEDED and key[3:] == (system.name, first)])
-            for first in (True, False)
-        ]
-        note = "" if not system.unknowable else f" ({system.unknowable[0].lower()}{system.unknowable[1:].rstrip('.')})"
-        yield f"| {system.name}{note} | {' | '.join(shown)} | {', '.join(few)} |"
+    """Markdown: for each broken system, the percentages of a first run and with a baseline, the worst over the sets."""
+    columns = list(dict.fromkeys((judge, size) for judge, _, size, _, _ in cells))
+
+    def row(system: str, shown: Callable[[list[str]], str]) -> str:
+        found = (
+            " · ".join(
+                shown([cells[key] for key in cells if (key[0], *key[2:]) == (*column, system, first)])
+                for first in (True, False)
+            )
+            for column in columns
+        )
+        return " | ".join(found)
+
+    yield f"| system | {' | '.join(f'{judge}, {size}' for judge, size in columns)} |"
+    yield f"|---|{'--:|' * len(columns)}"
+    for system in (one for one in BROKEN if any(key[3] == one.name for key in cells)):
+        note = f" ({system.unknowable[0].lower()}{system.unknowable[1:].rstrip('.')})" if system.unknowable else ""
+        yield f"| {system.name}{note} | {row(system.name, lambda found: max(found, key=_percentage))} |"
+    for system in (one for one in HEALTHY if any(key[3] == one.name for key in cells)):
+        yield f"| healthy: {system.name} | {row(system.name, _worst_verdict)} |"
 
 
-def _worst(found: Sequence[str]) -> str:
-    return "—" if "—" in found or not found else max(found, key=lambda one: float(one.rstrip("%"))).replace("%", " %")
+def _worst_verdict(found: Sequence[str]) -> str:
+    kinds = {one.partition(":")[0] for one in found}
+    return next((kind for kind in ("fail", "error", "inconclusive") if kind in kinds), "pass")
 
 
 def main() -> None:
@@ -305,7 +316,7 @@ def main() -> None:
     parser.add_argument("--judges", nargs="*", default=JUDGES)
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
-    parser.add_argument("--only", default="", help="systems with this in their names")
+    parser.add_argument("--only", nargs="*", default=[""], help="systems with any of these in their names")
     parser.add_argument("--write", action="store_true", help="put the table into docs/thresholds.md")
     chosen = parser.parse_args()
     begin, cells = time.perf_counter(), {}

@@ -111,6 +111,11 @@ def _texts(item: Item) -> list[str]:
     return [context.text for context in item.response.contexts] or [""]
 
 
+def _elsewhere(item: Item) -> tuple[Context, ...]:
+    """The contexts of another question, without those that happen to answer this one."""
+    return tuple(context for context in _other(item).response.contexts if context.id not in item.relevant)
+
+
 def _ungrounded(item: Item) -> str:
     topic = " ".join(re.findall(r"[A-Za-z]{5,}", item.sample.question)[:2]) or "this"
     return item.rng.choice(
@@ -279,19 +284,17 @@ BROKEN: tuple[System, ...] = (
         "retrieves for another question, and answers that one",
         lambda item: replace(
             item,
-            response=replace(item.response, answer=_answer(_other(item)), contexts=_other(item).response.contexts),
+            response=replace(item.response, answer=_answer(_other(item)), contexts=_elsewhere(item)),
             truth=replace(item.truth, relevant=0.25, correct=0.0, recall=0.0, precision=0.0),
         ),
     ),
     System(
         "retrieves for another question, and says that it doesn't know",
-        lambda item: _says(UNKNOWN[0], **SILENT)(
-            _finds(lambda one: _other(one).response.contexts, recall=0.0, precision=0.0)(item)
-        ),
+        lambda item: _says(UNKNOWN[0], **SILENT)(_finds(_elsewhere, recall=0.0, precision=0.0)(item)),
     ),
     System(
         "retrieves for another question, and answers from memory",
-        _finds(lambda item: _other(item).response.contexts, faithful=0.0, recall=0.0, precision=0.0),
+        _finds(_elsewhere, faithful=0.0, recall=0.0, precision=0.0),
     ),
     System("retrieves nothing", _finds(lambda item: (), faithful=0.0, recall=0.0, precision=0.0)),
     System(
