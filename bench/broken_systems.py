@@ -7,7 +7,8 @@
 The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
 questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges
 the answers themselves. The scores of a perfect LLM judge are those that systems.py calls true; a noisy one gives every
-tenth by chance.
+tenth by chance. Each response is judged once, whatever the share and the number of questions; all of it takes about six
+minutes on one core.
 """
 
 from __future__ import annotations

@@ -126,14 +126,14 @@ def _echoes(words: Sequence[str], asked: Sequence[str], wanted: Sequence[str]) -
 def _disordered(answer: str, source: str) -> bool:
     """Whether hardly more of its neighbouring words are neighbours in `source` than of its words in a random order."""
     tokens = _TOKEN.findall(answer.casefold())
-    times = Counter(tokens)
-    held = _TOKEN.findall(source.casefold())
-    if len(tokens) < MIN_ORDERED_WORDS or sum(times[word] for word in set(held)) < MIN_KNOWN * len(tokens):
+    if len(tokens) < MIN_ORDERED_WORDS:
         return False
+    times, held = Counter(tokens), _TOKEN.findall(source.casefold())
     known = {pair for pair in pairwise(held) if pair[0] in times and pair[1] in times}
     by_chance: float = sum(times[first] * (times[second] - (first == second)) for first, second in known) / len(tokens)
     found = sum(pair in known for pair in pairwise(tokens))
-    return by_chance >= MIN_BY_CHANCE and found <= by_chance + 2.0 * sqrt(by_chance)
+    is_known = sum(times[word] for word in set(held)) >= MIN_KNOWN * len(tokens) and by_chance >= MIN_BY_CHANCE
+    return is_known and found <= by_chance + 2.0 * sqrt(by_chance)
 
 
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:

@@ -173,14 +173,17 @@ def test_answers_that_are_broken_in_their_form_are_counted(answering: Answering,
 
 
 def test_an_answer_of_which_half_is_unsupported_is_broken(answering: Answering) -> None:
-    one = scored(answering(), "faithfulness", [0.5] * 30 + [1.0] * 30)
+    one = judged_by("openai", scored(answering(), "faithfulness", [0.5] * 30 + [1.0] * 30))
     assert shares(decide_gate(one, None, default_policy()))["system.broken"][0] is Status.FAIL
 
 
+@pytest.mark.parametrize(("metric", "value"), [("answer_relevancy", 0.3), ("faithfulness", 0.6)])
 @pytest.mark.parametrize(("provider", "status"), [("offline", Status.FAIL), ("openai", Status.PASS)])
-def test_the_offline_judges_relevancy_is_a_probability(answering: Answering, provider: str, status: Status) -> None:
-    one = scored(answering(), "answer_relevancy", [0.3] * 30 + [0.9] * 30)
-    assert shares(decide_gate(judged_by(provider, one), None, default_policy()))["system.broken"][0] is status
+def test_the_offline_judges_scores_are_probabilities(
+    answering: Answering, metric: str, value: float, provider: str, status: Status
+) -> None:
+    one = judged_by(provider, scored(answering(), metric, [value] * 30 + [1.0] * 30))
+    assert shares(decide_gate(one, None, default_policy()))["system.broken"][0] is status
 
 
 def test_finding_no_relevant_document_is_fruitless(answering: Answering) -> None:

@@ -37,8 +37,8 @@ MIN_ALIKE = 5
 
 FALSE_UP_TO: Mapping[str, float] = {"faithfulness": 0.5, "answer_relevancy": 0.2, "answer_correctness": 0.1}
 """An answer with such a score is broken, by any judge."""
-OFF_TOPIC_UP_TO = 0.4
-"""Answer relevancy by the offline judge is a probability, and not a cosine, which depends on the embedding model."""
+FALSE_OFFLINE: Mapping[str, float] = {**FALSE_UP_TO, "faithfulness": 0.65, "answer_relevancy": 0.4}
+"""By the offline judge, whose scores are probabilities: what it doesn't believe gets more than nothing."""
 FRUITLESS_UP_TO: Mapping[str, float] = {"context_recall": 0.2, "context_precision": 0.1, "mrr": 0.0}
 LOWER = 0.1
 """Contexts are ranked worse than before if their score is lower by more."""
@@ -103,10 +103,7 @@ def _broken(run: RunScores, evidence: Evidence) -> Hits:
     found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
     for name in _alike(run, kinds):
         found.setdefault(name, "same")
-    lines = dict(FALSE_UP_TO)
-    if run.manifest is not None and run.manifest.judge.offline:
-        lines["answer_relevancy"] = OFF_TOPIC_UP_TO
-    for name, sign in _low(run, lines, evidence).items():
+    for name, sign in _low(run, FALSE_OFFLINE if _is_offline(run) else FALSE_UP_TO, evidence).items():
         if kinds.get(name) not in UNANSWERED:
             found.setdefault(name, sign)
     return found
@@ -121,7 +118,7 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     if evidence.compared is None:
         return {}
     other = evidence.compared.baseline if run is evidence.current else evidence.current
-    offline = all(one.manifest is not None and one.manifest.judge.offline for one in (run, other))
+    offline = _is_offline(run) and _is_offline(other)
     for metric in ("mrr", *(["context_precision"] if offline else [])):
         if metric in run.metrics and metric in other.metrics:
             mine, theirs = run.metrics[metric].values, other.metrics[metric].values
@@ -255,6 +252,10 @@ def _signs(hits: Hits) -> str:
     """Which signs there were, the most frequent first: ``: 20 abstaining, 3 empty``."""
     found = Counter(sign for sign in hits.values() if sign)
     return ": " + ", ".join(f"{n} {_WORDS[sign]}" for sign, n in found.most_common()) if found else ""
+
+
+def _is_offline(run: RunScores) -> bool:
+    return run.manifest is not None and run.manifest.judge.offline
 
 
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:
