@@ -18,10 +18,11 @@ import asyncio
 import json
 import random
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 
 from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
@@ -138,6 +139,10 @@ class Bench:
             gathering.add(self._facts(one), "bench")
         return gathering.scores(Path("bench"))
 
+    @cache  # noqa: B019 - as few benches as sets and judges
+    def baseline(self, n: int) -> RunScores:
+        return self.run(None, 0.0, n)
+
     def changed(self, system: System, n: int) -> Iterator[tuple[str, Item]]:
         """Those of the first `n` questions that `system` answers otherwise than the healthy one, by id."""
         for one in self.items[:n]:
@@ -222,7 +227,7 @@ def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) 
     run = bench.run(system, share, n)
     if first:
         return decide_gate(run, None, policy())
-    return decide_gate(run, run if system.always else bench.run(None, 0.0, n), policy())
+    return decide_gate(run, run if system.always else bench.baseline(n), policy())
 
 
 def found_from(system: System, bench: Bench, n: int, *, first: bool) -> str:
@@ -238,8 +243,8 @@ def found_from(system: System, bench: Bench, n: int, *, first: bool) -> str:
     def is_found(share: float) -> bool:
         return verdict(bench, system, share, n, first=first).status in enough
 
-    found = list(takewhile(is_found, reversed(shares)))
-    return f"{100 * found[-1]:.0f}" if found else "—" if possible == 1.0 else f"> {100 * possible:.0f}"
+    at = bisect_left(shares, True, key=is_found)
+    return f"{100 * shares[at]:.0f}" if at < len(shares) else "—" if possible == 1.0 else f"> {100 * possible:.0f}"
 
 
 Cell = tuple[str, str, int, str, bool]
