@@ -278,15 +278,19 @@ def misses(cells: Mapping[Cell, str]) -> Iterator[str]:
             system in broken and broken[system].unknowable and (first or broken[system].of != "answerable")
         ):
             continue
-        if not found.startswith(str(Status.PASS)) if system not in broken else _percentage(found) > 100 * wanted:
+        if system not in broken:
+            is_miss = not found.startswith(str(Status.PASS))
+        elif found.startswith(">"):
+            is_miss = float(found[1:]) >= 100 * wanted
+        else:
+            is_miss = _percentage(found) > 100 * wanted
+        if is_miss:
             yield f"{judge}, {name}, n = {n}, {'first run' if first else 'with a baseline'}: {system}: {found}"
 
 
 def _percentage(found: str) -> float:
-    """Of what is found at all shares that are possible, or at those that are not, the greatest; of none, 101."""
-    if found.startswith(">"):
-        return 101.0 if float(found[1:]) >= 100 * FIRST else 0.0
-    return 101.0 if found == "—" else float(found)
+    """To compare: not being found is more than any."""
+    return 102.0 if found == "—" else 101.0 if found.startswith(">") else float(found)
 
 
 def table(cells: Mapping[Cell, str]) -> Iterator[str]:
