@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from ragstone.gate.calibration import read_calibration
+from ragstone.metrics.registry import DEFAULT, find_metric
 from ragstone.run.directory import RunDirectory
-from ragstone.tools.judging.labelling.labelling import Batch, disagree, draw_batch, read_batch
+from ragstone.tools.judging.labelling.labelling import Batch, disagree, draw_batch, questions, read_batch
 from tests.app.conftest import Ragstone, WriteRun
 
 
@@ -203,3 +205,15 @@ def test_three_people_have_a_fleiss_kappa(ragstone: Ragstone, run: RunDirectory,
 )  # fmt: skip
 def test_what_has_to_be_settled(values: list[float], scale: Any, expected: bool) -> None:
     assert disagree(values, scale) is expected
+
+
+@pytest.mark.parametrize("name", questions())
+def test_a_question_is_two_sentences_with_a_labelled_example(name: str) -> None:
+    asked = questions()[name]
+    assert find_metric(name) is not None
+    assert len(re.findall(r"[.?](?= |$)", asked["ask"])) == 2
+    assert re.search(r"→ (good|bad): ", asked["example"])
+
+
+def test_what_people_are_asked_by_default_is_explained() -> None:
+    assert set(DEFAULT) <= questions().keys()

@@ -7,9 +7,11 @@ import json
 import math
 import random
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +24,7 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
-from ragstone.report.templates import render_text_template
+from ragstone.report.templates import read_template, render_text_template
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text, writing_to
 from ragstone.run.record import SampleRecord
@@ -247,8 +249,15 @@ def _page(batch: Batch, items: Sequence[PageItem], annotator: str, title: str) -
 
 
 def _page_metric(name: str) -> PageMetric:
-    known = find_metric(name)
-    return PageMetric(name, known.info.title if known else name, known.info.source if known else "")
+    known, asked = find_metric(name), questions().get(name)
+    hint = f"{asked['ask']}\nFor example: {asked['example']}" if asked else known.info.source if known else ""
+    return PageMetric(name, known.info.title if known else name, hint)
+
+
+@cache
+def questions() -> dict[str, dict[str, str]]:
+    """What a metric asks of a person, in two sentences (`ask`), and a labelled `example`, by the metric's name."""
+    return tomllib.loads(read_template("questions.toml", "ragstone.tools.judging.labelling"))
 
 
 def _page_item(
