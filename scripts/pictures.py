@@ -1,7 +1,8 @@
 """Draw the pictures of the README, docs/images/comment.webp and docs/images/report.webp: make pictures
 
 The regressed example is gated for real. Headless Chromium takes one picture of its comment on a pull request, in a
-frame like GitHub's, and one of its HTML report. Needs Chromium, the DejaVu fonts and the Noto emoji font.
+frame like GitHub's, and one of its HTML report. What they say is written to docs/images/pictures.txt, which a test
+compares with what the example says today. Needs Chromium, the DejaVu fonts and the Noto emoji font.
 """
 
 from __future__ import annotations
@@ -12,33 +13,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.report.comments import framed  # noqa: E402 - from the root of the repository
+
 EXAMPLE = Path("examples") / "docs-qa"
 IMAGES = ROOT / "docs" / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FRAME = """\
-<!doctype html><meta charset="utf-8"><style>
-  body {{ margin: 16px; font: 14px/1.5 "DejaVu Sans", sans-serif; color: #1f2328; background: #fff; }}
-  .comment {{ border: 1px solid #d1d9e0; border-radius: 6px; }}
-  .author {{ padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; color: #59636e; }}
-  .author b {{ color: #1f2328; }}
-  .body {{ padding: 0 16px; }}
-  h2 {{ border-bottom: 1px solid #d1d9e0; padding-bottom: 6px; }}
-  table {{ border-collapse: collapse; font-size: 12px; }}
-  th, td {{ border: 1px solid #d1d9e0; padding: 5px 8px; }}
-  tr:nth-child(even) td {{ background: #f6f8fa; }}
-  code {{ background: #eff1f3; padding: 1px 4px; font: 11px "DejaVu Sans Mono", monospace; white-space: nowrap; }}
-  pre {{ background: #f6f8fa; padding: 12px; overflow: hidden; }}
-  pre code {{ background: none; }}
-  blockquote {{ margin: 0; padding: 0 14px; border-left: 4px solid #d1d9e0; color: #59636e; }}
-</style>
-<div class="comment">
-<div class="author"><b>github-actions</b> bot commented</div>
-<div class="body">{body}</div>
-</div>
-"""
 
 
 def gate(out: Path) -> None:
@@ -61,15 +43,20 @@ def photograph(page: Path, picture: Path, width: int, height: int) -> None:
     subprocess.run([browser, *flags, *size, page.as_uri()], capture_output=True, check=True)
 
 
+def shown(comment: str) -> str:
+    """What a comment says above its first fold, which is in both pictures."""
+    return comment.partition("<details>")[0].rstrip() + "\n"
+
+
 def draw(folder: Path) -> None:
-    """Write both pictures to `folder`."""
+    """Write both pictures, and what they say, to `folder`."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "ragstone-run"
         gate(out)
         text = (out / "report.md").read_text(encoding="utf-8")
-        body = MarkdownIt("gfm-like", {"html": True}).render(text)
+        (folder / "pictures.txt").write_text(shown(text), encoding="utf-8")
         comment = out / "comment.html"
-        comment.write_text(FRAME.format(body=body), encoding="utf-8")
+        comment.write_text(framed(text), encoding="utf-8")
         photograph(comment, folder / "comment.webp", 980, 790)
         photograph(out / "report.html", folder / "report.webp", 1280, 1030)
 

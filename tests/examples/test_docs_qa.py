@@ -112,3 +112,6 @@ def test_the_gate_fails_on_the_regressed_variant_and_says_why(interpreter: Path,
     assert {("faithfulness", "floor"), ("faithfulness", "drop"), ("context_recall", "drop"), ("mrr", "drop")} <= failed
     for words in ("Faithfulness", "Context recall", "golden.jsonl:", "Retrieval", "generation", "version 7.2"):
         assert words in printed
+    comment = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    drawn = (ROOT / "docs" / "images" / "pictures.txt").read_text(encoding="utf-8")
+    assert comment.startswith(drawn.rstrip()), "the pictures of the README are stale: make pictures"
