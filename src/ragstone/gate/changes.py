@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted
@@ -11,7 +12,7 @@ from ragstone.gate.verdict import MIN_SAMPLES, Changed
 from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
-from ragstone.system.response import INDEX_DIGEST, Context
+from ragstone.system.response import INDEX_DIGEST
 
 
 class Corpus:
@@ -22,7 +23,7 @@ class Corpus:
     """
 
     def __init__(self) -> None:
-        self._gone: dict[str, int] = {}
+        self._gone: Counter[str] = Counter()
         self._new: set[str] = set()
         self._edited: set[str] = set()
         self._ids: tuple[set[str], set[str]] = (set(), set())
@@ -32,22 +33,17 @@ class Corpus:
         """Look at one sample of both runs."""
         if then is None:
             return
-        for record, ids, digests in zip((then, now), self._ids, self._digests, strict=True):
-            ids.update(context.id for context in record.response.contexts if context.id)
+        before, after = ({one.id: one.text for one in run.response.contexts if one.id} for run in (then, now))
+        for record, found, ids, digests in zip((then, now), (before, after), self._ids, self._digests, strict=True):
+            ids.update(found)
             digests.add(str(record.response.extra.get(INDEX_DIGEST, "")))
-        before, after = _by_id(then.response.contexts), _by_id(now.response.contexts)
         self._edited |= {name for name in before.keys() & after.keys() if before[name] != after[name]}
         left = [name for name in before if name in after]
-        if (
-            len(after) < len(before)
-            or 2 * len(left) < len(before)
-            or left != [name for name in after if name in before]
-        ):
-            return
-        for name in before.keys() - after.keys():
-            self._gone[name] = self._gone.get(name, 0) + 1
-        last = list(after).index(left[-1]) if left else 0
-        self._new |= {name for at, name in enumerate(after) if at < last and name not in before}
+        in_order = left == [name for name in after if name in before]
+        if in_order and len(after) >= len(before) and 2 * len(left) >= len(before):
+            self._gone.update(before.keys() - after.keys())
+            last = list(after).index(left[-1]) if left else 0
+            self._new.update(name for name in list(after)[:last] if name not in before)
 
     @property
     def lost(self) -> tuple[int, int]:
@@ -64,17 +60,10 @@ class Corpus:
     def __str__(self) -> str:
         if self._moved is False:
             return ""
-        counts = (
-            (self.lost[0], "gone"),
-            (len(self._new - self._ids[0]), "new"),
-            (len(self._edited), "with another text"),
-        )
-        said = [f"{counted(count, 'document')} {word}" for count, word in counts if count]
+        new, edited = self._new - self._ids[0], self._edited
+        counts = {"gone": self.lost[0], "new": len(new), "with another text": len(edited)}
+        said = [f"{counted(count, 'document')} {word}" for word, count in counts.items() if count]
         return ", ".join(said) or ("another index" if self._moved else "")
-
-
-def _by_id(contexts: Sequence[Context]) -> dict[str, str]:
-    return {context.id: context.text for context in contexts if context.id}
 
 
 def changes_since(now: RunScores, then: RunScores, corpus: Corpus) -> tuple[Changed, ...]:
@@ -106,8 +95,8 @@ def _code(now: Manifest, then: Manifest) -> str:
 def _golden(now: RunScores, then: RunScores) -> Iterator[str]:
     common = [name for name in now.samples if name in then.samples]
     changed = sum(not same_content(now, then, name) for name in common)
-    counts = (changed, "changed"), (len(now.samples) - len(common), "new"), (len(then.samples) - len(common), "gone")
-    yield from (f"{count:,} {word}" for count, word in counts if count)
+    counts = {"changed": changed, "new": len(now.samples) - len(common), "gone": len(then.samples) - len(common)}
+    yield from (f"{count:,} {word}" for word, count in counts.items() if count)
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:

@@ -148,15 +148,10 @@ def _with_side(check: Check, attribution: Attribution | None) -> Check:
     failed = check.status is Status.FAIL and check.kind in LEVELS | CHANGES
     if not failed or attribution is None:
         return check
-    return replace(check, reason=f"{check.reason} {_POINTS_AT[attribution.side]}")
+    return replace(check, reason=f"{check.reason} This points at {_HALVES.get(attribution.side, attribution.side)}.")
 
 
-_POINTS_AT = {
-    Side.RETRIEVAL: "This points at retrieval.",
-    Side.GENERATION: "This points at generation.",
-    Side.BOTH: "This points at retrieval and generation.",
-    Side.UNCLEAR: "This points at neither retrieval nor generation alone.",
-}
+_HALVES = {Side.BOTH: "retrieval and generation", Side.UNCLEAR: "neither retrieval nor generation alone"}
 
 
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:

@@ -36,20 +36,15 @@ def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> Retr
     rest = sorted(set(fell) - gone.keys())
     if not gone and not rest:
         return None
-    by_change: dict[EvidenceChange | None, list[str]] = {}
-    for sample_id in rest:
-        found = facts.get(sample_id, _UNKNOWN)
-        change = EvidenceChange.LOWER if found.lower else found.change
-        by_change.setdefault(change if change in (EvidenceChange.LOWER, EvidenceChange.RECHUNKED) else None, []).append(
-            sample_id
-        )
-    rechunked = tuple(by_change.get(EvidenceChange.RECHUNKED, ()))
+    known = {name: facts.get(name, _UNKNOWN) for name in rest}
+    lower = tuple(name for name in rest if known[name].lower)
+    whole = [name for name in rest if not known[name].lower and known[name].change is EvidenceChange.RECHUNKED]
     return RetrievalChanges(
         gone=dict(sorted(gone.items())),
-        lower=tuple(by_change.get(EvidenceChange.LOWER, ())),
-        rechunked=rechunked,
-        other=tuple(by_change.get(None, ())),
-        old_ids=tuple(sample_id for sample_id in rechunked if facts[sample_id].old_ids),
+        lower=lower,
+        rechunked=tuple(whole),
+        other=tuple(sorted(set(rest) - {*lower, *whole})),
+        old_ids=tuple(name for name in whole if known[name].old_ids),
     )
 
 

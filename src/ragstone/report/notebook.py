@@ -88,7 +88,7 @@ def verdict_html(view: ReportView) -> str:
     open_ = [f"{ICONS[word]} {row.title}: {check_reason(row.check)}" for word, row in others if word != "pass"]
     below = open_[:MAX_WARNINGS]
     if view.attribution is not None:
-        below.append(wording.attribution(view.attribution))
+        below.append(wording.sentence(str(view.attribution)))
     worst = [
         (sample.id, sample.question, wording.moved(sample.changes[0]))
         for sample in view.worst[:MAX_SAMPLES]

@@ -11,7 +11,6 @@ from ragstone.gate.robustness import KindResult, Outcome, PairedChange, Robustne
 from ragstone.gate.verdict import (
     MIN_SAMPLES,
     Action,
-    Attribution,
     Diagnosis,
     Interval,
     MetricShares,
@@ -233,10 +232,6 @@ def _shares(one: MetricShares) -> str:
         f"{score(gained.low)} to {score(gained.high)}), {generation} is generation ({score(lost.low)} to "
         f"{score(lost.high)}), {on}."
     )
-
-
-def attribution(found: Attribution) -> str:
-    return f"{found.look} {sentence(found.reason)}".strip()
 
 
 def compared_on(paired: int, total: int) -> str:
