@@ -20,7 +20,7 @@ from ragstone.report.summary import Example, summary_of
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
 from ragstone.report.trend import Scale, sparkline
 
-ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "❔", "error": "🚫", "not gated": "▫️"}
+ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "🟡", "error": "🚫", "not gated": "▫️"}
 
 
 @dataclass(frozen=True, slots=True)
