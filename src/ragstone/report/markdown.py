@@ -61,8 +61,8 @@ LEVELS = (
     Detail(60, 3, 3, 240, 400, 6, 6, 30),
     Detail(30, 3, 2, 160, 0, 4, 3, 0, room=4),
     Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=5),
-    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=6),
-    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=7),
+    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=8),
+    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=9),
 )
 
 
