@@ -317,13 +317,13 @@ BROKEN: tuple[System, ...] = (
     ),
     System(
         "answers the unanswerable, inventing",
-        _says(_ungrounded, **WRONG),
+        _says(_ungrounded, **WRONG, relevant=0.0),
         of="unanswerable",
         unknowable="There are few such questions.",
     ),
     System(
         "answers the unanswerable from the contexts",
-        _says(_wrong_sentence, correct=0.0),
+        _says(_wrong_sentence, faithful=1.0, relevant=0.0, correct=0.0),
         of="unanswerable",
         unknowable="There are few such questions.",
     ),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ragstone.gate.accepted import AcceptedEntry
+from ragstone.gate.checks.registry import checker_of, key_of_check
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
@@ -213,6 +214,10 @@ def test_contexts_in_a_worse_order_than_before_are_counted(
             "11 of 60 answerable questions are given contexts in a worse order (0 in a better one), more than chance "
             "explains."
         )
+        (check,) = (one for one in decide_gate(now, then, default_policy()).checks if one.name == "system.misranked")
+        assert checker_of(check).title(check) == "Ranking"
+        assert checker_of(check).wanted(check) == "no more than before"
+        assert key_of_check(check) == ("system",)
 
 
 def test_the_order_by_a_judge_that_makes_mistakes_is_left_to_the_mean(answering: Answering) -> None:

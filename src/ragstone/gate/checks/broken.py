@@ -162,7 +162,7 @@ class Broken(Checker):
         return percent(check.estimate)
 
     def wanted(self, check: Check) -> str:
-        return f"at most {percent(check.threshold)}"
+        return "no more than before" if check.threshold is None else f"at most {percent(check.threshold)}"
 
 
 def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
@@ -195,7 +195,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         action=Action.BLOCK,
         reason=f"{len(hits)} of {of} {verb} {guard.what}{then}, {so}{_signs(hits)}.",
         estimate=len(hits) / len(asked),
-        threshold=allowed,
+        threshold=None if guard.limit is None else allowed,
         current=len(hits) / len(asked),
         baseline=None if before is None else before / len(asked),
         n=len(asked),
