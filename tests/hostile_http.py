@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 _PIECE = b" " * (1 << 16)
-_OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+_OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n"
 
 
 @functools.cache
@@ -48,6 +48,7 @@ def _once(text: Callable[[], bytes]) -> Callable[[socket.socket], None]:
     return reply
 
 
+_GONE = b"HTTP/1.1 307 Gone\r\nConnection: close\r\nContent-Length: 0\r\nLocation: "
 _CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
 REPLIES: dict[str, Callable[[socket.socket], None]] = {
     "gzip bomb": _once(lambda: _packed(b"gzip", bomb())),
@@ -56,7 +57,7 @@ REPLIES: dict[str, Callable[[socket.socket], None]] = {
     "bomb in a bomb": _once(lambda: _packed(b"gzip, gzip", bomb(layers=2))),
     "unknown packing": _once(lambda: _packed(b"br", b"xx")),
     "no gzip": _once(lambda: _packed(b"gzip", b"not packed")),
-    "endless body": _without_end(_OK + b"Connection: close\r\n\r\n", _PIECE),
+    "endless body": _without_end(_OK + b"\r\n", _PIECE),
     "endless chunks": _without_end(_CHUNKED, b"10000\r\n" + _PIECE + b"\r\n"),
     "endless error": _without_end(b"HTTP/1.1 500 Oh\r\n\r\n", _PIECE),
     "too many headers": _once(
@@ -71,12 +72,8 @@ REPLIES: dict[str, Callable[[socket.socket], None]] = {
     "no HTTP": _once(lambda: b"\x00\xff" * 5000),
     "brackets": _once(lambda: _OK + b"Content-Length: 3000000\r\n\r\n" + b"[" * 3_000_000),
     "digits": _once(lambda: _OK + b'Content-Length: 3000012\r\n\r\n{"answer":9' + b"9" * 3_000_000 + b"}"),
-    "redirect to half an address": _once(
-        lambda: b"HTTP/1.1 307 Gone\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n"
-    ),
-    "redirect to no port": _once(
-        lambda: b"HTTP/1.1 307 Gone\r\nLocation: http://127.0.0.1:99999999/\r\nContent-Length: 0\r\n\r\n"
-    ),
+    "redirect to half an address": _once(lambda: _GONE + b"http://[::1\r\n\r\n"),
+    "redirect to no port": _once(lambda: _GONE + b"http://127.0.0.1:99999999/\r\n\r\n"),
 }
 
 
@@ -90,6 +87,12 @@ def hostile_server(kind: str) -> Iterator[int]:
         with connection, contextlib.suppress(OSError):
             _read_request(connection)
             REPLIES[kind](connection)
+            # A client that is still at its request when the end comes may say that the connection broke, and no more.
+            connection.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                connection.recv(1)
+                return
+            connection.settimeout(None)
             connection.shutdown(socket.SHUT_WR)
             connection.recv(1)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ragstone import formatting
-from ragstone.gate.verdict import CHANGES, Action, Check, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.report import escape, wording
 from ragstone.report.document import SamplePart
 from ragstone.report.parts import MetricRow, ReportView
@@ -202,13 +202,14 @@ def _where(view: ReportView) -> tuple[str, str]:
 
 
 def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
-    """What else does not pass and blocks, apart from metrics, which have rows."""
+    """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows."""
     said, rows = str(view.headline).lower(), {row.metric for row in news}
     bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
+    below = [one for one in bad if one.kind is CheckKind.DRIFT][:1]
     found = [
         f"{check_title(check)}: {check_reason(check)}" if check.sample is not None else check_reason(check)
-        for check in bad
-        if check.action is Action.BLOCK and check.metric not in rows
+        for check in (*below, *(one for one in bad if one.kind is not CheckKind.DRIFT and one.metric not in rows))
+        if check.action is Action.BLOCK
     ]
     if view.status is Status.ERROR and view.comparison is not None and not view.comparison.comparable:
         found += map(wording.sentence, (*view.comparison.notes, *view.notes))
