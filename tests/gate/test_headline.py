@@ -87,6 +87,12 @@ def test_what_is_not_answered_is_counted_once() -> None:
     assert line(found) == "Blocked: answers got worse. 8 of 40 are not answered (0 before)."
 
 
+def test_no_answers_or_the_same_to_all_come_before_what_follows_from_them() -> None:
+    same = check(CheckKind.ANSWERS, name="system.answers", metric=None, reason="the system gave the same to all 40.")
+    found = verdict(Status.FAIL, check(), same, attribution=blamed(Side.GENERATION, ignored=30))
+    assert line(found) == "Blocked: The system gave the same to all 40."
+
+
 def test_evidence_that_ranks_lower_is_counted_where_answers_still_draw_on_it() -> None:
     ranks = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
     found = verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, ranked_low=7), retrieval=ranks)

@@ -61,14 +61,16 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
             return Headline(lead, _capital(verdict.reason))
         asked = f" Asked {answers} times, not settled." if answers > 1 else " Not settled."
         return Headline(lead, f"{_said(bad[0])}{asked}")
+    said = {check.name: check.reason for check in bad}
+    if "system.answers" in said:  # none, or the same to all: the causes of the samples are only what follows from that
+        return Headline(blocked, _capital(said["system.answers"]))
     found = verdict.attribution if any(check.kind in _TOLD for check in bad) else None
     if found is None or found.cause is None:
         return Headline(blocked, _said(bad[0]) if bad else _capital(verdict.reason))
     changed = _is_compared(verdict)
     broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
-    silent = next((one.reason for one in bad if one.name == "system.unanswered"), None)
-    if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and silent is not None:
-        return Headline(f"{blocked} {broke}.", silent)
+    if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in said:
+        return Headline(f"{blocked} {broke}.", said["system.unanswered"])
     return Headline(f"{blocked} {broke}.", cause_sentence(found.cause, verdict.retrieval, samples, changed=changed))
 
 
