@@ -223,3 +223,16 @@ def test_contexts_in_a_worse_order_than_before_are_counted(
 def test_the_order_by_a_judge_that_makes_mistakes_is_left_to_the_mean(answering: Answering) -> None:
     then, now = (judged_by("openai", scored(answering(), "context_precision", [value] * 60)) for value in (0.8, 0.6))
     assert "system.misranked" not in shares(decide_gate(now, then, default_policy()))
+
+
+def test_one_answer_is_compared_with_one_of_the_runs_that_are_the_level(
+    answering: Answering, run: MakeRun, manifest: Callable[..., Manifest]
+) -> None:
+    """A mean of six runs is seldom as low as one of them, so that healthy answers would seem new."""
+    now = answering(low=9)
+    six = [[0.95] * 5 + [0.05 if 20 <= index < 29 else 0.95] for index in range(60)]
+    level = run({"faithfulness": six, "context_recall": [0.9] * 60}, manifest=manifest(provider="offline"))
+    then = replace(answering(), metrics=level.metrics)
+    status, reason = shares(decide_gate(now, then, default_policy()))["system.broken"]
+    assert status is Status.PASS
+    assert reason.startswith("9 of 60 answerable questions are answered with something broken (9 before)")

@@ -121,7 +121,7 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     offline = _is_offline(run) and _is_offline(other)
     for metric in ("mrr", *(["context_precision"] if offline else [])):
         if metric in run.metrics and metric in other.metrics:
-            mine, theirs = run.metrics[metric].values, other.metrics[metric].values
+            mine, theirs = _of_one_answer(run, metric), _of_one_answer(other, metric)
             return {name: "" for name in mine.keys() & theirs.keys() if mine[name] < theirs[name] - LOWER}
     return {}
 
@@ -280,6 +280,13 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
             yield from names
 
 
+def _of_one_answer(run: RunScores, metric: str) -> Mapping[str, float]:
+    """The score of one answer to each sample, the newest: a mean of several is seldom as low as one of them."""
+    found = run.metrics[metric]
+    last = {name: [score for score in scores if score is not None] for name, scores in found.answers.items()}
+    return {**found.values, **{name: scores[-1] for name, scores in last.items() if scores and name in found.values}}
+
+
 def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
     """The samples with a score of at most one of `lines`, unless the policy says that such means are fine."""
     low = 1.0 - evidence.policy.system.max_broken
@@ -288,7 +295,7 @@ def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits
     found: dict[str, str] = {}
     for metric, line in lines.items():
         if metric in run.metrics and metric not in fine:
-            for name, value in run.metrics[metric].values.items():
+            for name, value in _of_one_answer(run, metric).items():
                 if value <= line:
                     found.setdefault(name, metric)
     return found
