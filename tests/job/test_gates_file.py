@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.job.changed import Change, with_links
+from ragstone.job.changed import Change, UnknownChangeError, with_links
 from ragstone.report.gates import GateRow, merged_rows, read_rows, render_gates
 
 SHA = "a" * 40
@@ -90,6 +90,20 @@ def test_a_link_into_a_submodule_moves_with_it() -> None:
     moved = Change(frozenset({"libs"}), frozenset({"libs"}))
     assert with_links(moved, {"rag/prompts": "libs/prompts"}).touches(["rag/prompts/*.txt"])
     assert not with_links(moved, {"rag/prompts": "lib/prompts"}).touches(["rag/prompts/*.txt"])
+
+
+@pytest.mark.parametrize("target", [".", "a", "a/b"])
+def test_hostile_links_end_in_an_error_rather_than_in_millions_of_names(target: str) -> None:
+    files = frozenset(f"a/b/{number}.txt" for number in range(300))
+    with pytest.raises(UnknownChangeError, match="too many names"):
+        with_links(Change(files), {f"link{number}": target for number in range(5_000)})
+
+
+def test_links_that_lead_to_each_other_end() -> None:
+    found = with_links(changed("a/x.txt"), {"a/self": "a", "b": "a", "a/b": "b"})
+    assert found.touches(["b/x.txt"])
+    assert found.touches(["a/self/self/x.txt"])
+    assert all(file.endswith("x.txt") for file in found.files)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,26 +89,33 @@ def links_in(workspace: Path) -> Mapping[str, str]:
 def with_links(change: Change, links: Mapping[str, str]) -> Change:
     """`change` with the names that `links` (link to target) give what it touches. Raises UnknownChangeError."""
     files, whole = set(change.files), set(change.whole)
-    # What leads into a submodule, or through another link that differs, may lead anywhere now.
+    by_target: dict[str, list[str]] = {}
+    for link, target in links.items():
+        by_target.setdefault(target, []).append(link)
+    last = files
     for _ in range(_CHAIN):
-        moved = {link for link, target in links.items() if any(_is_below(target, entry) for entry in whole)}
-        names = {
-            posixpath.normpath(f"{link}/{posixpath.relpath(file, target)}")
-            for link, target in links.items()
-            for file in files
-            if target == "." or _is_below(file, target)
-        }
-        if moved <= whole and names <= files:
+        # What leads into a submodule, or through another link that differs, may lead anywhere now.
+        moved = {link for link, target in links.items() if not whole.isdisjoint(_above(target))} - whole
+        new = set(moved)
+        for file in last:
+            for target in (".", *_above(file)):
+                below = posixpath.relpath(file, target) if target in by_target else ""
+                new.update(posixpath.normpath(f"{link}/{below}") for link in by_target.get(target, ()))
+                if len(files) + len(new) > _MAX_NAMES:
+                    raise UnknownChangeError("its files have too many names by links")
+        last = new - files
+        if not last and not moved:
             break
         whole |= moved
-        files |= names | moved
-        if len(files) > _MAX_NAMES:
-            raise UnknownChangeError("its files have too many names by links")
+        files |= last
     return Change(frozenset(files), frozenset(whole))
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
+def _above(path: str) -> Iterator[str]:
+    """`path`, and the folders that it is in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
