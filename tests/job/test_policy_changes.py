@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
+from ragstone.job.policy_changes import in_turns
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA
 from tests.job.builders import POLICY, Checkout, pull_request, workflow_run
@@ -21,17 +22,22 @@ entrypoint = "file:outputs.jsonl"
 [run]
 metrics = ["faithfulness"]
 """
-ENTRY = entry_text(
-    AcceptedEntry(
-        id=entry_id("faithfulness", None, "a" * 16, "b" * 16),
+
+
+def entry(reason: str = "half the latency", run: str = "a" * 16) -> str:
+    found = AcceptedEntry(
+        id=entry_id("faithfulness", None, run, "b" * 16),
         metric="faithfulness",
         drop=0.05,
-        reason="half the latency",
-        run="a" * 16,
+        reason=reason,
+        run=run,
         baseline="b" * 16,
         date=datetime.date(2026, 11, 21),
     )
-)
+    return entry_text(found)
+
+
+ENTRY = entry()
 
 
 @pytest.fixture
@@ -80,10 +86,31 @@ def test_another_entrypoint_field_or_number_of_answers_is_said_at_the_top(
     checkout.gate(github, RAGSTONE_COMMENT="failures")
     said = top(github.bodies()[0])
     assert (
-        "This pull request changes system.answer\\_field from nothing to contexts.0, system.entrypoint from "
-        "file:outputs.jsonl to file:perfect.jsonl, run.repeats from 1 to 2."
+        "This pull request changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl, "
+        "system.answer\\_field from nothing to contexts.0, run.repeats from 1 to 2."
     ) in said
     assert "workers" not in said, "which is no change of what is measured"
+
+
+def test_many_changes_of_one_kind_hide_no_other_kind(github: FakeGitHub, checkout: Checkout) -> None:
+    (checkout.root / "outputs.jsonl").rename(checkout.root / "perfect.jsonl")
+    changed = CONFIG.replace("outputs.jsonl", "perfect.jsonl").replace("[golden]", "[golden]\nlimit = 50")
+    checkout.write("ragstone.toml", changed + "repeats = 2\n")
+    entries = (entry(f"reason {number} {'and so on ' * 20}", f"{number:016x}") for number in range(9))
+    checkout.write("accepted.toml", "\n".join(entries))
+    tags = "".join(f"[slices.tag{number}.metrics.faithfulness]\nmin = 0.1\n" for number in range(20))
+    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1") + tags)
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "accepts a drop of faithfulness" in said
+    assert "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in said
+    assert "lowers metrics.faithfulness.min from 0.5 to 0.1" in said
+    assert "more changes" in said
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_each_kind_has_its_turn(count: int) -> None:
+    assert in_turns(["a1", "a2"][:count], ["b1"], []) == [["b1"], ["a1", "b1"], ["a1", "b1", "a2"]][min(count, 2)]
 
 
 @pytest.mark.parametrize(("mode", "comments"), [("always", 1), ("changes", 1), ("failures", 1), ("off", 0)])
@@ -158,6 +185,22 @@ def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, check
     assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
     assert "; lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
     assert "Blocked: " in comment.split("##", 1)[1].split("\n", 1)[0]
+
+
+@pytest.mark.parametrize("mode", ["always", "failures"])
+def test_what_a_fork_measures_otherwise_is_said_in_every_mode(
+    github: FakeGitHub, checkout: Checkout, mode: str
+) -> None:
+    assert checkout.gate(github, "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 0
+    github.add_run(555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA)
+    github.add_artifact(555, artifact_of(checkout.root / "ragstone-run"))
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
+    theirs = CONFIG.replace("outputs.jsonl", "perfect.jsonl").encode()
+    github.files[HEAD_SHA] = {**github.files[BASE_SHA], "ragstone.toml": theirs}
+    checkout.gate(github, "workflow_run", workflow_run(), RAGSTONE_COMMENT=mode)
+    [comment] = github.bodies()
+    said = "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl."
+    assert f"This pull request {said}" in top(comment)
 
 
 def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub, checkout: Checkout) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,18 +61,25 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
             return _from_baseline(policy, golden, baseline, "there is no GitHub token")
         commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")
         base = commit.settings()
-        found = [
-            *policy_changes(commit.policy(base), policy),
-            *commit.metric_changes(base, job.settings),
-            *sample_changes(commit.samples(base), _hashes(golden), drafts={one.id for one in golden if one.draft}),
-            *_judge_change(base, job.settings),
-            *_price_change(base, job.settings),
-            *setting_changes(base, _own(job.settings, base), in_force=job.settings),
-        ]
+        rules = policy_changes(commit.policy(base), policy)
+        found = in_turns(
+            [one for one in rules if one.startswith("accepts ")],
+            setting_changes(base, _own(job.settings, base), in_force=job.settings),
+            [one for one in rules if not one.startswith("accepts ")],
+            _judge_change(base, job.settings),
+            sample_changes(commit.samples(base), _hashes(golden), drafts={one.id for one in golden if one.draft}),
+            commit.metric_changes(base, job.settings),
+            _price_change(base, job.settings),
+        )
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return _from_baseline(policy, golden, baseline, why)
     return [f"{subject}{phrase}." for phrase in found]
+
+
+def in_turns(*kinds: Sequence[str]) -> list[str]:
+    """The first of each kind, then the second of each, and so on: many changes of one kind hide no other kind."""
+    return [one for turn in zip_longest(*kinds) for one in turn if one is not None]
 
 
 def changes_by_a_fork(
@@ -88,10 +96,10 @@ def changes_by_a_fork(
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
     # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
-    return [
-        *(f"{SUBJECTS[0]}{phrase} (not counted in this report)." for phrase in found),
-        *(f"{SUBJECTS[0]}{phrase}." for phrase in measured),
-    ]
+    return in_turns(
+        [f"{SUBJECTS[0]}{phrase}." for phrase in measured],
+        [f"{SUBJECTS[0]}{phrase} (not counted in this report)." for phrase in found],
+    )
 
 
 class Commit:
@@ -201,14 +209,15 @@ def _price_change(base: Settings, head: Settings) -> list[str]:
 def setting_changes(base: Settings, head: Settings, *, in_force: Settings | None = None) -> list[str]:
     """What `head` sets otherwise of what is measured, how, and against what; not of how fast it is. One phrase at most.
 
-    A value that does not count, because that of `base` is `in_force`, is left out.
+    The system's entrypoint is named first. A value that does not count, because that of `base` is `in_force`, is left
+    out.
     """
     found = []
-    for table in (name for name in TABLES if name != METRICS):
+    for table in sorted((name for name in TABLES if name != METRICS), key=lambda name: name != "system"):
         then, now, used = (
             dict(_flat(getattr(one, table).model_dump(), f"{table}.")) for one in (base, head, in_force or head)
         )
-        for key in sorted(then.keys() | now.keys()):
+        for key in sorted(then.keys() | now.keys(), key=lambda key: (key != "system.entrypoint", key)):
             changed = then.get(key) != now.get(key) and then.get(key) != used.get(key)
             if changed and not key.startswith(_SAID_ELSEWHERE):
                 found.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ragstone import formatting
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Side, Status
 from ragstone.report import escape, wording
 from ragstone.report.document import SamplePart
 from ragstone.report.parts import MetricRow, ReportView
@@ -180,9 +180,10 @@ def _warnings(view: ReportView, room: Room) -> tuple[list[str], list[str], int]:
 
 
 def _one_change(changes: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one sentence, with as many as fit into `length`, at least one."""
+    """Sentences of one subject as one sentence, with as many as fit into `length`, at least one; none takes all."""
     subject = next(one for one in SUBJECTS if changes[0].startswith(one))
-    said = [_cut(one.removeprefix(subject).rstrip("."), length) for one in changes]
+    most = length if len(changes) == 1 else length // 2
+    said = [_cut(one.removeprefix(subject).rstrip("."), most) for one in changes]
     shown = max(1, sum(end <= length for end in accumulate(len(one) + 2 for one in said)))
     more = [f"and {formatting.counted(len(said) - shown, 'more change')}"] if shown < len(said) else []
     return f"{subject}{'; '.join([*said[:shown], *more])}."
@@ -202,9 +203,14 @@ def _where(view: ReportView) -> tuple[str, str]:
 
 
 def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
-    """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows."""
+    """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows.
+
+    Where line one says of how many questions the evidence is lost, the contexts that hardly help are no news.
+    """
     said, rows = str(view.headline).lower(), {row.metric for row in news}
     bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
+    if view.attribution is not None and view.attribution.side is Side.RETRIEVAL and view.attribution.cause is not None:
+        bad = [one for one in bad if not one.name.startswith("system.fruitless")]
     below = [one for one in bad if one.kind is CheckKind.DRIFT][:1]
     found = [
         f"{check_title(check)}: {check_reason(check)}" if check.sample is not None else check_reason(check)
