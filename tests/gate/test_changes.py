@@ -78,8 +78,8 @@ def test_what_changed_is_one_line() -> None:
     )
     found = changes_since(now, then, corpus((record("abcd"), record("acde"))))
     assert changes_line(found, worse=True) == (
-        "Changed since the baseline: code (aaaaaaa → bbbbbbb); golden set (1 changed, 1 new, 1 gone); "
-        "corpus (1 document gone); judge (from openai judge-1 to openai judge-2); policy (other rules)."
+        "Changed since the baseline: golden set (1 changed, 1 new, 1 gone); corpus (1 document gone); "
+        "judge (from openai judge-1 to openai judge-2); policy (other rules); code (aaaaaaa → bbbbbbb)."
     )
     assert changes_line(changes_since(then, then, Corpus()), worse=True) == ""
     assert changes_since(build_run({"mrr": [1.0]}), then, Corpus()) == ()

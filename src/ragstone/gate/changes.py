@@ -1,4 +1,4 @@
-"""What changed since the baseline, in one line: code, golden set, corpus, judge, policy."""
+"""What changed since the baseline, in one line: golden set, corpus, judge, policy, code."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def changes_since(now: RunScores, then: RunScores, corpus: Corpus) -> tuple[Chan
     judge = judge_difference(now, then) or ("its verdicts on the same texts" if moved(mine.canaries) else None)
     policies = {mine.policy_hash, theirs.policy_hash} - {None}
     found = (
-        Changed("code", _code(mine, theirs)),
         Changed("golden set", ", ".join(_golden(now, then))),
         Changed("corpus", str(corpus), *corpus.lost),
         Changed("judge", "" if judge is None else judge.removeprefix("the judge changed ")),
         Changed("policy", "other rules" if len(policies) == 2 else ""),
+        Changed("code", _code(mine, theirs)),
     )
     return tuple(one for one in found if one.how)
 
@@ -100,7 +100,7 @@ def _golden(now: RunScores, then: RunScores) -> Iterator[str]:
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
-    """``Changed since the baseline: code (1f3c9aa → 7d2e0b1); corpus (31 documents gone).``; empty if nothing did."""
+    """``Changed since the baseline: corpus (31 documents gone); code (1f3c9aa → 7d2e0b1).``; empty if nothing did."""
     if not changes:
         return ""
     line = f"Changed since the baseline: {'; '.join(f'{one.what} ({one.how})' for one in changes)}."
