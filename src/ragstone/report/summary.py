@@ -205,12 +205,12 @@ def _where(view: ReportView) -> tuple[str, str]:
 def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
     """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows.
 
-    Where line one says of how many questions the evidence is lost, the contexts that hardly help are no news.
+    Where line one says of how many questions the evidence is lost, what the contexts lack is no news.
     """
     said, rows = str(view.headline).lower(), {row.metric for row in news}
     bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
     if view.attribution is not None and view.attribution.side is Side.RETRIEVAL and view.attribution.cause is not None:
-        bad = [one for one in bad if not one.name.startswith("system.fruitless")]
+        bad = [one for one in bad if not one.name.startswith(("system.fruitless", "system.misranked"))]
     below = [one for one in bad if one.kind is CheckKind.DRIFT][:1]
     found = [
         f"{check_title(check)}: {check_reason(check)}" if check.sample is not None else check_reason(check)
