@@ -15,7 +15,8 @@ from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate import calibrate, read_labels
+from ragstone.tools.judging.calibrate import calibrate
+from ragstone.tools.judging.labels import read_labels
 
 MakeRun = Callable[..., RunScores]
 

@@ -9,7 +9,8 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate import Labels, calibrate, read_labels
+from ragstone.tools.judging.calibrate import calibrate
+from ragstone.tools.judging.labels import Labels, read_labels
 from tests.gate.conftest import build_run
 
 MakeRun = Callable[..., RunScores]
@@ -35,6 +36,13 @@ def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
         '{"id": 5, "metric": "m", "label": "yes"}',
     ]
     assert read(tmp_path, "\n".join(lines)).mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0}
+
+
+def test_an_adjudicated_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
+    rows = ["id,metric,label,annotator", "a,m,1,ann", "a,m,0,bob", "a,m,0,adjudicate", "b,m,1,ann", "b,m,0,bob"]
+    labels = read(tmp_path, "\n".join(rows))
+    assert labels.mean("m") == {"a": 0.0, "b": 0.5}
+    assert labels.annotators("m") == ("ann", "bob")
 
 
 def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ import pytest
 from ragstone.gate.calibration import read_calibration
 from ragstone.metrics.registry import DEFAULT, find_metric
 from ragstone.run.directory import RunDirectory
-from ragstone.tools.judging.labelling.labelling import Batch, disagree, draw_batch, questions, read_batch
+from ragstone.tools.judging.labelling.labelling import (
+    Batch,
+    disagree,
+    draw_batch,
+    merge_labels,
+    questions,
+    read_batch,
+)
 from tests.app.conftest import Ragstone, WriteRun
 
 
@@ -74,9 +81,9 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     assert code == 0, err
     assert "anna and ben: Cohen's kappa" in out
     assert "all: Krippendorff's alpha (nominal)" in out
-    assert "3 to adjudicate, left out until then:" in out
+    assert "3 to adjudicate; until then, the mean of their labels counts:" in out
     rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == 60 - 6
+    assert len(rows) == 60
     share = {one.id: one.probability for one in batch.items}
     assert all(row["probability"] == share[row["id"]] for row in rows)
     page = (folder / "adjudicate.html").read_text(encoding="utf-8")
@@ -88,7 +95,13 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     assert "3 labels adjudicated." in out
     assert "to adjudicate" not in out
     rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [row["annotator"] for row in rows if row["id"] in twice[:3]] == ["adjudicate"] * 3
+    assert {
+        (row["annotator"], row["label"] == (people(row["id"]) == "pass")) for row in rows if row["id"] in twice[:3]
+    } == {
+        ("anna", True),
+        ("ben", False),
+        ("adjudicate", True),
+    }
     assert len({row["id"] for row in rows}) == 40
 
     code, out, err = ragstone("calibrate", "labels/labels.jsonl", "--run", "run", "--out", "calibration.json")
@@ -96,6 +109,14 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     assert "weighted by the probability of being drawn" in out
     found = read_calibration(tmp_path / "calibration.json").metrics["faithfulness"]
     assert len(found.weights) == 40
+    # What people settled decides; how far they agreed is still what each said before.
+    assert all(label == float(people(name) == "pass") for name, (_, label) in found.pairs.items())
+    assert found.annotators == ("anna", "ben")
+    (alpha,) = [one.alpha for one in merge_labels(folder).agreement if one.alpha]
+    assert found.people is not None
+    assert found.people.estimate is not None
+    assert found.people.estimate == pytest.approx(alpha.estimate)
+    assert found.people.estimate < 0.8
     truth = sum(people(name) == "pass" for name in run.scores().samples) / 80
     assert found.corrected.low is not None
     assert found.corrected.high is not None

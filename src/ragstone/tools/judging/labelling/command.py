@@ -133,8 +133,8 @@ def status(folder: Path) -> int:
 def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
     """Merge the labels in FOLDER into a file for `ragstone calibrate`, and measure how well people agree.
 
-    Labels on which people disagree are listed and left out. With --run, a page shows them; the file that it saves,
-    adjudicate.json, settles them when the labels are merged again.
+    Labels on which people disagree are listed; until they are settled, their mean counts. With --run, a page shows
+    them; the file that it saves, adjudicate.json, settles them when the labels are merged again.
 
     \b
     Example:

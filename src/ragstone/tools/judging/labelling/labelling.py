@@ -40,15 +40,13 @@ from ragstone.tools.judging.labelling.page import (
     read_saved,
     render_labelling,
 )
+from ragstone.tools.judging.labels import ADJUDICATED
 
 By = Literal["random", "uncertainty", "disagreement"]
 Scale = Literal["pass-fail", "1-5", "statements"]
 
 BATCH = "batch.json"
 LABELS = "labels.jsonl"
-ADJUDICATE = "adjudicate"
-"""Name of the page and file for labels on which people disagree, and the annotator that its labels are of."""
-
 _MIN_SHARE = 0.2
 """The share of its size that every answer has, so that no probability of being drawn gets small."""
 _FAR = 2
@@ -133,7 +131,7 @@ def draw_batch(
     if len(set(annotators)) != len(annotators) or not annotators:
         raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
     for name in annotators:
-        if not _NAME.fullmatch(name) or name in {ADJUDICATE, "batch"}:
+        if not _NAME.fullmatch(name) or name in {ADJUDICATED, "batch"}:
             raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
     ids = sorted(
         name
@@ -337,7 +335,7 @@ def _saved(folder: Path, batch: Batch, annotator: str) -> _Saved | None:
             hint="Each page saves a file with the annotator's name: put those of this batch into its folder.",
         )
     keys = batch.keys
-    known = {keys[item.id] for item in (batch.items if annotator == ADJUDICATE else batch.of(annotator))}
+    known = {keys[item.id] for item in (batch.items if annotator == ADJUDICATED else batch.of(annotator))}
     for row in saved.rows:
         if row.key not in known:
             raise ConfigError(f"has a label of '{row.key}', which was not assigned to {annotator}.", where=str(path))
@@ -397,8 +395,8 @@ class MergedLabels:
 def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> MergedLabels:
     """Merge the files that the pages of the batch in `folder` saved.
 
-    Labels on which people disagree are left out until they are adjudicated (`adjudicate.json`); the adjudicated label
-    then stands for all of them. Agreement is measured on the labels before that. Raises ConfigError.
+    All labels are in the rows, so that agreement is that of what people said. Where they disagree, the adjudicated
+    label (`adjudicate.json`) is a row of its own, which decides. Raises ConfigError.
     """
     batch, status = batch_status(folder)
     given: dict[str, dict[str, dict[str, float]]] = {metric: defaultdict(dict) for metric in batch.metrics}
@@ -415,7 +413,7 @@ def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> Me
         raise ConfigError(
             "no annotator has saved a label yet.", where=str(folder), hint="Each page saves a file: put it here."
         )
-    settled = _saved(folder, batch, ADJUDICATE)
+    settled = _saved(folder, batch, ADJUDICATED)
     final = _values(batch, settled) if settled is not None else {}
     share = {item.id: item.probability for item in batch.items}
     rows: list[dict[str, object]] = []
@@ -423,16 +421,15 @@ def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> Me
     for metric, by_id in given.items():
         for name in sorted(by_id):
             values = by_id[name]
+            rows += [
+                _label_row(name, metric, value, who, share[name], comments.get((name, who), ""))
+                for who, value in values.items()
+            ]
             label = final.get(metric, {}).get(name)
             if label is not None:
-                rows.append(_label_row(name, metric, label, ADJUDICATE, share[name], ""))
+                rows.append(_label_row(name, metric, label, ADJUDICATED, share[name], ""))
             elif disagree(list(values.values()), batch.scale):
                 still_open.append((name, metric, values))
-            else:
-                rows += [
-                    _label_row(name, metric, value, who, share[name], comments.get((name, who), ""))
-                    for who, value in values.items()
-                ]
     return MergedLabels(
         batch=batch,
         rows=tuple(rows),
@@ -498,8 +495,8 @@ def write_adjudication(
         _page_item(records[name], keys[name], merged.batch, redact, show=False, others=said)
         for name, said in others.items()
     ]
-    path = folder / f"{ADJUDICATE}.html"
-    replace_text(path, _page(merged.batch, items, ADJUDICATE, "Labels to settle"))
+    path = folder / f"{ADJUDICATED}.html"
+    replace_text(path, _page(merged.batch, items, ADJUDICATED, "Labels to settle"))
     return path
 
 
