@@ -218,6 +218,16 @@ def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path:
     assert "Did you mean 'answer'?" in str(caught.value)
 
 
+def test_a_native_file_needs_none_of_the_named_columns(tmp_path: Path) -> None:
+    wanted = {"id": "Nr", "question": "Frage", "reference": "Antwort"}
+    assert load(tmp_path, {"id": "a", "question": "A?", "tags": ["x"]}, **wanted)[0].id == "a"
+    with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
+        load(tmp_path, {"id": "a", "question": "A?", "Nummer": "7"}, **wanted)
+    (tmp_path / "b.csv").write_text("question\nB?\n", encoding="utf-8")
+    with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
+        load_golden_set(["a.jsonl", "b.csv"], root=tmp_path, columns=wanted)
+
+
 def test_a_named_question_that_a_file_lacks_is_an_error_that_shows_its_columns(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError, match=r"no column 'frage'.*Columns found: 'titel'"):
         load(tmp_path, {"titel": "A?"}, question="frage")

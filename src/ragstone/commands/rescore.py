@@ -41,13 +41,12 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     from ragstone.app.rescore import rescore
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
-    from ragstone.golden.load import load_golden_set
     from ragstone.golden.sample import GoldenSet
-    from ragstone.project.plan import run_plan
+    from ragstone.project.plan import read_golden_set, run_plan
 
     settings = settings_from(flags)
     with run_context(settings) as context:
-        references = load_golden_set(golden, root=settings.root) if golden else GoldenSet(())
+        references = read_golden_set(settings, golden) if golden else GoldenSet(())
         plan = run_plan(settings, context, golden=references, command=None)
         columns = settings.golden.columns
         found = run_to_end(rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run))

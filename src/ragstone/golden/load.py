@@ -50,9 +50,9 @@ def load_golden_set(
     """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
 
     `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field out; other fields are found by
-    their aliases. `limit` is the maximum number of samples. Files must be below `within`. The origin of a sample has
-    its path relative to `root`, with forward slashes. Raises GoldenSetError with file, line and a hint, and ConfigError
-    for a field in `columns` that doesn't exist.
+    their aliases, and a native file needs no column in `columns`. `limit` is the maximum number of samples. Files must
+    be below `within`. The origin of a sample has its path relative to `root`, with forward slashes. Raises
+    GoldenSetError with file, line and a hint, and ConfigError for a field in `columns` that doesn't exist.
     """
     wanted = _checked(columns)
     if limit is not None and limit < 1:
@@ -128,7 +128,7 @@ def _read(
         if limited:
             missing = {}
             break
-    if missing:
+    if missing and not all(mapping.is_native for mapping in mappings):
         raise _column_not_found(missing, mappings)
     return GoldenSet(samples, tuple(mappings), limited)
 

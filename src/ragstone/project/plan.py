@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ragstone.config.settings import Settings
@@ -18,8 +19,10 @@ from ragstone.run.manifest import Invocation
 from ragstone.run.shards import Shard
 
 
-def read_golden_set(settings: Settings) -> GoldenSet:
-    """The golden set in `settings`. Raises ConfigError if there is none."""
+def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
+    """The golden set in `settings`, or all of `files` with its columns. Raises ConfigError if there is none."""
+    if files:
+        return load_golden_set(files, columns=settings.golden.columns)
     if not settings.golden.paths:
         raise ConfigError(
             "no golden set.",
@@ -28,7 +31,7 @@ def read_golden_set(settings: Settings) -> GoldenSet:
     return load_golden_set(
         settings.golden.paths,
         root=settings.root,
-        columns=settings.golden.columns or None,
+        columns=settings.golden.columns,
         limit=settings.golden.limit,
         within=settings.within,
     )

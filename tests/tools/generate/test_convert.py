@@ -13,8 +13,12 @@ from ragstone.golden.load import load_golden_set
 
 
 def convert(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return ragstone(folder, "convert", *arguments)
+
+
+def ragstone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from ragstone.cli import main; main()", "convert", *arguments],
+        [sys.executable, "-c", "from ragstone.cli import main; main()", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -67,6 +71,38 @@ def test_the_columns_of_the_config_are_used(tmp_path: Path) -> None:
     (tmp_path / "ragstone.toml").write_text('[golden.columns]\nquestion = "frage"\n', encoding="utf-8")
     (tmp_path / "a.csv").write_text("frage\nWas?\n", encoding="utf-8")
     assert json.loads(convert(tmp_path, "a.csv").stdout)["question"] == "Was?"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "golden stats own.jsonl",
+        "golden split own.jsonl --into dev=0.5 --into test=0.5 -o parts",
+        "golden diff a.csv own.jsonl",
+        "review own.jsonl --all",
+        "gate --golden own.jsonl --entrypoint file:answers.jsonl",
+        "rescore ragstone-run --golden own.jsonl",
+        "rescore ragstone-run --golden a.csv",
+    ],
+)
+def test_no_command_needs_the_columns_of_the_config_in_a_native_file(tmp_path: Path, command: str) -> None:
+    columns = '[golden.columns]\nid = "Nr"\nquestion = "Frage"\nreference = "Antwort"\n'
+    (tmp_path / "ragstone.toml").write_text(columns, encoding="utf-8")
+    (tmp_path / "a.csv").write_text(
+        "Nr,Frage,Antwort\na,How long may I return shoes?,Thirty days.\nb,Who pays the postage?,The shop.\n",
+        encoding="utf-8",
+    )
+    said = {"a": "You may return shoes for thirty days.", "b": "The shop pays the postage."}
+    answers = "".join(
+        json.dumps({"id": name, "answer": text, "contexts": [text]}) + "\n" for name, text in said.items()
+    )
+    (tmp_path / "answers.jsonl").write_text(answers, encoding="utf-8")
+    assert convert(tmp_path, "a.csv", "-o", "own.jsonl").returncode == 0
+    if "ragstone-run" in command:
+        ask = ["gate", "--golden", "a.csv", "--entrypoint", "file:answers.jsonl"]
+        assert ragstone(tmp_path, *ask).returncode == 0
+    done = ragstone(tmp_path, *command.split())
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_existing_file_is_overwritten_with_force_only(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from ragstone.commands.output import linked, say, write_text
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 from ragstone.golden import cells
-from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
+from ragstone.project.plan import read_golden_set
 from ragstone.run.directory import RunDirectory
 from ragstone.run.record import SampleRecord
 from ragstone.tools.generate.convert import write_samples
@@ -228,7 +228,7 @@ def page(
     """
     settings = settings_from({"config": config})
     html, count = review_page(
-        load_golden_set(files, columns=dict(settings.golden.columns)),
+        read_golden_set(settings, files),
         reviewer=reviewer,
         run=None if run is None else RunDirectory.open(run),
         everything=everything,
@@ -258,8 +258,8 @@ def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, confi
     Example:
       ragstone review merge golden.jsonl review-anna.json -o golden.jsonl --force
     """
-    columns = dict(settings_from({"config": config}).golden.columns)
-    merged = merge_review(load_golden_set(golden, columns=columns), files, today=datetime.now(UTC).date())
+    read = read_golden_set(settings_from({"config": config}), [golden])
+    merged = merge_review(read, files, today=datetime.now(UTC).date())
     write_samples(merged.samples, output, force=force)
     say(
         f"{merged.accepted:,} accepted ({merged.edited:,} of them edited), {len(merged.rejected):,} rejected, "

@@ -234,5 +234,4 @@ def import_(
 
 
 def _golden(files: tuple[str, ...], config: Path | None) -> GoldenSet:
-    settings = settings_from({"config": config})
-    return load_golden_set(files, columns=dict(settings.golden.columns)) if files else read_golden_set(settings)
+    return read_golden_set(settings_from({"config": config}), files)
