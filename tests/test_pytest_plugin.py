@@ -212,6 +212,28 @@ def test_a_wrong_marker_is_a_usage_error(project: Path, marker: str, says: str) 
     done = run(project, tests)
     assert done.returncode != 0
     assert says in done.stdout + done.stderr
+    assert "pytest_plugin.py" not in done.stdout + done.stderr
+
+
+def test_the_columns_of_the_config_are_those_of_tests_too(project: Path) -> None:
+    rows = [f"{asked},{said}" for asked, said in FACTS.values()]
+    (project / "golden.csv").write_text("\n".join(["Frage,Antwort", *rows, ""]), encoding="utf-8")
+    columns = '[golden.columns]\nquestion = "Frage"\nreference = "Antwort"\n'
+    (project / "ragstone.toml").write_text(columns, encoding="utf-8")
+    done = run(project, (WHOLE + EACH).replace("golden.jsonl", "golden.csv"))
+    assert done.returncode == 0, done.stdout
+    assert "7 passed" in done.stdout
+    assert done.stdout.count("\nPASS test_rag.py::") == 2
+    assert run(project, WHOLE + EACH).returncode == 0, "a native file doesn't need the mapping"
+
+
+@pytest.mark.parametrize("setting", ['perturb = ["typos"]', "answers = 2", "oracle = true"])
+def test_recorded_samples_can_not_be_asked_again(project: Path, setting: str) -> None:
+    (project / "ragstone.toml").write_text(f"[run]\n{setting}\n", encoding="utf-8")
+    done = run(project, EACH)
+    assert done.returncode == 1
+    assert "can't be combined with recorded answers (pytest:test_rag.py:" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_a_gate_works_in_a_running_loop(project: Path) -> None:

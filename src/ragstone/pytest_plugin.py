@@ -157,13 +157,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "rag_sample" not in metafunc.fixturenames:
         return
     from ragstone.errors import RagstoneError
-    from ragstone.golden.load import load_golden_set
+    from ragstone.project.plan import read_golden_set
 
     arguments = _marked(metafunc)
     try:
-        golden = load_golden_set(arguments.golden, root=metafunc.config.rootpath)
+        golden = read_golden_set(_settings(metafunc.config, arguments))
     except RagstoneError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.Collector.CollectError(str(error)) from None
     metafunc.parametrize(
         "rag_sample",
         [(arguments, sample) for sample in golden],
@@ -175,12 +175,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _marked(metafunc: pytest.Metafunc) -> GateArguments:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: {_USAGE}")
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {_USAGE}")
     known = [one.name for one in fields(GateArguments)]
     unknown = set(marker.kwargs) - set(known)
     if unknown or len(marker.args) > 1 or (not marker.args and "golden" not in marker.kwargs):
         what = f"unknown argument {sorted(unknown)[0]!r}. " if unknown else ""
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: {what}{_USAGE} (arguments: {', '.join(known)})")
+        raise pytest.Collector.CollectError(
+            f"{metafunc.definition.nodeid}: {what}{_USAGE} (arguments: {', '.join(known)})"
+        )
     given = {**dict(zip(known, marker.args, strict=False)), **marker.kwargs}
     return GateArguments(**{name: str(value) for name, value in given.items() if value is not None})
 
@@ -211,7 +213,6 @@ def decide(
     import os
 
     from ragstone.app.gate import REPORT_FILES
-    from ragstone.config.load import load_settings
     from ragstone.errors import RagstoneError
     from ragstone.project.known_secrets import known_secrets
     from ragstone.report.escape import terminal, terminal_line
@@ -222,18 +223,14 @@ def decide(
     update = bool(config.getoption(_UPDATE))
     out = _folder(config, name)
     root = config.rootpath
-    overrides: dict[str, object] = {
-        "golden.paths": (str(root / arguments.golden),),
-        "gate.thresholds": None if arguments.policy is None else str(root / arguments.policy),
+    more = {
         "gate.baseline": None if arguments.baseline is None or update else str(root / arguments.baseline),
-        "judge.name": arguments.judge,
-        "run.metrics": arguments.metrics,
         "run.out": str(out),
         "system.entrypoint": system if isinstance(system, str) else None,
     }
     redact = Redactor(())
     try:
-        settings = load_settings(directory=root, environ=os.environ, overrides=overrides)
+        settings = _settings(config, arguments, more)
         redact = Redactor(known_secrets(os.environ, settings))
         if update and arguments.baseline is None:
             raise pytest.UsageError(f"{name}: {_UPDATE} needs the gate to name its baseline.")
@@ -254,6 +251,22 @@ def decide(
     return _Found(name, outcome, Line(name, str(outcome.verdict.status), reason, failed, report, str(html)))
 
 
+def _settings(config: pytest.Config, arguments: GateArguments, more: Mapping[str, object] | None = None) -> Settings:
+    import os
+
+    from ragstone.config.load import load_settings
+
+    root = config.rootpath
+    overrides: dict[str, object] = {
+        "golden.paths": (str(root / arguments.golden),),
+        "gate.thresholds": None if arguments.policy is None else str(root / arguments.policy),
+        "judge.name": arguments.judge,
+        "run.metrics": arguments.metrics,
+        **(more or {}),
+    }
+    return load_settings(directory=root, environ=os.environ, overrides=overrides)
+
+
 async def _gate(
     settings: Settings, system: str | Callable[..., object] | System, entrypoint: str, redact: Redactor
 ) -> GateOutcome:
@@ -262,6 +275,7 @@ async def _gate(
     from ragstone.app.gate import gate
     from ragstone.project.gate import gate_request
     from ragstone.rounds.context import RunContext
+    from ragstone.rounds.needs import recorded, refuse_conflicts
     from ragstone.system.entrypoint import build_system, of_part
     from ragstone.system.in_process import CallableSystem
 
@@ -277,7 +291,10 @@ async def _gate(
         redact=redact,
         system_factory=None if isinstance(system, str) else made,
     )
-    return await gate(gate_request(settings, context), context)
+    request = gate_request(settings, context)
+    if isinstance(system, _Given):
+        refuse_conflicts((*request.parts(), recorded(entrypoint)))
+    return await gate(request, context)
 
 
 def _in_own_loop(work: Coroutine[Any, Any, Result]) -> Result:
@@ -375,10 +392,10 @@ class _Session:
 
     def _decided(self, group: str, arguments: GateArguments, responses: Mapping[str, Response]) -> Line:
         from ragstone.errors import RagstoneError
-        from ragstone.golden.load import load_golden_set
+        from ragstone.project.plan import read_golden_set
 
         try:
-            golden = load_golden_set(arguments.golden, root=self._config.rootpath)
+            golden = read_golden_set(_settings(self._config, arguments))
         except RagstoneError as error:
             return Line(group, reason=error.message, report=str(error))
         ran = sum(sample.id in responses for sample in golden)
