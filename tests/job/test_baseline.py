@@ -40,8 +40,10 @@ def own_run(github: FakeGitHub) -> None:
     github.add_run(OWN_RUN, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
 
 
-def find(api: GitHubApi, branch: str | None = "main", name: str = "ragstone-run") -> TrustedBaseline | NoBaseline:
-    store = GitHubArtifacts(api, run_id=OWN_RUN, workflow="gate.yml", branch=branch, artifact_name=name)
+def find(
+    api: GitHubApi, branch: str | None = "main", name: str = "ragstone-run", named: str | None = None
+) -> TrustedBaseline | NoBaseline:
+    store = GitHubArtifacts(api, run_id=OWN_RUN, workflow="gate.yml", branch=branch, artifact_name=name, named=named)
     return find_baseline(store)
 
 
@@ -324,6 +326,7 @@ def test_the_history_outlives_a_baseline_that_is_lost(
 # -- poisoning ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("named", [None, "quality.yml"], ids=["its own workflow", "a named workflow"])
 @pytest.mark.parametrize(
     "run",
     [
@@ -347,18 +350,54 @@ def test_the_history_outlives_a_baseline_that_is_lost(
     ],
 )
 def test_a_run_that_others_can_bring_about_is_never_the_baseline(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], run: dict[str, Any]
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], run: dict[str, Any], named: str | None
 ) -> None:
     github.merged.add("d" * 40)
+    if named is not None:
+        # Elsewhere, the same run is one of the job's own workflow.
+        github.workflows[named] = 44
+        run = {**run, "workflow_id": run.get("workflow_id", 44)}
     github.add_run(5, **run)
     github.add_artifact(5, files)
-    assert isinstance(find(api), NoBaseline)
+    assert isinstance(find(api, named=named), NoBaseline)
     # GitHub does give null for a head repository that was deleted, whatever its description says.
     github.problems = [
         problem
         for problem in github.problems
         if "head_repository: None" not in problem and "type 'object'" not in problem
     ]
+
+
+def test_the_runs_of_a_named_workflow_are_baselines_in_place_of_its_own(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+) -> None:
+    github.workflows["quality.yml"] = 44
+    github.add_run(1, workflow_id=44)
+    github.add_artifact(1, files)
+    github.add_run(2)
+    github.add_artifact(2, files)
+    assert found_id(find(api, named="quality.yml")) == 1
+    assert found_id(find(api)) == 2
+
+
+def test_why_a_named_workflow_has_no_baseline(github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]) -> None:
+    github.workflows["quality.yml"] = 44
+    assert reason(find(api, named="quality.yml")) == ("No baseline: no finished run of quality.yml on 'main' yet.")
+    github.add_run(1, workflow_id=44)
+    assert reason(find(api, named="quality.yml")).startswith("No run of quality.yml on 'main' has an artifact")
+    assert "404" in reason(find(api, named="gone.yml"))
+
+
+def test_where_the_own_run_can_not_be_read_other_workflows_do_not_count(
+    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+) -> None:
+    github.runs.clear()
+    github.add_run(5, workflow_id=43)
+    github.add_artifact(5, files)
+    assert isinstance(find(api), NoBaseline)
+    github.add_run(6)
+    github.add_artifact(6, files)
+    assert found_id(find(api)) == 6
 
 
 def test_a_server_that_does_not_filter_is_not_believed(

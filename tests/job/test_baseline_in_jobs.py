@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from ragstone.errors import ConfigError
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import CARRIED, carry
-from tests.ci.github.fake import FakeGitHub
+from tests.ci.github.fake import FORK_ID, FakeGitHub
 from tests.job.builders import FACTS, Checkout, Outcome, pull_request
 from tests.job.runs import artifact_of, make_run
 
@@ -193,6 +195,69 @@ def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(seas
     assert season.job(event).code == 0
     assert season.manifest()["baseline"]["reason"] == f"a run for a {event} event can't be one"
     assert not (season.out / CARRIED).exists()
+
+
+def deploy(season: Season, event: str, **more: str) -> Outcome:
+    """A job of another workflow, deploy.yml, of which nothing is uploaded."""
+    season.runs += 1
+    season.github.workflows["deploy.yml"] = 50
+    season.github.add_run(900 + season.runs, event=event, branch=None, status="in_progress", workflow_id=50)
+    workflow = "acme/rag/.github/workflows/deploy.yml@refs/heads/main"
+    environ = {"GITHUB_RUN_ID": str(900 + season.runs), "GITHUB_WORKFLOW_REF": workflow}
+    return season.checkout.gate(season.github, event, **environ, **more)
+
+
+@pytest.mark.parametrize("event", ["release", "workflow_dispatch", "schedule"])
+def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Season, event: str) -> None:
+    season.merge()
+    season.checkout.answer({**{name: fact for name, _, fact in FACTS}, "moon": BROKEN})
+    alone = deploy(season, event)
+    assert (alone.code, alone.outputs["baseline-run-id"]) == (0, "")
+    assert "no finished run of this workflow on 'main' yet" in alone.summary
+    named = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW=".github/workflows/gate.yml")
+    assert (named.code, named.outputs["baseline-run-id"]) == (1, "901")
+    season.heal()
+    assert deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml").code == 0
+
+
+def test_a_pull_request_or_another_branch_of_the_named_workflow_is_no_baseline(season: Season) -> None:
+    season.merge()
+    files = artifact_of(season.out)
+    season.github.runs.clear()
+    untrusted: list[dict[str, Any]] = [
+        {"event": "pull_request", "branch": "main", "head_repository_id": FORK_ID},
+        {"event": "push", "branch": "main", "head_repository_id": FORK_ID},
+        {"event": "push", "branch": "topic"},
+        {"event": "workflow_dispatch", "branch": "topic", "sha": "e" * 40},
+        {"event": "push", "branch": "main", "sha": "e" * 40},  # of a tag that is called main
+    ]
+    for run_id, run in enumerate(untrusted, start=1):
+        season.github.add_run(run_id, **run)
+        season.github.add_artifact(run_id, files)
+    found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml")
+    assert found.outputs["baseline-run-id"] == ""
+    refused = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml", RAGSTONE_BASELINE_BRANCH="topic")
+    assert refused.code == 2
+    assert "so its runs can't be baselines" in refused.log
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("gaet.yml", "input 'baseline-workflow': this repository has no workflow gaet.yml."),
+        ("other/repo/.github/workflows/gate.yml", "is not a file of .github/workflows, such as ragstone.yml."),
+        ("RAG quality", "is not a file of .github/workflows, such as ragstone.yml."),
+    ],
+)
+def test_a_workflow_that_is_not_there_is_an_error(season: Season, named: str, why: str) -> None:
+    season.merge()
+    if "has no workflow" in why:
+        found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
+        assert found.code == 2
+        assert why in found.log
+    else:
+        with pytest.raises(ConfigError, match=re.escape(why)):
+            deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
 
 
 def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(season: Season) -> None:

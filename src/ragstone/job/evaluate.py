@@ -128,7 +128,7 @@ def read_checkout(job: Job) -> Checkout:
     if job.gates is not None and job.gates.note is not None:
         job.notes.append(job.gates.note)
     _refuse_configured_baseline(job)
-    job.check_baseline_branch()
+    job.check_baseline_inputs()
     commit = job.base_commit = find_base_commit(job)
     allowed = restrict_to_base(
         job.settings,

@@ -36,6 +36,7 @@ COMMENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 _ID = re.compile(COMMENT_ID)
 _PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
+_WORKFLOW = re.compile(r"(?:\.github/workflows/)?([\w.-]{1,200}\.ya?ml)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
@@ -98,6 +99,13 @@ def _artifacts(value: str) -> str:
     """A name in which ``*`` stands for any characters."""
     _artifact(value.replace("*", ""))
     return value
+
+
+def _workflow(value: str) -> str:
+    found = _WORKFLOW.fullmatch(value)
+    if found is None:
+        raise _InvalidError(f"'{value[:80]}' is not a file of .github/workflows, such as ragstone.yml.")
+    return found[1]
 
 
 def _variables(value: str) -> tuple[str, ...]:
@@ -173,6 +181,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "variables": _variables,
     "comment": CommentMode,
     "secret": SecretStr,
+    "workflow": _workflow,
     "branch": lambda text: text.removeprefix("refs/heads/"),
 }
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "inputs.toml").read_text(encoding="utf-8"))
@@ -191,6 +200,7 @@ class ActionInputs:
     working_directory: str = "."
     baseline: str = "artifact"
     baseline_branch: str | None = None
+    baseline_workflow: str | None = None
     artifact_name: str = DEFAULT_ARTIFACT
     comment: CommentMode = CommentMode.ALWAYS
     comment_id: str = "default"

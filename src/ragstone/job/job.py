@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from ragstone.ci.github.client import GitHubApi
+from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.reviewed import ReviewedBase, why_unreviewed
-from ragstone.ci.github.trusted_runs import GitHubArtifacts
+from ragstone.ci.github.trusted_runs import GitHubArtifacts, workflow_id
 from ragstone.config.settings import Settings
 from ragstone.container.container import Container
 from ragstone.errors import ConfigError
@@ -68,19 +68,30 @@ class Job:
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
 
-    def check_baseline_branch(self) -> None:
-        """Raise ConfigError if the input `baseline-branch` names a branch whose runs nobody needs to have reviewed."""
-        named = self.inputs.baseline_branch
-        if named is None or (why := why_unreviewed(self.api, self.event, named)) is None:
+    def check_baseline_inputs(self) -> None:
+        """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
+        branch, workflow = self.inputs.baseline_branch, self.inputs.baseline_workflow
+        if branch is not None and (why := why_unreviewed(self.api, self.event, branch)) is not None:
+            raise ConfigError(
+                f"'{branch}' {why}, so its runs can't be baselines.",
+                where="input 'baseline-branch'",
+                hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
+            )
+        if workflow is None or self.api is None:
             return
-        raise ConfigError(
-            f"'{named}' {why}, so its runs can't be baselines.",
-            where="input 'baseline-branch'",
-            hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
-        )
+        try:
+            workflow_id(self.api, workflow)
+        except GitHubApiError as api_error:
+            if api_error.kind is ApiErrorKind.NOT_FOUND:
+                raise ConfigError(
+                    f"this repository has no workflow {workflow}.",
+                    where="input 'baseline-workflow'",
+                    hint="Name a file in .github/workflows on the default branch, such as ragstone.yml.",
+                ) from None
+            # For other reasons, the search for the baseline says why there is none.
 
     def baseline_store(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
-        """The artifacts of this job's workflow on `branch`, or of the workflow whose run this job reports."""
+        """The artifacts on `branch` of this job's workflow, the one whose run it reports, or that of the input."""
         followed = self.event.upstream
         return GitHubArtifacts(
             api,
@@ -88,6 +99,7 @@ class Job:
             workflow=self.event.workflow if followed is None else None,
             branch=branch,
             artifact_name=self.inputs.artifact_name,
+            named=self.inputs.baseline_workflow,
         )
 
     def links(self) -> Links:

@@ -259,7 +259,7 @@ async def _report(job: Job) -> int:
     """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
-    job.check_baseline_branch()
+    job.check_baseline_inputs()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
         found = await fork_report(job, job.api)
         if found.report.view is not None:

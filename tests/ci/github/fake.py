@@ -93,6 +93,7 @@ class FakeGitHub:
         self.tags: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
+        self.workflows = {"gate.yml": WORKFLOW_ID}
         self.merged: set[str] = {"d" * 40, "b" * 40}
         """The commits that the branch holds: those of runs as they are added, and of what a runner checks out."""
         self.files: dict[str, dict[str, bytes | str]] = {BASE_SHA: {}}
@@ -385,8 +386,14 @@ class FakeGitHub:
                 return Reply(200, issue)
         raise Refusal(404)
 
+    def _workflow(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
+        if workflow not in self.workflows:
+            raise Refusal(404)
+        path = f".github/workflows/{workflow}"
+        return Reply(200, {**self.contract.example("workflow"), "id": self.workflows[workflow], "path": path})
+
     def _list_runs(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
-        wanted = {"gate.yml": WORKFLOW_ID}.get(workflow) or int(workflow)
+        wanted = int(workflow)
         query = seen.query
         found = [
             run
@@ -574,6 +581,7 @@ _ROUTES = (
     ("POST", "/issues", "issues", "_create_issue"),
     ("PATCH", r"/issues/(\d+)", "issues", "_change_issue"),
     ("GET", r"/actions/workflows/([^/]+)/runs", "actions", "_list_runs"),
+    ("GET", r"/actions/workflows/([^/]+)", "actions", "_workflow"),
     ("GET", r"/actions/runs/(\d+)", "actions", "_run"),
     ("GET", r"/actions/runs/(\d+)/artifacts", "actions", "_run_artifacts"),
     ("GET", "/actions/artifacts", "actions", "_list_artifacts"),

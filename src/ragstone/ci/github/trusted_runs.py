@@ -44,30 +44,45 @@ class WorkflowRun(ApiReply):
     head_repository: _Owner | None = None
 
 
+class _Workflow(ApiReply):
+    id: int
+
+
 class _Comparison(ApiReply):
     status: str
 
 
-class TrustedRuns:
-    """The runs of the workflow of run `own_run`, without that run, on `branch` (None: the default branch).
+def workflow_id(api: GitHubApi, file: str) -> int:
+    """GitHub's id of the workflow in `file` of .github/workflows. Raises GitHubApiError."""
+    return api.get(_Workflow, f"{api.base}/actions/workflows/{quote(file, safe='')}").id
 
-    GitHub's filters are verified. All of it raises GitHubApiError.
+
+class TrustedRuns:
+    """The runs of a workflow, without run `own_run`, on `branch` (None: the default branch).
+
+    `named` is the file of the workflow; None: that of run `own_run`, whose file is `workflow`. GitHub's filters are
+    verified. All of it raises GitHubApiError.
     """
 
-    def __init__(self, api: GitHubApi, own_run: int, workflow: str | None, branch: str | None) -> None:
+    def __init__(
+        self, api: GitHubApi, own_run: int, workflow: str | None, branch: str | None, named: str | None = None
+    ) -> None:
         repository = api.get(Repository, api.base)
         self.repository_id = repository.id
         self.branch = branch or repository.default_branch
         self._api = api
-        self._own = _own_run(api, own_run, workflow)
-        self._workflow_id = self._own.workflow_id if isinstance(self._own, WorkflowRun) else self._own
+        own = self._own = _own_run(api, own_run, named or workflow)
+        if own is not None and named is None:
+            self._workflow_id = own.workflow_id
+        else:
+            self._workflow_id = workflow_id(api, named or workflow or "")
         self._own_run = own_run
         self._head: str | None = None
         self._held: dict[str, bool] = {}
 
     def newest(self) -> list[WorkflowRun]:
         """The newest runs, at most 100 per event, newest first."""
-        path = f"{self._api.base}/actions/workflows/{quote(str(self._workflow_id), safe='')}/runs"
+        path = f"{self._api.base}/actions/workflows/{self._workflow_id}/runs"
         found: list[WorkflowRun] = []
         # Listed event by event, so that pull requests and forks can't push the wanted runs out of the list.
         for event in TRUSTED_EVENTS:
@@ -86,7 +101,7 @@ class TrustedRuns:
     def earlier_attempt(self) -> WorkflowRun | None:
         """The own run, if it could be one of these once it is completed, and was started before."""
         own = self._own
-        return own if isinstance(own, WorkflowRun) and own.run_attempt > 1 and self._is_of_branch(own) else None
+        return own if own is not None and own.run_attempt > 1 and self._is_of_branch(own) else None
 
     def names_branch(self, head_branch: str | None) -> bool:
         """Whether a run with that head branch could be one of these."""
@@ -116,18 +131,18 @@ class TrustedRuns:
             and run.repository.id == self.repository_id
             and run.head_repository is not None
             and run.head_repository.id == self.repository_id
-            and (isinstance(self._workflow_id, str) or run.workflow_id == self._workflow_id)
+            and run.workflow_id == self._workflow_id
         )
 
 
-def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | str:
-    """GitHub's data on the run; the file of its workflow if the run can't be read."""
+def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | None:
+    """GitHub's data on the run; None if it can't be read, and there is the file of a `workflow` to go by."""
     try:
         return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}")
     except GitHubApiError as api_error:
         if workflow is None or api_error.lacks_permission:
             raise
-        return workflow
+        return None
 
 
 MAX_NEAR = 10
@@ -139,15 +154,26 @@ MAX_FAR = 50
 
 
 class GitHubArtifacts(BaselineStore):
-    """The artifacts called `artifact_name` of the workflow of run `run_id`, on `branch` (None: the default branch)."""
+    """The artifacts called `artifact_name` of a workflow, on `branch` (None: the default branch).
+
+    `named` is the file of the workflow; None: that of run `run_id`.
+    """
 
     name = "GitHub's list of earlier runs"
     hint = "Give the job `permissions: actions: read` (and `contents: read`)."
 
     def __init__(
-        self, api: GitHubApi, *, run_id: int, workflow: str | None, branch: str | None, artifact_name: str
+        self,
+        api: GitHubApi,
+        *,
+        run_id: int,
+        workflow: str | None,
+        branch: str | None,
+        artifact_name: str,
+        named: str | None = None,
     ) -> None:
         self._api = api
+        self._named = named
         self._own_run = run_id
         self._workflow = workflow
         self._artifact = artifact_name
@@ -176,16 +202,17 @@ class GitHubArtifacts(BaselineStore):
         return self._stored(run, artifact) if run is not None and artifact is not None else None
 
     def why_empty(self) -> str:
+        first, which = ("First run", "this workflow") if self._named is None else ("No baseline", self._named)
         if not self._has_runs:
-            return f"First run: no finished run of this workflow on '{self._branch}' yet."
-        return f"No run of this workflow on '{self._branch}' has an artifact called '{self._artifact}'."
+            return f"{first}: no finished run of {which} on '{self._branch}' yet."
+        return f"No run of {which} on '{self._branch}' has an artifact called '{self._artifact}'."
 
     def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
         return f"{run}, as an artifact of this workflow run"
 
     def _runs(self) -> TrustedRuns:
         if self._found is None:
-            self._found = TrustedRuns(self._api, self._own_run, self._workflow, self._branch)
+            self._found = TrustedRuns(self._api, self._own_run, self._workflow, self._branch, self._named)
             branch = self._branch = self._found.branch
             self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
         return self._found
