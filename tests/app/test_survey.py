@@ -52,6 +52,7 @@ def found_in(source: str, path: str = "app/rag.py") -> list[str]:
         ("from llama_index.core import V\ndef make():\n    return V.load().as_query_engine()", "make"),
         ("from langchain_openai import C\ndef look_up(question: str): ...", "look_up"),
         ("class ShopBot:\n    def answer(self, question): ...", "ShopBot"),
+        ("class Shop:\n    def __init__(self, k=3): ...\n    async def answer(self, question: str): ...", "Shop"),
     ],
 )
 def test_what_answers_questions_is_found(source: str, attribute: str) -> None:
@@ -71,6 +72,7 @@ def test_what_answers_questions_is_found(source: str, attribute: str) -> None:
         "flags = READ | WRITE",
         "import langchain\nflags = READ | WRITE",
         "class Robot:\n    def __init__(self, index): ...\n    def answer(self, question): ...",
+        "class Shop:\n    def invoke(self, question): ...",  # could be anything
         "def answer(question: ...",  # not Python
         "\0",
         "(" * 5_000,
@@ -102,6 +104,72 @@ def test_a_route_is_an_address_with_the_field_of_its_model() -> None:
     )
     (proposal,) = python_code.proposals_in(source.encode(), PurePosixPath("main.py"))
     assert (proposal.entrypoint, proposal.question_field) == ("http://127.0.0.1:8000/ask", "query")
+
+
+FLASK = """
+from flask import Flask, request
+app = Flask(__name__)
+@app.route("/")
+def index(): return "question"
+@app.route("/ask", methods=["POST"])
+def ask(): return {"answer": rag(request.json["query"])}
+"""
+SERVER = """
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        if self.path != "/answer": return self.send_error(404)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.reply(rag(body.get("question")))
+if __name__ == "__main__":
+    ThreadingHTTPServer(("127.0.0.1", 8765), Handler).serve_forever()
+"""
+MAIN = "\nif __name__ == '__main__':\n    main()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "entrypoint", "field"),
+    [
+        (FLASK, "http://127.0.0.1:5000/ask", "query"),
+        (FLASK + "app.run(port=9000)", "http://127.0.0.1:9000/ask", "query"),
+        (SERVER, "http://127.0.0.1:8765/answer", "question"),
+        (
+            SERVER.replace('if self.path != "/answer": return self.send_error(404)', ""),
+            "http://127.0.0.1:8765/",
+            "question",
+        ),
+        (
+            "import argparse\ndef main():\n    p.add_argument('question')" + MAIN,
+            "command:python3 server.py -- {question}",
+            None,
+        ),
+        (
+            "def main():\n    p.add_argument('-q', '--query', help='question')" + MAIN,
+            "command:python3 server.py --query {question}",
+            None,
+        ),
+        (
+            "@click.command()\n@click.argument('q')\ndef main(q): ..." + MAIN,
+            "command:python3 server.py -- {question}",
+            None,
+        ),
+        (
+            "import json, sys\ndef main():\n    for line in sys.stdin: json.loads(line)" + MAIN,
+            "command:python3 server.py",
+            None,
+        ),
+    ],
+)
+def test_a_server_or_a_program_is_found(source: str, entrypoint: str, field: str | None) -> None:
+    (proposal,) = python_code.proposals_in(source.encode(), PurePosixPath("server.py"))
+    assert (proposal.entrypoint, proposal.question_field) == (entrypoint, field)
+
+
+def test_only_a_program_with_a_telling_name_is_asked_by_its_only_argument() -> None:
+    source = "import sys\ndef main():\n    print(sys.argv[1])" + MAIN
+    assert found_in(source, "cli.py") == ["command:python3 cli.py {question}"]
+    assert found_in(source, "my app/cli.py") == ["command:python3 'my app/cli.py' {question}"]
+    assert found_in(source, "build_index.py") == []
+    assert found_in("import sys\nprint(sys.argv[1])", "cli.py") == []  # a module that is imported
 
 
 def test_the_operation_that_asks_comes_first_and_says_what_else_it_needs() -> None:

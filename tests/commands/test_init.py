@@ -7,10 +7,13 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from ragstone.job.changed import Change
+from ragstone.job.gates import read_gates_file
 from tests.commands.project import ragstone
 from tests.commands.terminal import on_terminal
 
@@ -156,6 +159,143 @@ def test_in_a_subfolder_of_a_repository_the_workflow_goes_to_its_root(tmp_path: 
     workflow = yaml.safe_load((repo / ".github" / "workflows" / "ragstone.yml").read_text())
     assert workflow["jobs"]["gate"]["steps"][1]["with"]["config"] == "services/rag/ragstone.toml"
     assert (repo / "services" / "rag" / ".gitignore").read_text() == "ragstone-run/\n"
+
+
+def workflow(root: Path, name: str = "ragstone.yml") -> dict[str, Any]:
+    """The inputs of the action in a workflow."""
+    found = yaml.safe_load((root / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+    inputs: dict[str, Any] = found["jobs"]["gate"]["steps"][1]["with"]
+    return inputs
+
+
+def test_a_second_service_of_a_repository_makes_both_gates_of_one_file(tmp_path: Path) -> None:
+    repo = git_init(tmp_path)
+    ragstone(["init", "services/search"], repo)
+    assert workflow(repo) == {"config": "services/search/ragstone.toml"}
+    path = repo / ".github" / "workflows" / "ragstone.yml"
+    path.write_text(path.read_text().replace("timeout-minutes: 30", "timeout-minutes: 45"))
+    done = ragstone(["init", "services/billing"], repo)
+    assert "wrote  ../../.github/workflows/ragstone-billing.yml" in done.stdout
+    for line in ("[gates.search] to ../../gates.toml", "[gates.billing] to ../../gates.toml"):
+        assert f"added  {line}" in done.stdout
+    assert "added  gates-file: gates.toml to ../../.github/workflows/ragstone.yml" in done.stdout
+    ragstone(["init", "services/docs"], repo)
+    for service, name in (
+        ("search", "ragstone.yml"),
+        ("billing", "ragstone-billing.yml"),
+        ("docs", "ragstone-docs.yml"),
+    ):
+        assert workflow(repo, name) == {
+            "config": f"services/{service}/ragstone.toml",
+            "gates-file": "gates.toml",
+            "comment-id": service,
+        }
+        # The gate's own files are among its paths, or its job would end with an error.
+        gates = read_gates_file(repo / "gates.toml", "gates.toml")
+        for file in (f"services/{service}/ragstone.toml", f".github/workflows/{name}"):
+            change = Change(frozenset({file}))
+            assert [gate for gate in gates.gates if gates.affects(gate, change)] == [service]
+        rights = yaml.safe_load((path.parent / name).read_text())["jobs"]["gate"]["permissions"]
+        assert rights["checks"] == "write"
+    assert "timeout-minutes: 45" in path.read_text()
+    before = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    for service in ("search", "billing", "docs"):
+        assert "added" not in ragstone(["init", f"services/{service}"], repo).stdout
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_services_of_one_name_and_one_at_the_root_are_told_apart(tmp_path: Path) -> None:
+    repo = git_init(tmp_path / "shop")
+    ragstone(["init"], repo)
+    for service in ("eu/rag", "us/rag"):
+        ragstone(["init", service], repo)
+    gates = read_gates_file(repo / "gates.toml", "gates.toml")
+    assert {name: gate.paths[:1] for name, gate in gates.gates.items()} == {
+        "shop": (),  # every change affects it
+        "rag": ("eu/rag/**",),
+        "us-rag": ("us/rag/**",),
+    }
+    assert workflow(repo, "ragstone-us-rag.yml")["comment-id"] == "us-rag"
+
+
+def test_a_workflow_of_ones_own_is_left_alone(tmp_path: Path) -> None:
+    repo = git_init(tmp_path)
+    path = repo / ".github" / "workflows" / "ragstone.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text("on: push\njobs: {}\n")
+    done = ragstone(["init", "services/rag"], repo)
+    assert "kept   ../../.github/workflows/ragstone.yml" in done.stdout
+    assert path.read_text() == "on: push\njobs: {}\n"
+    assert not (repo / "gates.toml").exists()
+
+
+def test_the_workflow_installs_what_the_system_needs_for_the_python_of_its_environment(tmp_path: Path) -> None:
+    repo = git_init(tmp_path)
+    service = repo / "services" / "rag"
+    (service / ".venv" / "bin").mkdir(parents=True)
+    (service / ".venv" / "bin" / "python").touch()
+    (service / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.4\n")
+    (service / "rag.py").write_text(RAG)
+    (repo / "pyproject.toml").write_text("[tool.ruff]\n")
+    ragstone(["init", "services/rag"], repo)
+    # Without a requested environment, the container would look for .venv/bin/python, which is not in the checkout.
+    assert config(service)["system"]["python"] == ".venv/bin/python"
+    assert workflow(repo) == {"config": "services/rag/ragstone.toml", "python-version": "3.12"}
+    for name, text in (("pyproject.toml", "[project]\n"), ("requirements.txt", ""), ("services/rag/pylock.toml", "")):
+        (repo / name).write_text(text)
+        (repo / ".github" / "workflows" / "ragstone.yml").unlink()
+        ragstone(["init", "services/rag"], repo)
+        assert workflow(repo)["requirements"] == name
+
+
+CLI = """
+import argparse, json
+from rag import answer
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("question")
+    print(json.dumps(answer(parser.parse_args().question)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "entrypoint"),
+    [
+        (
+            {
+                "shop.py": RAG.replace("answer(", "_facts(") + "\nclass Shop:\n    def answer(self, question):\n"
+                "        return _facts(question)\n"
+            },
+            "python:shop:Shop",
+        ),
+        (
+            {
+                "rag/__init__.py": RAG.replace("def answer(question)", "def answer(question, *, k)"),
+                "cli.py": CLI.replace("answer(parser", "answer(k=1, question=parser"),
+            },
+            "command:python3 cli.py -- {question}",
+        ),
+    ],
+    ids=["a class", "a program"],
+)
+def test_what_is_found_can_be_checked_at_once(tmp_path: Path, files: dict[str, str], entrypoint: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert f"found  entrypoint {entrypoint}:" in ragstone(["init"], tmp_path).stdout
+    done = ragstone(["check"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_that_nothing_was_found_is_said(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text("def total(prices): ...\n")
+    done = ragstone(["init"], tmp_path)
+    assert "found  no entrypoint: nothing in the source takes a question" in done.stdout
+    assert "found  no golden set: no file with a name such as golden, eval or qa" in done.stdout
+    (tmp_path / "rag.py").write_text(RAG)
+    done = ragstone(["init"], tmp_path)
+    assert "found  no" not in done.stdout
 
 
 def test_the_workflow_shows_a_path_filter_that_works_when_it_is_uncommented(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from ragstone.app.init_workflow import find_place, read_text, workflow_text
 from ragstone.app.plan import plan, usual_drops
-from ragstone.app.survey.look import FoundGolden
+from ragstone.app.survey.look import FoundGolden, Survey
 from ragstone.app.survey.proposal import Proposal
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
@@ -18,7 +19,6 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.system.entrypoint import parse_entrypoint
 
 GOLDEN = "golden/golden.jsonl"
-WORKFLOW = ".github/workflows/ragstone.yml"
 PLACEHOLDER = "python:my_package.rag:answer"
 """The entrypoint that is written if none is known."""
 
@@ -35,36 +35,39 @@ _MAX_IGNORE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Paths that were written or added to, and paths that were kept because they existed, relative to the folder."""
+    """Paths that were written, and those that were kept because they existed, relative to the folder.
+
+    `added` says what was added to which file.
+    """
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
-    added: tuple[str, ...] = ()
+    added: tuple[tuple[str, str], ...] = ()
 
 
-def write_starter(
-    directory: Path, *, proposal: Proposal, golden: FoundGolden | None = None, python: str | None = None
-) -> Written:
+def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Written:
     """Write the starter files to `directory`, and the workflow to the root of its git repository, if it is in one.
 
-    A starter golden set is written if there is no `golden`. Raises ConfigError if a file can't be written.
+    A starter golden set is written if none was found. Raises ConfigError if a file can't be written.
     """
     parse_entrypoint(proposal.entrypoint)
     home = directory.resolve()
     repository = git_root(home)
-    workflow = os.path.relpath((repository or home) / WORKFLOW, home)
+    root, golden = repository or home, found.golden
+    target = find_place(root, home.relative_to(root).as_posix())
     texts = {
-        "ragstone.toml": _config(proposal, golden, python),
+        "ragstone.toml": _config(proposal, golden, found.python),
         "thresholds.toml": _policy(golden),
         **({} if golden is not None else {GOLDEN: _shipped("golden.jsonl")}),
-        workflow: _workflow(home.relative_to(repository or home).as_posix()),
+        os.path.relpath(root / target.workflow, home): workflow_text(target, root, home, proposal.entrypoint, found),
     }
     written: list[str] = []
     kept: list[str] = []
     for place, text in texts.items():
         (written if _write_new(home / place, text) else kept).append(place)
-    added = (_IGNORE_FILE,) if _ignore_runs(home, repository) else ()
-    return Written(tuple(written), tuple(kept), added)
+    added = [(what, os.path.relpath(root / file, home)) for what, file in target.added]
+    added += [(IGNORED, _IGNORE_FILE)] if _ignore_runs(home, repository) else []
+    return Written(tuple(written), tuple(kept), tuple(added))
 
 
 def is_starter(path: Path) -> bool:
@@ -99,7 +102,7 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
         return False
     folders = [folder for folder in (directory, *directory.parents) if folder.is_relative_to(repository or directory)]
     with disk_errors(path, "can't be changed"):
-        texts = [_text_of(folder / _IGNORE_FILE) for folder in folders]
+        texts = [read_text(folder / _IGNORE_FILE, f"; add the line {IGNORED} to it yourself") for folder in folders]
         for text, lines in zip(texts, (_HERE, *[_ANYWHERE] * len(texts)), strict=False):
             if any(line.strip() in lines for line in text.splitlines()):
                 return False
@@ -108,15 +111,6 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
         with path.open("a", encoding="utf-8", newline="") as stream:
             stream.write(("" if not text or text.endswith("\n") else newline) + IGNORED + newline)
     return True
-
-
-def _text_of(path: Path) -> str:
-    """The text of a .gitignore; nothing if there is none. Git doesn't follow a link of that name, nor does this."""
-    if not os.path.lexists(path):
-        return ""
-    if path.is_symlink():
-        raise OSError(0, f"it is a link; add the line {IGNORED} to it yourself", str(path))
-    return read_regular(path, limit=_MAX_IGNORE_BYTES).decode("utf-8", "surrogateescape")
 
 
 def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) -> str:
@@ -163,12 +157,6 @@ def _policy(golden: FoundGolden | None) -> str:
         "# Samples needed to see a drop in 4 of 5 runs, by `ragstone plan`:\n"
         f"# {needed}. Today's golden set has {size:,}, which {shows}.\n",
     )
-
-
-def _workflow(within: str) -> str:
-    prefix = "" if within == "." else f"{within}/"
-    text = _shipped("workflow.yml")
-    return text.replace("config: ragstone.toml", f"config: {json.dumps(f'{prefix}ragstone.toml')}") if prefix else text
 
 
 def _shipped(name: str) -> str:

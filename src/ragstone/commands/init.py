@@ -36,7 +36,8 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into DIRECTORY.
 
     Looks for an entrypoint and a golden set in DIRECTORY, and says what it found. Source code is parsed, never run.
-    Overwrites nothing; adds ragstone-run/ to .gitignore. On a terminal, asks for the entrypoint.
+    Overwrites nothing; adds ragstone-run/ to .gitignore, and a second service of a repository to gates.toml. On a
+    terminal, asks for the entrypoint.
     """
     from ragstone.app.init import PLACEHOLDER, write_starter
     from ragstone.app.survey.look import survey
@@ -55,7 +56,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
         chosen = next(
             (one for one in found.proposals if one.entrypoint == entrypoint), Proposal(entrypoint, "it was named", 0)
         )
-    result = write_starter(directory, proposal=chosen, golden=found.golden, python=found.python)
+    result = write_starter(directory, proposal=chosen, found=found)
     say(_next(directory, result, None if chosen is nothing else chosen))
 
 
@@ -65,9 +66,13 @@ def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
         others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint]
         for other in others[:_OTHERS]:
             yield f"also   {other.entrypoint}: {other.why}"
+    elif chosen is not None:
+        yield "found  no entrypoint: nothing in the source takes a question (docs/entrypoints.md shows what can)"
     if found.golden is not None:
         size = counted(found.golden.samples, "sample")
         yield f"found  golden set {found.golden.path}: {size} ({found.golden.columns})"
+    else:
+        yield "found  no golden set: no file with a name such as golden, eval or qa has questions and references"
     if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
         ports = ", ".join(map(str, found.ports))
         yield (

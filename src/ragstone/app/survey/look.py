@@ -25,6 +25,7 @@ MAX_FILES = 5_000
 MAX_DEPTH = 5
 MAX_SOURCE_BYTES = 500_000
 MAX_DATA_BYTES = 10_000_000
+_MAX_CONFIG_BYTES = 10_000
 MAX_CANDIDATES = 20
 """Number of files that are read as a golden set at most."""
 
@@ -63,12 +64,16 @@ class FoundGolden:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found: proposals, the surest first; a golden set; ports on which something listens."""
+    """What was found: proposals, the surest first; a golden set; ports on which something listens.
+
+    `python` is the interpreter of an environment in the folder, and `version` its version.
+    """
 
     proposals: tuple[Proposal, ...] = ()
     golden: FoundGolden | None = None
     ports: tuple[int, ...] = ()
     python: str | None = None
+    version: str | None = None
 
 
 def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
@@ -78,11 +83,13 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
     found = [*_in_code(directory, files), *_in_descriptions(directory, files)]
     if probe:
         found += [proposal for port in open_ports for proposal in openapi.proposals_on(port)]
+    python = _interpreter(directory)
     return Survey(
         proposals=tuple(sorted((one for one in found if _usable(one)), key=_order)),
         golden=_golden(directory, files),
         ports=open_ports,
-        python=_interpreter(directory),
+        python=python,
+        version=None if python is None else _version(directory / PurePosixPath(python).parts[0]),
     )
 
 
@@ -182,3 +189,13 @@ def _interpreter(directory: Path) -> str | None:
     """The interpreter of an environment in the folder, as a path relative to it."""
     places = (".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe", "venv/Scripts/python.exe")
     return next((place for place in places if (directory / place).exists()), None)
+
+
+def _version(environment: Path) -> str | None:
+    """The version of Python in `environment`, such as 3.12, as its pyvenv.cfg says."""
+    found = re.search(
+        r"^version(?:_info)? *= *(3\.\d{1,2})\b",
+        _content(environment, PurePosixPath("pyvenv.cfg"), _MAX_CONFIG_BYTES).decode(errors="replace"),
+        re.MULTILINE,
+    )
+    return None if found is None else found[1]

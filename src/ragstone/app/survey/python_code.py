@@ -1,12 +1,14 @@
-"""Entrypoints in Python source: functions that answer, chains and query engines, web routes."""
+"""Entrypoints in Python source: functions and classes that answer, chains and engines, web routes, programs."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
 
@@ -38,8 +40,13 @@ _ENGINES = frozenset(["as_query_engine", "as_chat_engine", "from_args"])
 _SYSTEM = re.compile(r"chain|rag|qa\b|_qa|qa_|engine|retriev|assistant|pipeline|bot", re.IGNORECASE)
 _MAKES = re.compile(r"(build|make|create|get|load|setup|init)_")
 _FRAMEWORKS = {"langchain": "LangChain", "llama_index": "LlamaIndex", "haystack": "Haystack"}
-_LOCAL = "http://127.0.0.1:8000"
+_LOCAL = "http://127.0.0.1"
+_PORTS = {"flask": 5000}
+_DEFAULT_PORT = 8000
+_PROGRAMS = frozenset(["__main__", "app", "ask", "bot", "chat", "cli", "main", "query", "rag"])
+"""Names of programs whose only argument is taken for a question."""
 
+Known = TypeVar("Known")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -52,19 +59,22 @@ def proposals_in(source: bytes, path: PurePosixPath) -> Iterator[Proposal]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     module, settings = _module(path)
-    framework = _framework(body)
+    framework = _imported(body, _FRAMEWORKS)
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    yield from _program(body, path)
     for node in body:
         if isinstance(node, Function):
             found = _route(node, classes) or _function(node, framework)
         elif isinstance(node, ast.ClassDef):
-            found = _class(node)
+            found = _handler(node) or _class(node)
         else:
             found = _assigned(node, framework) or _instance(node, classes)
         if found is None:
             continue
-        if found.entrypoint.startswith(_LOCAL):
-            yield Proposal(found.entrypoint, f"{found.why} in {path}", found.rank, {}, found.question_field)
+        if found.entrypoint.startswith("/"):
+            port = _port(body)
+            why = f"{found.why} in {path}, once it is served on port {port}"
+            yield Proposal(f"{_LOCAL}:{port}{found.entrypoint}", why, found.rank, {}, found.question_field)
         else:
             yield Proposal(f"python:{module}:{found.entrypoint}", f"{found.why} in {path}", found.rank, settings)
 
@@ -81,7 +91,8 @@ def _module(path: PurePosixPath) -> tuple[str, dict[str, str]]:
     return ".".join(parts), {}
 
 
-def _framework(body: Sequence[ast.stmt]) -> str | None:
+def _imported(body: Sequence[ast.stmt], packages: Mapping[str, Known]) -> Known | None:
+    """What is known of the first of `packages` that the module imports."""
     for statement in body:
         for node in ast.walk(statement):
             names = (
@@ -92,9 +103,9 @@ def _framework(body: Sequence[ast.stmt]) -> str | None:
                 else []
             )
             for name in names:
-                for start, framework in _FRAMEWORKS.items():
+                for start, known in packages.items():
                     if name == start or name.startswith((f"{start}.", f"{start}_")):
-                        return framework
+                        return known
     return None
 
 
@@ -139,12 +150,14 @@ def _class(node: ast.ClassDef) -> Proposal | None:
     """A class that can be created without arguments and answers questions."""
     methods = {item.name: item for item in node.body if isinstance(item, Function)}
     init = methods.get("__init__")
-    if node.name.startswith(("_", "Test")) or not _SYSTEM.search(node.name):
+    named = _answers(node)
+    if named is None or node.name.startswith(("_", "Test")):
         return None
     if init is not None and _required(init, method=True) != []:
         return None
-    named = _answers(node)
-    return None if named is None else Proposal(node.name, f"the class {node.name} with {named}()", 3)
+    rank = 3 if _SYSTEM.search(node.name) else 4
+    likely = rank == 3 or named in ANSWERING
+    return Proposal(node.name, f"the class {node.name} with {named}()", rank) if likely else None
 
 
 def _answers(node: ast.ClassDef) -> str | None:
@@ -210,11 +223,65 @@ def _route(function: Function, classes: dict[str, ast.ClassDef]) -> Proposal | N
         if "{" in path.value or "<" in path.value:
             continue
         fields = [name for arg in function.args.args for name in _fields_of(arg, classes)]
-        known = next((name for name in QUESTION_NAMES if name in fields), None)
+        posts = decorator.func.attr == "post" or "POST" in _texts(decorator)
+        known = _question_in(fields) or (_question_in(_texts(function)) if posts else None)
         if known is not None:
-            why = f"the route POST {path.value}, once it is served on port 8000,"
-            return Proposal(f"{_LOCAL}{path.value}", why, 5, question_field=known)
+            return Proposal(path.value, f"the route POST {path.value}", 5, question_field=known)
     return None
+
+
+def _handler(node: ast.ClassDef) -> Proposal | None:
+    """A handler of the standard library's server that reads a question."""
+    method = next((item for item in node.body if isinstance(item, Function) and item.name == "do_POST"), None)
+    texts = [] if method is None else _texts(method)
+    known = _question_in(texts)
+    if known is None:
+        return None
+    path = next((text for text in texts if re.fullmatch(r"/[\w/-]*", text)), "/")
+    return Proposal(path, f"the handler {node.name} of POST {path}", 6, question_field=known)
+
+
+def _port(body: Sequence[ast.stmt]) -> int:
+    """The port that the module names, else the usual one."""
+    calls = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    named = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "port"]
+    named += [arg.elts[1] for call in calls for arg in call.args if isinstance(arg, ast.Tuple) and len(arg.elts) == 2]
+    ports = (node.value for node in named if isinstance(node, ast.Constant) and type(node.value) is int)
+    return next((port for port in ports if 0 < port < 65_536), _imported(body, _PORTS) or _DEFAULT_PORT)
+
+
+def _program(body: Sequence[ast.stmt], path: PurePosixPath) -> Iterator[Proposal]:
+    """A program that takes a question as an argument, or questions on its standard input."""
+    if not any(isinstance(node, ast.If) and "__main__" in _texts(node.test) for node in body):
+        return
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    declared = [_argument(node) for node in nodes if isinstance(node, ast.Call)]
+    names = next((names for names in declared if _question_in([name.lstrip("-") for name in names])), [])
+    named, words = " or ".join(names) or None, " -- {question}"
+    if options := [name for name in names if name.startswith("-")]:
+        words = f" {max(options, key=len)} {{question}}"
+    elif named is None and "sys.stdin" in attributes and _imported(body, {"json": True}):
+        named, words = "a line of JSON", ""
+    elif named is None and "sys.argv" in attributes and path.stem in _PROGRAMS:
+        named, words = "an argument", " {question}"
+    if named is not None:
+        yield Proposal(f"command:python3 {shlex.quote(str(path))}{words}", f"{path} takes {named}", 6)
+
+
+def _argument(call: ast.Call) -> list[str]:
+    """The names of the argument of a command line that the call declares, with argparse or click; else none."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("add_argument", "argument", "option"):
+        return []
+    return [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+
+
+def _texts(node: ast.AST) -> list[str]:
+    return [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def _question_in(names: Sequence[str]) -> str | None:
+    return next((name for name in QUESTION_NAMES if name in names), None)
 
 
 def _fields_of(argument: ast.arg, classes: dict[str, ast.ClassDef]) -> list[str]:
