@@ -9,23 +9,28 @@ from dataclasses import dataclass, field
 from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import LABELS, Label, Sample
 from ragstone.metrics.custom import is_function
-from ragstone.metrics.registry import find_metric, is_relative
+from ragstone.metrics.registry import find_metric, is_relative, labels_of
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, rekeyed
+from ragstone.system.response import GENERATION
 
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two runs, and the samples (ids, sorted) and metrics on which they are compared."""
+    """Two runs, and the samples (ids, sorted) and metrics on which they are compared.
+
+    `edited` are the labels that are not the same in both, by sample: metrics that read one are not compared there.
+    """
 
     current: RunScores = field(repr=False)
     baseline: RunScores = field(repr=False)
     comparability: Comparability
     samples: tuple[str, ...] = ()
+    edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)
     _pairs: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -38,9 +43,15 @@ class Pairing:
             return ()
         if metric not in self._pairs:
             now, then = self.current.metrics[metric].values, self.baseline.metrics[metric].values
-            pairs = tuple(sample_id for sample_id in self.samples if sample_id in now and sample_id in then)
+            edited = self.edited_for(metric)
+            pairs = tuple(name for name in self.samples if name in now and name in then and name not in edited)
             self._pairs[metric] = pairs if len(pairs) < len(self.samples) else self.samples
         return self._pairs[metric]
+
+    def edited_for(self, metric: str) -> frozenset[str]:
+        """The samples of both runs with other labels of those that `metric` reads."""
+        reads = labels_of(metric) if self.edited else frozenset[Label]()
+        return frozenset(name for name, labels in self.edited.items() if labels & reads)
 
     def changes(self, metric: str) -> list[float]:
         """The score now minus the baseline's, of each of the `pairs`."""
@@ -53,16 +64,19 @@ def pair_runs(
 ) -> Pairing:
     """Find the samples and metrics on which `current` and `baseline` can be compared.
 
-    Samples are the same if their ids are, and their contents if both are known. A metric is compared if its version
-    agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. `unmatched` comes from the
-    policy. `planned` are the samples of a run that could stop early: those that it did not ask are no difference. Runs
-    of different halves of a system are not compared.
+    Samples are the same if their ids are, and their questions if both are known. A metric is compared if its version
+    agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. It is compared on the
+    samples with the same labels, of those that it reads: see `Pairing.edited`. `unmatched` comes from the policy.
+    `planned` are the samples of a run that could stop early: those that it did not ask are no difference. Runs of
+    different halves of a system are not compared.
     """
     if (halves := other_half(current, baseline)) is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
     notes: list[str] = []
     skipped: dict[str, str] = {}
-    samples = _same_samples(current, baseline, unmatched, planned, notes)
+    common = [name for name in current.samples if name in baseline.samples and same_question(current, baseline, name)]
+    edited = {name: labels for name in common if (labels := _other_labels(current, baseline, name))}
+    samples = _same_samples(current, baseline, tuple(sorted(common)), len(edited), unmatched, planned, notes)
     metrics = _same_metrics(current, baseline, samples, notes, skipped) if samples else ()
     comparable = bool(samples and metrics)
     if comparable and current.manifest and baseline.manifest:
@@ -75,7 +89,7 @@ def pair_runs(
         metrics=metrics,
         skipped=skipped,
     )
-    return Pairing(current, baseline, comparability, samples)
+    return Pairing(current, baseline, comparability, samples, edited)
 
 
 def other_half(current: RunScores, baseline: RunScores) -> str | None:
@@ -100,7 +114,7 @@ def differences(found: Comparability) -> list[str]:
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:
     """Samples of `baseline` that have another id in `current`: id there → id here. Both map ids to content hashes.
 
-    Such a sample has an id that only one side knows, and a content that each side has once among those.
+    Such a sample has an id that only one side knows, and a hash that each side has once among those.
     """
     here = {name: content for name, content in current.items() if name not in baseline and content is not None}
     there = {name: content for name, content in baseline.items() if name not in current and content is not None}
@@ -113,6 +127,11 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
     """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed."""
     names = new_ids(_contents(current, baseline), _contents(baseline, current))
+    given = set(names.values())
+    questions = {name: asked for name, asked in _questions(current, baseline).items() if name not in given}
+    names |= new_ids(
+        questions, {name: asked for name, asked in _questions(baseline, current).items() if name not in names}
+    )
     if not names:
         return baseline, {}
     return rekeyed(baseline, lambda name: names.get(name, name)), {new: old for old, new in names.items()}
@@ -123,6 +142,10 @@ def _contents(run: RunScores, other: RunScores) -> dict[str, str | None]:
     return {name: run.samples[name].content_hash for name in run.samples if name not in other.samples}
 
 
+def _questions(run: RunScores, other: RunScores) -> dict[str, str | None]:
+    return {name: next(iter(run.samples[name].parts), None) for name in run.samples if name not in other.samples}
+
+
 def renamed_note(count: int) -> str:
     """A sentence on samples that are paired although their ids differ."""
     verb = "has a new id and is" if count == 1 else "have new ids and are"
@@ -130,23 +153,29 @@ def renamed_note(count: int) -> str:
 
 
 def _same_samples(
-    current: RunScores, baseline: RunScores, unmatched: str, planned: Collection[str], notes: list[str]
+    current: RunScores,
+    baseline: RunScores,
+    same: tuple[str, ...],
+    edited: int,
+    unmatched: str,
+    planned: Collection[str],
+    notes: list[str],
 ) -> tuple[str, ...]:
-    common = [sample_id for sample_id in current.samples if sample_id in baseline.samples]
-    same = tuple(sorted(sample_id for sample_id in common if same_content(current, baseline, sample_id)))
-    changed = len(common) - len(same)
-    new = len(current.samples) - len(common)
+    common = sum(name in baseline.samples for name in current.samples)
+    changed = common - len(same)
+    new = len(current.samples) - common
     unasked = sum(name in baseline.samples and name not in current.samples for name in planned)
-    gone = len(baseline.samples) - len(common) - unasked
+    gone = len(baseline.samples) - common - unasked
     if not same:
         notes.append(
             "the baseline has a different golden set: "
             + ("no sample has the same content." if common else "no sample has the same id.")
         )
         return ()
-    if not changed and not new and not gone:
+    if not changed and not edited and not new and not gone:
         return same
-    counts = [f"{count} {word}" for count, word in ((changed, "changed"), (new, "new"), (gone, "gone")) if count]
+    found = ((changed, "changed"), (edited, "with other labels"), (new, "new"), (gone, "gone"))
+    counts = [f"{count} {word}" for count, word in found if count]
     differs = f"the golden set changed ({', '.join(counts)})"
     if unmatched == "refuse":
         notes.append(f'{differs}, and the policy says unmatched = "refuse".')
@@ -159,6 +188,23 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
     """Whether a sample that both runs have is the same in both, as far as is known."""
     now, then = current.samples[sample_id].content_hash, baseline.samples[sample_id].content_hash
     return now is None or then is None or now == then
+
+
+def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
+    """Whether the system was asked the same in both runs, as far as is known, whatever the labels say."""
+    now, then = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    if not now or not then:
+        return same_content(current, baseline, sample_id)
+    given = current.manifest is not None and current.manifest.system.part == GENERATION
+    return now[0] == then[0] and not (given and "reference_contexts" in _other_labels(current, baseline, sample_id))
+
+
+def _other_labels(current: RunScores, baseline: RunScores, sample_id: str) -> frozenset[Label]:
+    now, then = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    if now == then or not now or not then:
+        return frozenset()
+    pairs = zip(LABELS, now[1:], then[1:], strict=True)
+    return frozenset(label for label, mine, theirs in pairs if mine != theirs)
 
 
 def _same_metrics(

@@ -119,6 +119,8 @@ class EarlyStop:
         evidence = Evidence.of(self._so_far(), self._baseline, self._policy)
         if self._baseline is not None and to_rejudge(evidence.current, self._baseline, evidence.rules, self._policy):
             return False  # their drops are not known before the baseline is judged again
+        if evidence.pairing is not None and evidence.pairing.edited:
+            return False
         if evidence.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
             return False  # a slice without samples so far
         asked = [one for one in evidence.asked if one.action is Action.BLOCK]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, Check
@@ -51,6 +52,7 @@ class Evidence:
         resolved = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
+            current = with_groups_of(current, baseline)
             pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order or ())
         return cls(
             current,
@@ -69,7 +71,7 @@ class Evidence:
         """This evidence with other scores of the two runs, under the same rules."""
         pairing = self.pairing
         if pairing is not None and baseline is not None:
-            pairing = Pairing(current, baseline, pairing.comparability, pairing.samples)
+            pairing = replace(pairing, current=current, baseline=baseline, _pairs={})
         asked = tuple(questions(current, pairing, self.rules))
         return replace(self, current=current, pairing=pairing, asked=asked)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,18 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
         return None
     label_of = {name: len(ids) + index for index, name in enumerate(named)}
     return np.array([index if name is None else label_of[name] for index, name in enumerate(names)], dtype=np.int64)
+
+
+def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
+    """`current` with the groups that its samples have in `baseline`, so that no edit of groups hides a loss."""
+    if current.samples is baseline.samples:
+        return current
+    moved = {
+        name: facts.changed(group=then.group)
+        for name, facts in current.samples.items()
+        if (then := baseline.samples.get(name)) is not None and then.group != facts.group and then.parts and facts.parts
+    }
+    return replace(current, samples={**current.samples, **moved}) if moved else current
 
 
 def mean_of(

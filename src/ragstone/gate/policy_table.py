@@ -68,8 +68,8 @@ class GateRules(_Table):
     min_paired: Share = Field(
         default=0.8,
         description="Minimum share of the baseline's samples that the run is compared on: those that it still has with "
-        "the same content, and that the baseline's system answered. Below it the job ends with exit code 6, unless an "
-        "edit of the golden set is accepted.",
+        "the same question and the labels that its metrics read, and that the baseline's system answered. Below it "
+        "the job ends with exit code 6, unless an edit of the golden set is accepted.",
     )
     confirm: bool = Field(
         default=True,

@@ -15,13 +15,7 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
     return RunScores(
         label="this run",
         metrics={metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics},
-        samples={
-            sample.id: SampleFacts(
-                sample.question, sample.tags, sample.group, sample.origin, sample.content_hash(), sample.answerable
-            )
-            for sample in golden
-            if not sample.draft
-        },
+        samples={sample.id: SampleFacts.of(sample) for sample in golden if not sample.draft},
         manifest=manifest.model_copy(update={"state": "finished"}),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from operator import attrgetter
-from typing import Literal, Self, overload
+from typing import Literal, Self, get_args, overload
 
 from ragstone.formatting import counted, some
 from ragstone.golden.spool import spooled
@@ -55,6 +55,10 @@ class Review:
 
 
 Role = Literal["system", "user", "assistant"]
+
+Label = Literal["reference", "reference_contexts", "relevant_ids", "answerable", "assertions"]
+LABELS: tuple[Label, ...] = get_args(Label)
+"""What a sample says about right answers, in the order of `Sample.part_hashes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,31 @@ class Sample:
             content.append({"history": [[turn.role, turn.text] for turn in self.history]})
         if self.perturbation is not None:
             content.append({"perturbation": asdict(self.perturbation)})
-        body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+        return _digest(content)
+
+    def part_hashes(self) -> tuple[str, ...]:
+        """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
+        turns = [[turn.role, turn.text] for turn in self.history]
+        perturbation = None if self.perturbation is None else asdict(self.perturbation)
+        asked = [self.question, turns, perturbation]
+        assertions = None if self.assertions is None else asdict(self.assertions)
+        labels: dict[Label, object] = {
+            "reference": self.references,
+            "reference_contexts": self.reference_contexts,
+            "relevant_ids": sorted(self.relevant_ids.items()),
+            "answerable": self.answerable,
+            "assertions": assertions,
+        }
+        return tuple(_digest(part)[:16] if part else "" for part in (asked, *(labels[name] for name in LABELS)))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as a call with its fields, in less than half the time of a dataclass's own state."""
         return Sample, _FIELDS(self)
+
+
+def _digest(content: object) -> str:
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _FIELDS = attrgetter(*(one.name for one in fields(Sample)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.patterns import compiled
-from ragstone.golden.sample import Assertions, Sample
+from ragstone.golden.sample import Assertions, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.metric import BaseMetric, MetricInfo
@@ -29,6 +29,10 @@ class AssertionsMetric(BaseMetric):
         source="Ragstone: share of the sample's assertions that hold",
         divides=True,
     )
+
+    @property
+    def labels(self) -> frozenset[Label]:
+        return frozenset({"assertions"})
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         return NotApplicable("the sample has no assertions") if sample.assertions is None else None

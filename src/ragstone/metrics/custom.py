@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.rubric import Rubric
 from ragstone.metrics.metric import BaseMetric, MetricInfo
@@ -37,7 +37,13 @@ def is_rubric(version: str | None) -> bool:
     return version is not None and version.startswith(_RUBRIC)
 
 
-class RubricMetric(BaseMetric):
+class _OwnMetric(BaseMetric):
+    @property
+    def labels(self) -> frozenset[Label]:
+        return frozenset({"reference"})
+
+
+class RubricMetric(_OwnMetric):
     """The level that the judge chooses, from 0 for the worst to 1 for the best."""
 
     reads = frozenset({JudgementKind.CUSTOM})
@@ -63,7 +69,7 @@ class RubricMetric(BaseMetric):
         return _score(judgements, self.info.name, "judge")
 
 
-class FunctionMetric(BaseMetric):
+class FunctionMetric(_OwnMetric):
     """What the function returns: a number in [0, 1], or true or false."""
 
     def __init__(self, name: str, version: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn, Protocol, TypeGuard, TypeVar
 
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import (
     JudgementFailure,
     JudgementKind,
@@ -54,6 +54,10 @@ class Metric(Protocol):
     @property
     def info(self) -> MetricInfo: ...
 
+    @property
+    def labels(self) -> frozenset[Label]:
+        """What its score depends on of a sample, besides the question."""
+
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         """The judgements this metric reads for `sample`; empty if it needs none or does not apply."""
 
@@ -84,6 +88,18 @@ class EarlyScore(Exception):  # noqa: N818 - an outcome, not an error
         self.score = score
 
 
+_OF_REFERENCE = frozenset(
+    {
+        JudgementKind.CONTEXT_USE,
+        JudgementKind.REFERENCE_MATCH,
+        JudgementKind.REVERSE_QUESTIONS,  # of a judge that rates relevancy
+        JudgementKind.ANSWER_SIMILARITY,
+        JudgementKind.ENTITIES,
+    }
+)
+"""The judgements that read the reference."""
+
+
 class BaseMetric:
     """A metric that names what it reads and when it applies; `rate` is its formula."""
 
@@ -93,6 +109,12 @@ class BaseMetric:
     answerable_only: ClassVar[bool] = False
     reference_needed: ClassVar[bool] = False
     """Of answerable samples; whether it applies to unanswerable ones is for `answerable_only` to say."""
+
+    @property
+    def labels(self) -> frozenset[Label]:
+        if self.reference_needed or self.reads & _OF_REFERENCE:
+            return frozenset({"answerable", "reference"})
+        return frozenset({"answerable"} if self.reads or self.answerable_only else ())
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         return self.reads if self.excuse(sample) is None else frozenset()

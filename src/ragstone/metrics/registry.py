@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.golden.sample import Label
 from ragstone.metrics.alignment import ContextUtilization, ContextUtilizationRanked, TopContextUsed
 from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
@@ -69,6 +70,12 @@ DEFAULT = (*HEADLINE, "hallucination")
 def find_metric(name: str) -> Metric | None:
     """The metric called `name`, listed or with another number (``ndcg@15``); None if there is none."""
     return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
+
+
+def labels_of(name: str) -> frozenset[Label]:
+    """What the scores of the metric called `name` depend on of a sample; of a project's own metric, the reference."""
+    known = find_metric(name)
+    return frozenset({"reference"}) if known is None else known.labels
 
 
 def lower_is_better(name: str) -> bool | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ragstone.formatting import counted
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import Found, distinct, locate
@@ -39,6 +39,10 @@ class RetrievalMetric(BaseMetric):
     def __init__(self, name: str, title: str, measure: Measure) -> None:
         self.info = MetricInfo(name=name, version="2", title=title, blames="retrieval", source=_SOURCE, answerless=True)
         self._measure = measure
+
+    @property
+    def labels(self) -> frozenset[Label]:
+        return frozenset({"relevant_ids", "reference_contexts"})
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if _is_labelled_by_id(sample) or distinct(sample.reference_contexts):

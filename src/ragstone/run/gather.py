@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ragstone.errors import RunDirectoryError
 from ragstone.formatting import counted
-from ragstone.golden.sample import Origin
+from ragstone.golden.sample import LABELS, Origin
 from ragstone.golden.spool import Spool
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -65,6 +65,7 @@ class _Columns:
     def __init__(self) -> None:
         self.texts: Spool[tuple[str, str]] = Spool()
         self.references = Digests()
+        self.parts = Digests(1 + len(LABELS))
         self.lines = array("q")
         self.rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool]] = Repeated()
 
@@ -72,13 +73,15 @@ class _Columns:
         with writing_to(Path(tempfile.gettempdir())):
             self.texts.append((facts.question[:_QUESTION_CHARS], facts.content_hash))
         self.references.append([facts.reference])
+        self.parts.append(facts.parts)
         origin = facts.origin
         self.lines.append(-1 if origin is None or origin.line is None else origin.line)
         file = None if origin is None else origin.file
         self.rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft))
 
     def same_as(self, other: _Columns) -> bool:
-        if (self.references, self.lines, self.rest) != (other.references, other.lines, other.rest):
+        mine, others = ((one.references, one.parts, one.lines, one.rest) for one in (self, other))
+        if mine != others:
             return False
         return all(one == another for one, another in zip(self.texts, other.texts, strict=True))
 
@@ -95,6 +98,7 @@ _READERS: Mapping[str, Callable[[_Columns, int], Any]] = {
     "content_hash": lambda columns, row: columns.texts[row][1],
     "answerable": lambda columns, row: columns.rest.value(row)[3],
     "reference": lambda columns, row: next(iter(columns.references.row(row)), None),
+    "parts": lambda columns, row: columns.parts.row(row),
     "draft": lambda columns, row: columns.rest.value(row)[4],
 }
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
-from ragstone.golden.sample import Origin
+from ragstone.golden.sample import Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.run.answer_kinds import AnswerKind
@@ -36,6 +36,25 @@ class SampleFacts:
     """The fingerprint of the reference answer; None if there is none."""
     draft: bool = False
     """Whether the sample counts in no check."""
+    parts: tuple[str, ...] = ()
+    """`Sample.part_hashes`; empty if they are not known."""
+
+    @classmethod
+    def of(cls, sample: Sample) -> SampleFacts:
+        """What is known of a sample before it is evaluated."""
+        return cls(
+            sample.question,
+            sample.tags,
+            sample.group,
+            sample.origin,
+            sample.content_hash(),
+            sample.answerable,
+            parts=sample.part_hashes(),
+        )
+
+    def changed(self, **changes: Any) -> SampleFacts:
+        """These facts with other values of some fields."""
+        return SampleFacts(**{one.name: getattr(self, one.name) for one in fields(SampleFacts)} | changes)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

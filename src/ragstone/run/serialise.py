@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_valid
 from pydantic_core import from_json, to_json
 
 from ragstone.errors import RunDirectoryError, parse_errors
-from ragstone.golden.sample import Origin, Review, Sample
+from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
@@ -93,17 +93,6 @@ class _RecordLine(_Recorded[Sample, Response, Judgements, _AnswerLine], extra="f
     ledger: Ledger = Field(default_factory=Ledger)
 
 
-class _SampleFactsLine(BaseModel):
-    id: str
-    question: str
-    tags: tuple[str, ...] = ()
-    group: str | None = None
-    origin: Origin | None = None
-    answerable: bool = True
-    reference: str | None = None
-    review: Review | None = None
-
-
 class _ContextFactsLine(BaseModel):
     text: str
     id: str | None = None
@@ -148,7 +137,7 @@ class _ResponseFactsLine(BaseModel):
 
 
 _AnswerFactsLine = _Answered[_ResponseFactsLine, _RoundFactsLine]
-_FactsLine = _Recorded[_SampleFactsLine, _ResponseFactsLine, _RoundFactsLine, _AnswerFactsLine]
+_FactsLine = _Recorded[Sample, _ResponseFactsLine, _RoundFactsLine, _AnswerFactsLine]
 """The parts of a record that the gate needs; the rest of the line is ignored."""
 
 
@@ -178,7 +167,8 @@ class AnswerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """A record without its texts: what `RunScores` is made of. `reference` is a fingerprint."""
+    """A record without its texts: what `RunScores` is made of. `reference` is a fingerprint, `parts` are those of
+    `Sample.part_hashes`."""
 
     sample_id: str
     question: str
@@ -186,6 +176,7 @@ class RecordFacts:
     group: str | None
     origin: Origin | None
     content_hash: str
+    parts: tuple[str, ...]
     scores: Mapping[str, Score]
     answerable: bool
     reference: str | None
@@ -251,6 +242,7 @@ def _facts_of(parsed: _Recorded[Any, Any, Any, Any]) -> RecordFacts:
         group=sample.group,
         origin=sample.origin,
         content_hash=parsed.content_hash,
+        parts=sample.part_hashes(),
         scores=_scores_from_line(parsed.scores),
         answerable=sample.answerable,
         reference=fingerprint(sample.reference) if sample.reference else None,
@@ -259,9 +251,7 @@ def _facts_of(parsed: _Recorded[Any, Any, Any, Any]) -> RecordFacts:
     )
 
 
-def _answer_facts(
-    line: _Answered[Any, Any] | _Recorded[Any, Any, Any, Any], sample: _SampleFactsLine | Sample
-) -> AnswerFacts:
+def _answer_facts(line: _Answered[Any, Any] | _Recorded[Any, Any, Any, Any], sample: Sample) -> AnswerFacts:
     response = cast(_ResponseFactsLine | Response, line.response)
     failure, usage = response.failure, response.usage
     return AnswerFacts(
@@ -280,7 +270,7 @@ def _answer_facts(
 def _kind(
     response: _ResponseFactsLine | Response,
     judgements: Sequence[_RoundFactsLine | Judgements],
-    sample: _SampleFactsLine | Sample,
+    sample: Sample,
 ) -> AnswerKind:
     found = judgements[0].statements if judgements else None
     abstains, claims = None, True

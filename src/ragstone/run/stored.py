@@ -241,9 +241,9 @@ class StoredAnswers:
         return replace(found, extra={name: value for name, value in record.items() if name not in place.used})
 
     def to(self, sample: Sample) -> Response | None:
-        """The first stored response to `sample`, if it has the same content here."""
+        """The first stored response to `sample`, if it has the same question here."""
         known = self._samples.get(sample.id)
-        if known is None or known.content_hash() != sample.content_hash():
+        if known is None or known.part_hashes()[0] != sample.part_hashes()[0]:
             return None
         return self.response(sample.id)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.formatting import clipped, counted, listed, most_common, percent
 from ragstone.gate.checks.checker import Checker
-from ragstone.gate.comparability import other_half, same_content
+from ragstone.gate.comparability import Pairing, other_half, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.manifest import GOLDEN_SET
@@ -30,7 +30,7 @@ class Paired(Checker):
         pairing, required = evidence.pairing, evidence.policy.gate.min_paired
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
-        found = _overlap(evidence, pairing.baseline)
+        found = _overlap(evidence, pairing)
         entry = evidence.policy.widened.get((GOLDEN_SET, None))
         covered = 0 if entry is None else min(found.edited, int(entry.drop * found.total + _ROUNDING))
         counting = found.total - covered
@@ -66,7 +66,8 @@ class Paired(Checker):
 class _Overlap:
     """The samples of a baseline but for those that the gate left out.
 
-    `edited` are not in the run any more, or not with this content; of the others, the baseline's system `failed` on
+    `edited` are not in the run any more, or have another question, or other labels for a metric with an allowed drop
+    that scored them; of the others, the baseline's system `failed` on
     some, each with the reason, and some are `unscored` for another reason.
     """
 
@@ -98,11 +99,15 @@ class _Overlap:
         return listed(reasons)
 
 
-def _overlap(evidence: Evidence, baseline: RunScores) -> _Overlap:
-    current = evidence.current
+def _overlap(evidence: Evidence, pairing: Pairing) -> _Overlap:
+    current, baseline = pairing.current, pairing.baseline
     gone = [name for name in baseline.samples if name not in current.samples]
     common = [name for name in baseline.samples if name in current.samples]
-    same = [name for name in common if same_content(current, baseline, name)]
+    drops = {rule.metric for rule in evidence.rules if rule.max_drop is not None} & baseline.metrics.keys()
+    edited_labels = {
+        name for metric in drops for name in pairing.edited_for(metric) if name in baseline.metrics[metric].values
+    }
+    same = [name for name in common if name not in edited_labels and same_question(current, baseline, name)]
     failures = baseline.system.failures
     metrics = baseline.metrics.values()
     lost = {name for metric in metrics for name in metric.failed if not any(name in one.values for one in metrics)}

@@ -1,0 +1,79 @@
+"""What of a sample a metric's score depends on, besides the question: an edit of anything else leaves it alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from ragstone.golden.sample import LABELS, Assertions, Label, Sample
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.protocol import Ledger
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import METRICS, labels_of
+from ragstone.metrics.score import Score
+from ragstone.run.scoring import judge_sample
+from ragstone.system.response import Context, Response
+
+SAMPLE = Sample(
+    "a",
+    "How long is the warranty?",
+    reference="The warranty is 24 months.",
+    reference_contexts=("The warranty is 24 months.",),
+    relevant_ids={"d1": 1.0},
+    assertions=Assertions(must_contain=("24",)),
+)
+EDITED: dict[Label, Sample] = {
+    "reference": replace(SAMPLE, reference="Shipping costs 5 euros."),
+    "reference_contexts": replace(SAMPLE, reference_contexts=("Shipping costs 5 euros.",)),
+    "relevant_ids": replace(SAMPLE, relevant_ids={"d2": 1.0}),
+    "answerable": replace(SAMPLE, answerable=False),
+    "assertions": replace(SAMPLE, assertions=Assertions(must_contain=("36",))),
+}
+RESPONSE = Response(
+    "a",
+    "The warranty is 24 months. [1]",
+    (Context("The warranty is 24 months.", "d1"), Context("We ship to Mars.", "d3")),
+    latency_s=1.0,
+)
+
+
+def score(metric: Metric, sample: Sample) -> Score:
+    judged = judge_sample(OfflineJudge(), [metric], sample, [RESPONSE], repeats=1, custom={}, ledger=Ledger())
+    return asyncio.run(judged).scores[metric.info.name]
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if not metric.info.relative])
+def test_an_edit_of_a_label_that_a_metric_does_not_read_leaves_its_score_alone(name: str) -> None:
+    metric = METRICS[name]
+    for label in LABELS:
+        if label not in metric.labels:
+            assert score(metric, EDITED[label]) == score(metric, SAMPLE), label
+
+
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [
+        ("faithfulness", {"answerable"}),
+        ("context_recall", {"answerable", "reference"}),
+        ("recall@5", {"relevant_ids", "reference_contexts"}),
+        ("assertions", {"assertions"}),
+        ("latency_within@5", set()),
+        ("a_metric_of_the_project", {"reference"}),
+    ],
+)
+def test_what_metrics_read(name: str, reads: set[str]) -> None:
+    assert labels_of(name) == reads
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_an_edit_of_a_label_changes_its_hash_and_no_other(label: Label) -> None:
+    place = 1 + LABELS.index(label)
+    pairs = zip(SAMPLE.part_hashes(), EDITED[label].part_hashes(), strict=True)
+    assert [index for index, (one, other) in enumerate(pairs) if one != other] == [place]
+
+
+def test_groups_and_tags_are_no_part_of_what_is_scored() -> None:
+    assert replace(SAMPLE, group="g", tags=("t",)).part_hashes() == SAMPLE.part_hashes()
+    assert replace(SAMPLE, question="Why?").part_hashes()[0] != SAMPLE.part_hashes()[0]
