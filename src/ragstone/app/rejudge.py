@@ -1,12 +1,14 @@
-"""After a change of the judge: judge the baseline's stored answers again in the same job, to compare like with like."""
+"""After a change of the judge, or of labels: judge the baseline's stored answers again in the same job, to compare like
+with like."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from ragstone.app.decide import ComparedRun
 from ragstone.config.settings import JudgeSettings
@@ -23,11 +25,11 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import Round, run_round
-from ragstone.rounds.session import Session
+from ragstone.rounds.session import RunPlan, Session
 from ragstone.run.directory import MANIFEST, REJUDGED, RunDirectory
 from ragstone.run.manifest import Cost
 from ragstone.run.merge import merge_runs
-from ragstone.run.scores import RunScores, SampleFacts
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
 
@@ -60,7 +62,7 @@ async def rejudge_merged(
     """
     if baseline is None or baseline.run is None:
         return Rejudged(baseline)
-    plan = _plan(baseline, run.scores(), policy, session.plan.metrics)
+    plan = _plan(baseline, run.scores(), policy, session.plan)
     if plan is None:
         return Rejudged(baseline)
     try:
@@ -106,7 +108,8 @@ class _Plan:
     """What of the baseline is to be judged again: `golden` are its samples, `now` the current scores with its ids.
 
     `stored` are its answers, to be closed. `wanted` are the metrics with an allowed drop, with the reason; `metrics`
-    are those to score.
+    are those to score. `edited` are the samples with other labels now, and `by_metric` those that a metric reads; if
+    the judge or a version `moved`, `golden` has others too.
     """
 
     now: RunScores
@@ -114,6 +117,9 @@ class _Plan:
     stored: StoredAnswers
     golden: GoldenSet
     metrics: Sequence[Metric]
+    by_metric: Mapping[str, frozenset[str]]
+    edited: frozenset[str]
+    moved: bool
 
     @property
     def why(self) -> str:
@@ -124,17 +130,27 @@ class _Plan:
         return tuple(metric.info.name for metric in self.metrics)
 
 
-def _plan(baseline: ComparedRun, current: RunScores, policy: Policy, project: ProjectMetrics) -> _Plan | None:
+def _plan(baseline: ComparedRun, current: RunScores, policy: Policy, run: RunPlan) -> _Plan | None:
     """What is to be judged again; None if nothing is, and then no answer is read."""
-    now, _ = with_ids_of(baseline.scores, current)  # the stored answers have the baseline's ids
-    wanted = to_rejudge(now, baseline.scores, resolve_rules(policy, now).rules, policy)
-    paired = frozenset(pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched).samples)
+    now, names = with_ids_of(baseline.scores, current)  # the stored answers have the baseline's ids
+    rules = resolve_rules(policy, now).rules
+    moved = to_rejudge(now, baseline.scores, rules, policy)
+    pairing = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched)
+    paired, changed = frozenset(pairing.samples), outdated(now, baseline.scores)
+    scored = (name for name in now.metrics if name in moved or name not in changed)
+    by_metric = {name: edited for name in scored if (edited := pairing.edited_for(name) & paired)}
+    drops = {rule.metric for rule in rules if rule.max_drop is not None} & by_metric.keys()
+    edited = frozenset[str]().union(*(by_metric[name] for name in drops))
+    wanted = {**dict.fromkeys(sorted(drops), f"the labels of {counted(len(edited), 'sample')} changed"), **moved}
     if baseline.run is None or not wanted or not paired:
         return None
     stored = StoredAnswers.of(baseline.run)
-    golden = GoldenSet(tuple(sample for sample in stored.golden if sample.id in paired))
-    metrics = _metrics(wanted, outdated(now, baseline.scores), golden, project)
-    return _Plan(now, wanted, stored, golden, metrics)
+    ids = {names.get(name, name): name for name in edited}
+    labelled = {ids[sample.id]: replace(sample, id=ids[sample.id]) for sample in run.golden if sample.id in ids}
+    chosen = paired if moved else edited
+    golden = GoldenSet(tuple(labelled.get(one.id, one) for one in stored.golden if one.id in chosen))
+    metrics = _metrics(wanted, {*changed, *by_metric} if moved else {*by_metric}, golden, run.metrics)
+    return _Plan(now, wanted, stored, golden, metrics, by_metric, frozenset(labelled), bool(moved))
 
 
 async def rejudge(
@@ -157,7 +173,7 @@ async def rejudge(
     run, scores, shard, context = current.run, current.scores, session.plan.shard, session.context
     if shard is not None:  # the same plan in every shard
         scores = replace(scores, samples=facts_of(session.plan.golden))
-    plan = _plan(baseline, scores, policy, session.plan.metrics)
+    plan = _plan(baseline, scores, policy, session.plan)
     if plan is None:
         return Rejudged(baseline)
     stored = plan.stored
@@ -194,10 +210,7 @@ async def rejudge(
 
 def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
     """What the gate knows of samples that are not evaluated yet."""
-    return {
-        sample.id: SampleFacts(sample.question, sample.tags, sample.group, sample.origin, sample.content_hash())
-        for sample in samples
-    }
+    return {sample.id: SampleFacts.of(sample) for sample in samples}
 
 
 def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: int) -> Rejudged:
@@ -208,12 +221,12 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: 
     price = "" if spent.usd is None else f", {dollars(spent.usd)}"
     paid = f" ({counted(spent.calls, 'call')}{price})" if spent.calls else ""
     why = f"{plan.why[:1].upper()}{plan.why[1:]}"
-    judges = compare_judges(baseline.scores, scores, plan.names, seed=seed)
+    judges = compare_judges(baseline.scores, scores, plan.names, seed=seed) if plan.moved else ()
     said = f"{why}: the baseline's answers were judged again by {label}{paid}, so drops compare like with like."
     if judges:
         said += " Floors were set for the old scores; the notes say how far the new ones differ."
     return Rejudged(
-        ComparedRun(_merged(baseline.scores, scores, plan.now), baseline.run, details=again),
+        replace(baseline, scores=_merged(baseline.scores, scores, plan), details=again if plan.moved else None),
         (said, *_lost(scores, plan.names)),
         tuple(one.sentence() for one in judges),
         spent,
@@ -236,7 +249,7 @@ def _same_answers(run: RunDirectory, stored: StoredAnswers, ids: frozenset[str])
 
 
 def _metrics(
-    wanted: Mapping[str, str], changed: Mapping[str, str], golden: GoldenSet, project: ProjectMetrics
+    wanted: Mapping[str, str], changed: Collection[str], golden: GoldenSet, project: ProjectMetrics
 ) -> list[Metric]:
     """The metrics to score: those with an allowed drop, and those that need no other judgement than they do."""
     own = {metric.info.name: metric for metric in project.own()}
@@ -279,12 +292,28 @@ def _lost(scores: RunScores, names: Sequence[str]) -> list[str]:
     return [f"{counted(len(lost), 'answer')} of the baseline could not be judged again and are not compared."]
 
 
-def _merged(then: RunScores, again: RunScores, now: RunScores) -> RunScores:
-    """The baseline's scores as this run's judge gives them; metrics that were not scored again are left out."""
-    changed = outdated(now, then)
-    metrics = {name: scores for name, scores in then.metrics.items() if name not in changed} | dict(again.metrics)
+def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
+    """The baseline's scores as this run's judge gives them, by this run's labels.
+
+    Metrics that were not scored again are left out, and so are scores by other labels. A sample that would lose a score
+    by its new labels keeps the old ones: nothing can be compared there.
+    """
+    now, changed = plan.now, outdated(plan.now, then)
+    scored = {name: one for name, one in then.metrics.items() if name not in changed}
+    lost = set[str]()
+    for name in plan.wanted.keys() & plan.by_metric.keys() & then.metrics.keys():
+        found = again.metrics[name].values.keys() if name in again.metrics else frozenset[str]()
+        lost |= plan.by_metric[name] & then.metrics[name].values.keys() - found
+    relabelled = plan.edited - lost
+    metrics = {name: _spliced(one, then.metrics.get(name), lost) for name, one in again.metrics.items()}
+    for name, one in scored.items():
+        metrics[name] = _spliced(one, again.metrics.get(name), plan.by_metric.get(name, frozenset()) & relabelled)
+    samples = {
+        name: then.samples[name].changed(parts=now.samples[name].parts, answerable=now.samples[name].answerable)
+        for name in relabelled
+    }
     manifest = then.manifest
-    if manifest is not None and now.manifest is not None:
+    if plan.moved and manifest is not None and now.manifest is not None:
         manifest = manifest.model_copy(
             update={
                 "judge": now.manifest.judge,
@@ -293,7 +322,21 @@ def _merged(then: RunScores, again: RunScores, now: RunScores) -> RunScores:
                 "metrics": {name: one.version for name, one in metrics.items() if one.version is not None},
             }
         )
-    return replace(then, metrics=metrics, manifest=manifest)
+    return replace(
+        then, metrics=metrics, manifest=manifest, samples={**then.samples, **samples} if samples else then.samples
+    )
+
+
+def _spliced(one: MetricScores, other: MetricScores | None, ids: Collection[str]) -> MetricScores:
+    """`one`, with what `other` says of the samples `ids` in place of its own."""
+    if not ids:
+        return one
+    parts: dict[str, Any] = {}
+    for name in (part.name for part in fields(one) if part.name != "version"):
+        mine, theirs = getattr(one, name), {} if other is None else getattr(other, name)
+        parts[name] = {key: value for key, value in mine.items() if key not in ids}
+        parts[name] |= {key: theirs[key] for key in ids if key in theirs}
+    return replace(one, **parts)
 
 
 def stored_cost(this: Round, judge: JudgeSettings, stored: StoredAnswers) -> CostEstimate:
