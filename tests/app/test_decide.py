@@ -96,6 +96,50 @@ def test_accepting_a_drop_below_a_floor_says_that_the_run_fails_still(project: P
     )
     assert done.left is not None
     assert done.left.startswith("faithfulness is below its floor, and `ragstone accept` does not apply to floors. So")
+    said = "Accepting the drop of faithfulness would not help: it is below its floor."
+    assert said in failed.verdict.notes
+    assert said in (project / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_floor_of_another_metric_is_said_and_one_that_only_warns_is_not(project: Path) -> None:
+    def left_with(action: str) -> str | None:
+        floor = f'[metrics.answer_correctness]\nmin = 1.0\naction = "{action}"\n'
+        (project / "thresholds.toml").write_text(f"{POLICY}\n{floor}", encoding="utf-8")
+        gate = {"gate__baseline": "main", "gate__thresholds": "thresholds.toml"}
+        gated(project, run__out=action, **gate, run__metrics=both)
+        given, today = settings(project, gate__thresholds="thresholds.toml"), datetime.now(UTC).date()
+        return accept(given, project / action, metric="faithfulness", reason="cheaper", today=today).left
+
+    both = ("faithfulness", "answer_correctness")
+    gated(project, run__out="main", run__metrics=both)
+    regress(project)
+    assert left_with("warn") is None
+    (project / "accepted.toml").unlink()
+    assert (left_with("block") or "").startswith(
+        "answer_correctness is below its floor, and `ragstone accept` does not"
+    )
+
+
+def test_the_drop_of_a_metric_of_the_project_is_accepted_as_the_report_says(project: Path) -> None:
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as config:
+        config.write('[metrics.tone]\npython = "houses:tone"\n')
+    with (project / "houses.py").open("a", encoding="utf-8") as code:
+        code.write('\n\ndef tone(answer):\n    return 0.0 if "Bananas" in answer else 1.0\n')
+    (project / "thresholds.toml").unlink()
+    gated(project, run__out="main", run__metrics=None)
+    regress(project)
+    failed = gated(project, run__out="out", gate__baseline="main", run__metrics=None)
+    [command] = [one for one in failed.verdict.accept if " tone " in one]
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    assert ended.value.code == 0
+    (project / "accepted.toml").unlink()
+    (project / "ragstone.toml").unlink()
+    today = datetime.now(UTC).date()
+    accept(settings(project), project / "out", metric="tone", reason="cheaper", today=today)
+    with pytest.raises(ConfigError, match="unknown metric 'tonne'") as caught:
+        accept(settings(project), project / "out", metric="tonne", reason="cheaper", today=today)
+    assert "Did you mean 'tone'?" in str(caught.value)
 
 
 def test_a_gate_decides_on_one_reading_and_reads_both_runs_once_more_for_the_page(project: Path) -> None:

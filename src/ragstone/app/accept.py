@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from ragstone.gate.accepted import (
     entry_id,
     entry_text,
     parse_accepted,
+    title_of,
 )
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import MAX_RULES_BYTES
+from ragstone.gate.verdict import LEVELS
 from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
@@ -64,20 +67,21 @@ def accept(
     today: datetime.date,
     slice_: str | None = None,
     expires: datetime.date | None = None,
+    custom: Collection[str] = (),
 ) -> Accepted:
     """Append an entry for the drop of `metric` to the accepted.toml next to the policy, or in `root`. Nothing else
     is changed.
 
-    `shown` is the drop, or the directory of the run with it. Raises ConfigError if there is no such drop, or the entry
-    can't be written.
+    `shown` is the drop, or the directory of the run with it; `custom` are the project's own metrics. Raises ConfigError
+    if there is no such drop, or the entry can't be written.
     """
-    named = {name for _, name, _ in policy.table.rules()}
     if metric == GOLDEN_SET and slice_ is not None:
         raise ConfigError(f"an edit of the {GOLDEN_SET} has no slice.", where="--slice", hint="Remove --slice.")
-    if metric != GOLDEN_SET and find_metric(metric) is None and metric not in named:
-        raise ConfigError(
-            f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, {*METRICS, *named, GOLDEN_SET})
-        )
+    known = {*METRICS, GOLDEN_SET, *custom, *(name for _, name, _ in policy.table.rules())}
+    if metric not in known and find_metric(metric) is None and isinstance(shown, Path):
+        known |= {check.metric for check in _report(shown).checks if check.metric is not None}
+    if metric not in known and find_metric(metric) is None:
+        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, known))
     if expires is not None and expires < today:
         raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
     found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
@@ -119,17 +123,25 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
     everything = _report(path).checks
+    checks = [check for check in everything if check.metric == metric and check.slice == slice_]
+    floors = [one for one in everything if (one.status, one.action) == ("fail", "block") and one.kind in LEVELS]
+    floor = next((one for one in floors if one in checks), floors[0] if floors else None)
+    left = still = hint = None
+    if floor is not None:
+        bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
+        left = (
+            f"{title_of(floor.metric, floor.slice)} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
+        )
+        hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
+        still = f"{left} So the run fails still. {hint}"
     if metric == GOLDEN_SET:
         paired = next((check for check in everything if check.kind == "paired"), None)
         edit = None if paired is None else edit_to_accept(paired.estimate, paired.current, paired.threshold)
         if edit is None:
             why = "enough of the baseline's samples are compared." if paired is None else paired.reason
             raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
-        return Shown(edit.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit)
-    checks = [check for check in everything if check.metric == metric and check.slice == slice_]
+        return Shown(edit.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, still)
     drop = next((check for check in checks if check.kind in ("drop", "rise")), None)
-    floor = next((check for check in checks if check.kind in ("floor", "ceiling") and check.status == "fail"), None)
-    name = metric if slice_ is None else f"{metric} on '{slice_}'"
     offer = None
     if drop is not None and drop.status in ("fail", "inconclusive"):
         low, estimate = drop.interval.low if drop.interval is not None else None, drop.estimate
@@ -140,20 +152,14 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
     if offer is None and drift is not None:
         offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
-    left = None
-    if floor is not None:
-        bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
-        key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
-        left = f"{name} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
-        hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
-        if offer is None:
-            raise ConfigError(left, where=policy.where(*key), hint=hint)
-        left = f"{left} So the run fails still. {hint}"
+    if offer is None and left is not None and floor in checks:
+        key = ("metrics", metric, bound)
+        raise ConfigError(left, where=policy.where(*(key if slice_ is None else ("slices", slice_, *key))), hint=hint)
     if offer is None:
         word = change_word(metric) if drop is None else drop.kind
         said = f"has no {word} check in this run" if drop is None else f"did not fail its {word} check: {drop.reason}"
-        raise ConfigError(f"there is nothing to accept: {name} {said}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, left)
+        raise ConfigError(f"there is nothing to accept: {title_of(metric, slice_)} {said}", where=str(path))
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, still)
 
 
 def _report(path: Path) -> ReportDocument:

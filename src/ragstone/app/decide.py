@@ -14,7 +14,7 @@ from ragstone.app.history import RunHistory, level_of, measure_run_drift
 from ragstone.app.robustness import robustness_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
-from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
 from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
@@ -233,7 +233,8 @@ def decide(
         changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
     )
     if run is not None and baseline is not None and baseline.run is not None:
-        verdict = replace(verdict, accept=_accept_commands(verdict, terms.policy, run, baseline.run, folder))
+        commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
+        verdict = replace(verdict, accept=commands, notes=(*verdict.notes, *floor_notes(verdict.checks)))
     return verdict if unproven is None else verdict.unproven(unproven)
 
 

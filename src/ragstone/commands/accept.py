@@ -71,6 +71,7 @@ def command(
         slice_=tag,
         expires=expires.date() if expires is not None else None,
         today=datetime.datetime.now(datetime.UTC).date(),
+        custom=settings.metrics,
     )
     entry = done.entry
     say(f"Accepted {entry.with_size} ({entry.id}) in {done.file}.")

@@ -10,7 +10,7 @@ import math
 import os
 import shlex
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -66,7 +66,7 @@ class AcceptedEntry(BaseModel):
 
     @property
     def title(self) -> str:
-        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+        return title_of(self.metric, self.slice)
 
     @property
     def what(self) -> str:
@@ -174,6 +174,16 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     if not any(map(_is_beyond_accepting, bad)):
         found += [offer_for(check, policy_gate.decision) for check in bad if (check.metric, check.slice) not in lost]
     return tuple(offer for offer in found if offer is not None)
+
+
+def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
+    """A sentence per drop that is not offered because the run is below that floor (or above that ceiling) too."""
+    failed = [check for check in checks if check.status is Status.FAIL and check.action is Action.BLOCK]
+    changes = {(check.metric, check.slice): check.kind for check in failed if check.kind in CHANGES}
+    for level in (check for check in failed if check.kind in LEVELS):
+        if (kind := changes.get((level.metric, level.slice))) is not None:
+            what = "above its ceiling" if level.kind is CheckKind.CEILING else "below its floor"
+            yield f"Accepting the {kind} of {title_of(level.metric, level.slice)} would not help: it is {what}."
 
 
 def _is_beyond_accepting(check: Check) -> bool:
@@ -301,6 +311,10 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return f"{value:.4f}".rstrip("0") if isinstance(value, float) else str(value)
+
+
+def title_of(metric: str | None, slice_: str | None) -> str:
+    return str(metric) if slice_ is None else f"{metric} on '{slice_}'"
 
 
 def change_word(metric: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ragstone.errors import suggestion
+from ragstone.gate.accepted import title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
@@ -55,7 +56,7 @@ class Rule:
 
     @property
     def title(self) -> str:
-        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+        return title_of(self.metric, self.slice)
 
     def name_of(self, kind: CheckKind) -> str:
         """The name of this rule's check of the kind."""
