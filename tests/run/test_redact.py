@@ -19,6 +19,12 @@ from tests.report.conftest import Text, view_of
 KEY = "sk-proj-4f_9A+b/c=d&e<f 0123456789abcdef"
 
 
+def test_a_path_that_means_nothing_to_a_reader_is_shown_by_its_name() -> None:
+    redact = Redactor([KEY], {"/tmp/private-1/run": "ragstone-run"})
+    assert redact(f"/tmp/private-1/run/samples.jsonl:3 {KEY}") == f"ragstone-run/samples.jsonl:3 {MASK}"
+    assert redact.view({"/tmp/private-1/run": ["in /tmp/private-1/run"]}) == {"ragstone-run": ["in ragstone-run"]}
+
+
 @pytest.mark.parametrize(
     "text",
     [

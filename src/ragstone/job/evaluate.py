@@ -81,7 +81,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
     context = RunContext(
         environ=job.environ,
         progress=LineProgress(job.out),
-        say=lambda line: write(line + "\n"),
+        say=lambda line: write(job.redact(line) + "\n"),
         redact=job.redact,
         now=job.now,
         trusts_checkout=False,

@@ -99,7 +99,8 @@ async def run_on_github(
     plan = make_plan(event, inputs)
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
-    redact = Redactor((*known_secrets(environ, settings), inputs.github_token.get_secret_value()))
+    secrets = (*known_secrets(environ, settings), inputs.github_token.get_secret_value())
+    redact = Redactor(secrets, {} if container is None else {str(container.staging): settings.run.out})
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)

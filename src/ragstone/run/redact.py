@@ -7,8 +7,9 @@ import html
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -31,10 +32,12 @@ class Redactor:
     """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or HTML-escaped text.
 
     Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a header. Redact before rendering
-    (`view`) if possible, because a report clips text; `__call__` is for the rest.
+    (`view`) if possible, because a report clips text; `__call__` is for the rest. `names` maps paths that mean nothing
+    to a reader to the names to show.
     """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], names: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._names = names
         self.on_add: Callable[[str], None] | None = None
         self._found: dict[str, None] = {}
         self._lock = threading.Lock()
@@ -62,7 +65,10 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """`text` without any secret."""
-        return self._pattern.sub(MASK, text) if self._pattern else text
+        text = self._pattern.sub(MASK, text) if self._pattern else text
+        for path, name in self._names.items():
+            text = text.replace(path, name)
+        return text
 
     def view(self, value: T) -> T:
         """A copy of `value` (a view, or any tree of dataclasses, tuples, lists and mappings) without any secret."""
