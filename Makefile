@@ -23,15 +23,17 @@ demo-regression: $(VENV)/.installed $(DEMO)/.venv/.installed
 demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
 
-# Pin everything in the image by hash, for every platform. Run after a change to the dependencies;
+# Pin everything in the image, and what builds the packages, by hash, for every platform. Run after a change to the dependencies;
 # make lock LOCK_ARGS=--upgrade upgrades every package to the newest version allowed.
 LOCK_ARGS ?=
-LOCK := $(BIN)/uv pip compile pyproject.toml --group image --extra bedrock --universal --python-version 3.11 \
-	--generate-hashes --only-binary :all: --no-annotate --custom-compile-command "make lock" --quiet $(LOCK_ARGS)
+LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate \
+	--custom-compile-command "make lock" --quiet $(LOCK_ARGS)
+LOCK := $(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS)
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
 	$(LOCK) --output-file requirements-image.txt
 	$(LOCK) --extra local --constraint requirements-image.txt --output-file requirements-image-local.txt
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)

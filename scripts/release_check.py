@@ -112,9 +112,17 @@ def _run(*command: str | Path, expect: int = 0) -> None:
 
 
 def build_packages() -> tuple[Path, Path]:
-    """The sdist, and the wheel built from it."""
-    _run(sys.executable, "-m", "build", "--outdir", OUT / "dist", ROOT)
-    (sdist,), (wheel,) = OUT.glob("dist/*.tar.gz"), OUT.glob("dist/*.whl")
+    """The sdist, and the wheel built from it, by tools that are pinned by hash, in an environment of their own.
+
+    They are built twice, and must be the same to the last bit: whoever has the commit can build them again.
+    """
+    tools = OUT / "build-venv"
+    _run(sys.executable, "-m", "venv", tools)
+    pip = (tools / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps")
+    _run(*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements-build.txt")
+    made = {name: _built(tools, OUT / name) for name in ("dist", "dist-again")}
+    check_reproducible(made["dist"], made["dist-again"])
+    sdist, wheel = made["dist"]
     _run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
     listed = subprocess.run(
         ["git", "ls-files", "src/ragstone"],  # noqa: S607 - git is where PATH says
@@ -125,6 +133,27 @@ def build_packages() -> tuple[Path, Path]:
     )
     check_wheel(wheel, listed.stdout.split("\n")[:-1])
     return sdist, wheel
+
+
+def _built(tools: Path, out: Path) -> tuple[Path, Path]:
+    date = subprocess.run(
+        ["git", "log", "-1", "--format=%ct"],  # noqa: S607 - git is where PATH says
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    os.environ["SOURCE_DATE_EPOCH"] = date.stdout.strip()
+    _run(tools / "bin/python", "-m", "build", "--no-isolation", "--outdir", out, ROOT)
+    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    return sdist, wheel
+
+
+def check_reproducible(first: Iterable[Path], second: Iterable[Path]) -> None:
+    """Refuse packages that differ between two builds."""
+    for one, other in zip(first, second, strict=True):
+        if one.name != other.name or one.read_bytes() != other.read_bytes():
+            raise NotReadyError(f"two builds of {one.name} differ, so that nobody can check what it was built from.")
 
 
 def try_wheel(wheel: Path, version: str) -> None:

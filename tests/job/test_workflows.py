@@ -133,29 +133,62 @@ def job(path: str, name: str) -> dict[str, Any]:
     return found
 
 
+def released(name: str) -> tuple[dict[str, Any], str]:
+    """A job of the release, and all that its steps run."""
+    found = job("release.yml", name)
+    return found, "\n".join(str(step.get("run", "")) for step in found["steps"])
+
+
+def used(found: dict[str, Any], action: str) -> list[dict[str, Any]]:
+    return [step for step in found["steps"] if str(step.get("uses", "")).startswith(f"{action}@")]
+
+
 def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
-    names = [str(step.get("uses", step.get("run"))) for step in job("release.yml", "image")["steps"]]
-    builds = [n for n, name in enumerate(names) if name.startswith("docker/build-push-action@")]
-    scans = [n for n, name in enumerate(names) if name.startswith("anchore/scan-action@")]
-    tags = [n for n, name in enumerate(names) if "--tag" in name]
-    assert len(builds) == 1
-    assert len(scans) == len({"linux/amd64", "linux/arm64"})
-    assert builds[0] < min(scans) <= max(scans) < min(tags)
-    steps = job("release.yml", "image")["steps"]
-    assert "push-by-digest=true" in steps[builds[0]]["with"]["outputs"]
-    assert "tags" not in steps[builds[0]]["with"]
-    assert {steps[n]["env"]["GRYPE_PLATFORM"] for n in scans} == set(steps[builds[0]]["with"]["platforms"].split(","))
-    for n in scans:
-        assert steps[n]["with"]["image"] == "${{ env.IMAGE }}@${{ steps.push.outputs.digest }}"
+    image, scan, (push, runs) = job("release.yml", "image"), released("scan"), released("push")
+    (build,) = used(image, "docker/build-push-action")
+    assert build["with"]["outputs"] == "type=oci,dest=image.tar"
+    platforms = [one.removeprefix("linux/") for one in build["with"]["platforms"].split(",")]
+    scanned = [step["with"]["image"] for step in used(scan[0], "anchore/scan-action")]
+    assert scanned == [f"docker-archive:{one}.tar" for one in platforms]
+    assert f"for architecture in {' '.join(platforms)}; do" in scan[1]
+    assert set(push["needs"]) >= {"image", "scan"}
+    taken = [step["with"]["name"] for found in (scan[0], push) for step in used(found, "actions/download-artifact")]
+    assert taken == ["image", "image", "sbom"]
+    assert runs.index('= "$DIGEST"') < runs.index('"docker://$IMAGE@$DIGEST"') < runs.rindex('"docker://$IMAGE:$TAG"')
 
 
-def test_an_image_is_signed_by_digest_before_it_gets_a_tag() -> None:
-    runs = [str(step.get("run", "")) for step in job("release.yml", "image")["steps"]]
-    (signed,) = (n for n, run in enumerate(runs) if run.startswith("cosign sign"))
-    (tagged,) = (n for n, run in enumerate(runs) if "--tag" in run)
-    assert '"$IMAGE@$DIGEST"' in runs[signed]
-    assert signed < tagged
-    assert job("release.yml", "image")["permissions"]["id-token"] == "write"
+def test_an_image_is_attested_by_digest_before_it_gets_a_tag() -> None:
+    push, _ = released("push")
+    assert push["permissions"]["id-token"] == "write"
+    names = [str(step.get("uses", step.get("run"))) for step in push["steps"]]
+    attested = [n for n, name in enumerate(names) if name.startswith("actions/attest@")]
+    assert attested
+    assert max(attested) < len(names) - 1
+    assert all(push["steps"][n]["with"]["subject-digest"] == "${{ needs.image.outputs.digest }}" for n in attested)
+    assert '"docker://$IMAGE:$TAG"' in names[-1]
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_no_tag_is_ever_moved(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"--force|push -f|tag -f|:latest|:v\d+\"", text)
+
+
+def test_what_was_released_once_is_not_released_again() -> None:
+    assert 'test -z "$(git ls-remote origin "refs/tags/$TAG")"' in released("check")[1]
+    assert 'if skopeo inspect --raw "docker://$IMAGE:$TAG"' in released("push")[1]
+
+
+def test_a_release_is_of_a_commit_of_main_that_is_named_in_full() -> None:
+    document = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    assert list(document[True]) == ["workflow_dispatch"], "nobody releases by pushing a tag"
+    check, runs = released("check")
+    assert check["if"] == "github.ref == 'refs/heads/main'"
+    assert '"$COMMIT" =~ ^[0-9a-f]{40}$' in runs
+    assert 'git merge-base --is-ancestor "$COMMIT" origin/main' in runs
+    for name, found in document["jobs"].items():
+        assert all(step["with"]["ref"] == "${{ inputs.commit }}" for step in used(found, "actions/checkout")), name
+        assert name == "check" or found["needs"], "all wait for the check"
 
 
 def test_packages_are_built_without_a_token_and_published_without_a_password() -> None:
@@ -176,11 +209,19 @@ def test_packages_are_built_without_a_token_and_published_without_a_password() -
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_where_a_token_may_write_code_no_package_is_installed_and_no_test_is_run(path: Path) -> None:
+def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(path: Path) -> None:
     for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
-        if found["permissions"].get("contents") == "write":
+        if found["permissions"].keys() & {"packages", "id-token"} or found["permissions"].get("contents") == "write":
             runs = "\n".join(step.get("run", "") for step in found["steps"])
-            assert not re.search(r"\b(pip|make|pytest|python|uv|npm)\b", runs), f"{path.name}: {name}"
+            installs = re.search(r"\b(pip|make|pytest|python|uv|npm|npx|curl|wget|buildx)\b", runs)
+            assert not installs, f"{path.name}: {name}"
+            assert {str(step["uses"]).partition("@")[0] for step in found["steps"] if "uses" in step} <= {
+                "actions/attest",
+                "actions/checkout",
+                "actions/deploy-pages",
+                "actions/download-artifact",
+                "pypa/gh-action-pypi-publish",
+            }
 
 
 def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:

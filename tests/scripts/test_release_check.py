@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.release_check import NotReadyError, check_agreement, check_sbom, check_wheel
+from scripts.release_check import NotReadyError, check_agreement, check_reproducible, check_sbom, check_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = "docker://ghcr.io/some/where@sha256:" + "0" * 64
@@ -99,6 +99,17 @@ def test_a_wheel_has_the_files_of_the_package_and_no_others(tmp_path: Path, file
         check_wheel(wheel, tracked)
 
 
+@pytest.mark.parametrize(("other", "content"), [("a.whl", b"1"), ("b.whl", b"0")])
+def test_packages_that_differ_between_two_builds_are_refused(tmp_path: Path, other: str, content: bytes) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "first" / "a.whl").write_bytes(b"0")
+    (tmp_path / "second" / other).write_bytes(content)
+    check_reproducible([tmp_path / "first/a.whl"], [tmp_path / "first/a.whl"])
+    with pytest.raises(NotReadyError, match=r"two builds of a\.whl differ"):
+        check_reproducible([tmp_path / "first/a.whl"], [tmp_path / "second" / other])
+
+
 def test_an_sbom_without_a_dependency_is_refused(tmp_path: Path) -> None:
     sbom = tmp_path / "sbom.cdx.json"
     sbom.write_text(json.dumps({"components": [{"name": "PyGithub"}, {"name": "numpy"}]}), encoding="utf-8")
@@ -119,6 +130,7 @@ def test_a_release_can_be_rehearsed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is ready" in done.stdout
     assert list((ROOT / "build/release/dist").glob("*.whl"))
+    assert len(list((ROOT / "build/release/dist-again").iterdir())) == 2, "both were built twice"
     assert (ROOT / "build/release/sbom.cdx.json").is_file()
 
 
