@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.conftest import Image
+from tests.image.conftest import CAPABILITIES, Image
 
 pytestmark = pytest.mark.container
 ROOT = Path(__file__).parents[2]
@@ -17,6 +17,12 @@ def test_the_image_is_small(image: Image) -> None:
     megabytes = int(found.stdout.split()[0])
     print(f"{megabytes} MB unpacked on {image.base}")
     assert megabytes < 450
+
+
+def test_these_tests_run_it_with_the_rights_that_docker_gives(image: Image) -> None:
+    status = dict(line.split(":\t") for line in image.shell("cat /proc/self/status").stdout.splitlines())
+    assert int(status["CapBnd"], 16) == int(status["CapEff"], 16) == CAPABILITIES
+    assert status["Seccomp"] == "2", "system calls are filtered"
 
 
 @pytest.mark.parametrize("program", ["gcc", "cc", "g++", "make", "ld", "rustc", "cargo", "go"])
