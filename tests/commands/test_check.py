@@ -105,6 +105,7 @@ def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) ->
     assert "answer       House number 0 is painted red." in lines
     assert "context 1    [d0?] House number 0 is painted red. It has a door." in lines
     assert "with 1 context in" in found.stdout
+    assert "             api.github.com:443" in lines, "the hosts of a job, a line each, to be pasted"
 
 
 def returning(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ragstone.app.check import CheckResult, check
+from ragstone.ci.github.platform import HOSTS
 from ragstone.commands.context import run_context, run_to_end
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
 from ragstone.commands.output import say
@@ -12,6 +13,7 @@ from ragstone.formatting import dollars, percent, seconds
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.verdict import Action
 from ragstone.job.stored_gate import look_up
+from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.project.gate import gate_request
@@ -89,9 +91,9 @@ def _models(judge: JudgeIdentity) -> list[str]:
 def command(**flags: object) -> int:
     """Validate everything that `ragstone gate` can refuse, before anything is paid for.
 
-    Asks the entrypoint one question and shows the answer and its contexts. Lists the rules of the policy, and estimates
-    the number of judge calls in a run and, if prices are known, their cost. Judges nothing and writes nothing. Exits
-    with the code that `ragstone gate` would end with.
+    Asks the entrypoint one question and shows the answer and its contexts. Lists the rules of the policy and the hosts
+    that a job needs, and estimates the number of judge calls in a run and, if prices are known, their cost. Judges
+    nothing and writes nothing. Exits with the code that `ragstone gate` would end with.
     """
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -99,6 +101,7 @@ def command(**flags: object) -> int:
         if settings.gate.baseline_store is not None:
             stored = look_up(settings, context)
         found = run_to_end(check(gate_request(settings, context), context))
+        hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))
     blocks, warns = _rules(found)
     extra = found.perturbed
     text = render_text_template(
@@ -117,6 +120,7 @@ def command(**flags: object) -> int:
         ),
         measured=bool(found.baseline) and not settings.gate.baseline_commit,
         bounds=_bounds,
+        hosts=hosts,
         seconds=seconds,
         short=_short,
     )

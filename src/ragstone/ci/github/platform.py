@@ -9,6 +9,12 @@ from ragstone.ci.platform import CiJob, Platform, Variables
 TOKENS = ("RAGSTONE_GITHUB_TOKEN", "GITHUB_TOKEN")
 """Where the token is for a command in a `run:` step, the first that is set."""
 
+HOSTS = (
+    *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
+    *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
+)
+"""What a job on github.com needs for its checkout, image, artifacts and comment."""
+
 _NAME = "GitHub Actions"
 _BRANCH_EVENTS = ("push", "schedule", "workflow_dispatch")
 _REQUEST = re.compile(r"refs/pull/(\d+)/")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -20,7 +21,7 @@ from ragstone.judge.llm.account import (
 )
 from ragstone.judge.llm.clouds import cloud_account, cloud_address
 from ragstone.judge.llm.federation import check_address, federation_of, has_job_identity
-from ragstone.judge.names import provider_of
+from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.providers import Provider, first_given
 
 COMPATIBLE = "openai-compatible"
@@ -87,6 +88,28 @@ def make_account(
         cloud=in_cloud,
         headers=parse_headers(settings.headers),
     )
+
+
+def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts, each with its port, that the judge, its embeddings and signing in to them need.
+
+    Raises ConfigError where building the judge does.
+    """
+    service, model = split_name(settings.name)
+    if provider_of(service).api is None:
+        asked = [own_embeddings_account(settings, "", environ)] if settings.embeddings_base_url else []
+    else:
+        account = make_account(settings, service, model, environ)
+        embeddings = embeddings_account(settings, account, environ, None)
+        asked = [account] if embeddings is None else [account, embeddings]
+    found: dict[str, None] = {}
+    for one in asked:
+        parts = urlsplit(one.address.base_url)
+        found[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"] = None
+        signs_in = one.federation is not None or (one.cloud is not None and one.key is None)
+        for host in one.provider.sign_in_hosts if signs_in else ():
+            found[f"{host.format(region=one.cloud.region if one.cloud is not None else '')}:443"] = None
+    return tuple(found)
 
 
 def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:

@@ -67,7 +67,8 @@ class Provider(_Data):
     rules don't block on metrics that it judges unreliably. `api` is the protocol of an LLM service; of a compatible
     server less is taken for granted. `cache_breakpoints`: the models that must be told where the fixed part of a
     request ends. `embeddings` are used unless the settings name others; `embeddings_by` is the provider whose
-    embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key.
+    embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key,
+    and `sign_in_hosts` where.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Provider(_Data):
     cache_breakpoints: str | None = None
     job_identity: JobIdentity | None = None
     cloud: Cloud | None = None
+    sign_in_hosts: tuple[str, ...] = ()
 
     read_on: str | None = None
     batch_factor: float = Field(default=0.5, gt=0, le=1)

@@ -1,0 +1,54 @@
+"""The hosts that a judge needs, for a job whose network is restricted."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragstone.config.settings import JudgeSettings
+from ragstone.judge.llm.account_settings import judge_hosts
+from tests.judge.issuer import IDS
+
+AWS = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b" * 20}
+IN_JOB = {"ACTIONS_ID_TOKEN_REQUEST_URL": "https://x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "t" * 20, **IDS}
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "expected"),
+    [
+        ({"name": "offline"}, {}, ()),
+        ({"name": "openai:m"}, {"OPENAI_API_KEY": "k" * 20}, ("api.openai.com:443",)),
+        ({"name": "openai:m"}, IN_JOB, ("api.openai.com:443", "auth.openai.com:443")),
+        ({"name": "anthropic:m"}, {"ANTHROPIC_API_KEY": "k" * 20}, ("api.anthropic.com:443",)),
+        (
+            {"name": "anthropic:m", "embeddings": "openai:e"},
+            {"ANTHROPIC_API_KEY": "k" * 20, "OPENAI_API_KEY": "k" * 20},
+            ("api.anthropic.com:443", "api.openai.com:443"),
+        ),
+        ({"name": "openai-compatible:m", "base_url": "http://models.intern:8080/v1"}, {}, ("models.intern:8080",)),
+        ({"name": "openai-compatible:m", "base_url": "http://models.intern/v1"}, {}, ("models.intern:80",)),
+        (
+            {"name": "offline", "embeddings": "e", "embeddings_base_url": "https://embed.intern/v1"},
+            {},
+            ("embed.intern:443",),
+        ),
+        (
+            {"name": "vertex:m"},
+            {"CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p", "GOOGLE_APPLICATION_CREDENTIALS": "f"},
+            (
+                "aiplatform.eu.rep.googleapis.com:443",
+                "iamcredentials.googleapis.com:443",
+                "oauth2.googleapis.com:443",
+                "sts.googleapis.com:443",
+            ),
+        ),
+        (
+            {"name": "bedrock:m"},
+            AWS,
+            ("bedrock-runtime.eu-central-1.amazonaws.com:443", "sts.eu-central-1.amazonaws.com:443"),
+        ),
+    ],
+)
+def test_each_judge_names_the_hosts_that_it_asks(
+    settings: dict[str, object], environ: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    assert judge_hosts(JudgeSettings.model_validate(settings), environ) == expected
