@@ -39,13 +39,14 @@ class Row:
 class SourceFile:
     """A file to read, its name in messages and origins, and the folder that must contain it (None: anywhere).
 
-    `encoding` is that of a CSV or TSV file whose text is not UTF-8.
+    `encoding` is that of a CSV or TSV file whose text is not UTF-8; `limit` is the maximum size in bytes.
     """
 
     path: Path
     name: str
     within: Path | None = None
     encoding: str | None = None
+    limit: int = MAX_FILE_BYTES
 
     def at(self, line: int | None) -> str:
         """The place of `line` in messages."""
@@ -57,7 +58,7 @@ class SourceFile:
 
     def open(self) -> BinaryIO:
         """Open the file for reading from the start. Raises OSError."""
-        return open_regular(self.path, within=self.within, limit=MAX_FILE_BYTES)
+        return open_regular(self.path, within=self.within, limit=self.limit)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Each line with its number, from 1. Raises GoldenSetError."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.formats import delimited, json_text
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
@@ -29,13 +29,15 @@ def read_score_file(path: str | Path) -> RunScores:
     return scores
 
 
-def read_rows(path: Path, *, required: Sequence[str], expected: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def read_rows(
+    path: Path, *, required: Sequence[str], expected: str, limit: int = MAX_FILE_BYTES
+) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The rows of a JSON Lines, CSV or TSV file, each with its place (``scores.csv:12``).
 
     Every row has the fields `required`; cells of a table are strings, None if empty, and the names of its columns are
-    in lower case. `expected` tells the user what a row looks like. Raises ConfigError.
+    in lower case. `expected` tells the user what a row looks like; `limit` is in bytes. Raises ConfigError.
     """
-    source = SourceFile(path, str(path))
+    source = SourceFile(path, str(path), limit=limit)
     try:
         is_json = _first_sign(source) in (b"{", b"[")
         for row in json_text.read_rows(source) if is_json else delimited.read_csv(source):

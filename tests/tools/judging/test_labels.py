@@ -136,3 +136,11 @@ def test_labels_of_one_group_count_as_one(run: MakeRun, tmp_path: Path) -> None:
     assert grouped.bias.high is not None
     assert alone.bias.high is not None
     assert grouped.bias.high > alone.bias.high
+
+
+def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with path.open("wb") as stream:
+        stream.truncate(200_000_000)
+    with pytest.raises(ConfigError, match="larger than 33,554,432 bytes"):
+        read_labels(path)

@@ -10,6 +10,9 @@ from pathlib import Path
 from ragstone.errors import ConfigError
 from ragstone.run.score_files import read_rows
 
+MAX_LABELS_BYTES = 32 * 1024 * 1024
+"""Maximum size of a file of labels, and of one that a labelling page saved: some 300,000 labels."""
+
 ADJUDICATED = "adjudicate"
 """The annotator of a label that people settled on after they had disagreed."""
 
@@ -52,7 +55,7 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
     found: dict[str, dict[str, dict[str, float]]] = {}
     shares: dict[str, float] = {}
     first = ""
-    for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED):
+    for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
         label = _label(row["label"], low, high, where)
         if label is None:
             continue

@@ -19,8 +19,8 @@ from ragstone.files import read_regular
 from ragstone.printable import clean
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
+from ragstone.tools.judging.labels import MAX_LABELS_BYTES
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_CHARACTERS = 200_000
 """Longer texts are cut, which the page says."""
 
@@ -100,7 +100,7 @@ def read_saved(
 ) -> _Model:
     """The file `path`, which is `what`. Raises ConfigError."""
     with disk_errors(path, hint=hint), parse_errors(path, f"not {what}", hint=hint):
-        return model.model_validate_json(read_regular(path, limit=MAX_FILE_BYTES))
+        return model.model_validate_json(read_regular(path, limit=MAX_LABELS_BYTES))
 
 
 def render_labelling(page: LabellingPage) -> str:
