@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ragstone.stats.surveillance import Observed, chart_limit, run_length, surveil
+from ragstone.stats.surveillance import Observed, chart_limit, run_length, surveil, surveil_line
 
 YEAR = 365.25
 
@@ -203,3 +203,43 @@ def test_eleven_figures_together_have_about_one_false_alarm_a_year(weekend: floa
         looks = surveil(series, shift=0.05, rising=False, anchor=28, looks_per_alarm=11 * YEAR)
         began += sum(now and not before for before, now in pairwise([False, *(look.alarm for look in looks)]))
     assert 11 * began / years <= 1.8  # with so few years, a standard error is about a third of an alarm
+
+
+def beyond(series: list[Observed], *, line: float = 0.5, rising: bool = False) -> list[bool]:
+    looks = surveil_line(series, line=line, shift=0.05, rising=rising, share=True, looks_per_alarm=17 * YEAR)
+    return [look.alarm for look in looks]
+
+
+def test_what_is_far_beyond_a_line_is_an_alarm_in_the_first_window() -> None:
+    assert beyond([Observed(0.0, 200, 0.0)]) == [True]
+    assert beyond([Observed(1.0, 200, 0.0)], rising=True) == [True]
+    assert beyond([Observed(1.0, 200, 0.0)]) == [False]
+    assert beyond([Observed(1.0, 10, 0.0)] * 3, rising=True) == [False, False, True]
+
+
+def test_what_is_a_little_beyond_a_line_is_found_in_time_and_what_is_better_never() -> None:
+    rng = np.random.default_rng(7)
+    found = beyond(days(rng, [0.45] * 60))
+    assert not any(found[:2])
+    assert all(found[-10:])
+    assert not any(beyond(days(rng, [0.55] * 400)))
+
+
+def test_at_a_line_false_alarms_are_as_rare_as_stated() -> None:
+    rng = np.random.default_rng(8)
+    began = 0
+    for _ in range(25):
+        shares = rng.binomial(200, np.clip(rng.normal(0.5, 0.02, 365), 0, 1)) / 200
+        states = beyond([Observed(float(share), 200, float(share * (1 - share))) for share in shares])
+        began += sum(now and not before for before, now in pairwise([False, *states]))
+    assert began <= 4  # 25 / 17 are expected
+
+
+def test_an_alarm_at_a_line_ends_when_the_mean_is_back() -> None:
+    series = days(np.random.default_rng(9), [0.1] * 5 + [0.8] * 3)
+    assert beyond(series) == [True] * 5 + [False] * 3
+
+
+def test_where_nothing_may_happen_one_case_is_an_alarm_and_ends_with_its_window() -> None:
+    rates = [0.0, 0.005, 0.0, 0.0]
+    assert beyond([Observed(rate, 200, 0.005) for rate in rates], line=0.0, rising=True) == [False, True, False, False]

@@ -1,4 +1,5 @@
-"""Surveillance of a mean over time windows: each is looked at once, and compared with the anchor, the first of them.
+"""Surveillance of a mean over time windows: each is looked at once, and compared with the anchor, the first of them,
+or with a line that is given.
 
 A cusum chart (E. Page, Biometrika 41, 1954) looks for a shift of a stated size: it sums what each window is worse by
 than half of that shift, in standard errors. Its limit is chosen for a stated number of looks between false alarms, from
@@ -10,6 +11,8 @@ Windows of one season, such as Mondays, differ alike from the others: that is su
 explain of it (B. Efron and C. Morris, JASA 70, 1975). The noise of a window is that of its own units, and what windows
 differ by beyond that. What lasts for some windows raises the variance of sums, by its autocorrelation. All of this is
 estimated from the anchor, and from the windows after it that raise no alarm; `bench/monitoring.py` simulates it.
+
+Compared with a line, there is no anchor: until windows have shown what they differ by, half of the shift is presumed.
 """
 
 from __future__ import annotations
@@ -48,6 +51,12 @@ _NODES = 24
 _MIN_LIMIT = 0.3
 _MIN_REFERENCE = 0.1
 _CERTAIN = 1e6
+
+_PRESUMED = 28
+"""How many windows what is presumed counts as: as many as an anchor has."""
+
+_LINE_REFERENCES = (1.0, 0.25)
+"""Of two charts: one is fast, the other finds all that is beyond a line by more than this in standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +100,38 @@ def surveil(
         raise ValueError(f"need an anchor of at least {MIN_ANCHOR} windows and a positive shift")
     if len(series) <= anchor:
         return ()
+    return _charted(series, _Noise(series, anchor, shift), anchor, rising, looks_per_alarm)
+
+
+def surveil_line(
+    series: Sequence[Observed], *, line: float, shift: float, rising: bool, share: bool, looks_per_alarm: float
+) -> tuple[Look, ...]:
+    """Look at all windows, from the first one on, oldest first: is the mean beyond `line`?
+
+    Windows are presumed to differ by half of `shift` at first; `share` says that all values are in [0, 1]. If the mean
+    is at the line, the expected number of false alarms is about one in `looks_per_alarm` looks. Where nothing can vary,
+    as at the line 0 of a share, all that is beyond is an alarm.
+    """
+    charts = [
+        _charted(series, _LineNoise(series, line, shift, one, share=share), 0, rising, 2.0 * looks_per_alarm)
+        for one in _LINE_REFERENCES
+    ]
+    return tuple(max(looks, key=lambda look: look.alarm) for looks in zip(*charts, strict=True))
+
+
+def _charted(
+    series: Sequence[Observed], noise: _Noise, first: int, rising: bool, looks_per_alarm: float
+) -> tuple[Look, ...]:
+    """The looks at the windows from `first` on."""
     sign = 1.0 if rising else -1.0
-    noise = _Noise(series, anchor, least=(shift / 4.0) ** 2)
-    error = 1.0 / math.sqrt(anchor)
     looks: list[Look] = []
-    chart, alarm, since = 0.0, False, anchor
-    for position in range(anchor, len(series)):
-        reference = max(shift / (2.0 * noise.error), error, _MIN_REFERENCE)
+    chart, alarm, since = 0.0, False, first
+    for position in range(first, len(series)):
+        reference = noise.reference
         freedom = _coarse(noise.freedom / noise.lasting)
-        limit = chart_limit(round(reference, 2), error, freedom, looks_per_alarm / (1.0 - SINGLE))
-        z = sign * (noise.without_season(position) - noise.centre) / noise.error_of(position)
+        limit = chart_limit(round(reference, 2), noise.centre_error, freedom, looks_per_alarm / (1.0 - SINGLE))
+        worse, error = sign * (noise.without_season(position) - noise.centre), noise.error_of(position)
+        z = worse / error if error > 0.0 else math.copysign(math.inf, worse or -1.0)
         if chart == 0.0:
             since = position
         # An alarm ends at less than half of the shift, or it would end and begin again with each small change.
@@ -119,15 +150,11 @@ def surveil(
 class _Noise:
     """What windows differ by while nothing changes, from those of the anchor and those that were added."""
 
-    def __init__(self, series: Sequence[Observed], anchor: int, *, least: float) -> None:
-        self._values = np.array([one.value for one in series])
-        self._season = np.array([one.season for one in series])
-        unit = _unit_variance(series[:anchor])
-        self._own = np.array([unit / one.n if one.n > 0.0 else 0.0 for one in series])
-        self._anchor, self._lag = slice(anchor), min(SEASONS, anchor)
+    def __init__(self, series: Sequence[Observed], anchor: int, shift: float) -> None:
+        self._begin(series, _unit_variance(series[:anchor]))
+        self._anchor, self._lag, self._shift = slice(anchor), min(SEASONS, anchor), shift
+        self.centre_error = 1.0 / math.sqrt(anchor)
         self._seen = len(np.unique(self._season[:anchor]))
-        self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
-        self._effects = np.zeros(SEASONS)
         for position in range(anchor):
             self._add_season(position)
         shrunk = self._learn_seasons()
@@ -136,8 +163,20 @@ class _Noise:
         self._squares = float(values.var()) * anchor
         self._explained = float(self._own[:anchor].mean()) * self._freedom
         self._near, self._pairs = float(np.sum(np.diff(values) ** 2)) / 2.0, anchor - 1
-        self._least = least if self._squares == self._explained == 0.0 else 0.0  # nothing ever varied
+        if self._squares == self._explained == 0.0:  # nothing ever varied
+            self._least = (shift / 4.0) ** 2
         self._estimate()
+
+    def _begin(self, series: Sequence[Observed], unit: float) -> None:
+        self._values = np.array([one.value for one in series])
+        self._season = np.array([one.season for one in series])
+        self._own = np.array([unit / one.n if one.n > 0.0 else 0.0 for one in series])
+        self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
+        self._effects, self._least = np.zeros(SEASONS), 0.0
+
+    @property
+    def reference(self) -> float:
+        return max(self._shift / (2.0 * self.error), self.centre_error, _MIN_REFERENCE)
 
     @property
     def centre(self) -> float:
@@ -153,9 +192,11 @@ class _Noise:
 
     def add(self, position: int) -> None:
         """Learn from a window. Differences are noise only, even while the mean moves slowly."""
-        now, far = self.without_season(position), self.without_season(position - self._lag)
+        if not (lag := min(self._lag, position)):
+            return
+        now, far = self.without_season(position), self.without_season(position - lag)
         self._squares += _DIFFERENCE * (now - far) ** 2 / 2.0
-        self._explained += _DIFFERENCE * (self._own[position] + self._own[position - self._lag]) / 2.0
+        self._explained += _DIFFERENCE * (self._own[position] + self._own[position - lag]) / 2.0
         self._freedom += _DIFFERENCE
         self._near += (now - self.without_season(position - 1)) ** 2 / 2.0
         self._pairs += 1
@@ -194,6 +235,34 @@ class _Noise:
         share = max(0.0, 1.0 - within * (there.sum() - 1) / between) if between > 0.0 else 0.0
         self._effects[there] = share * (effects - effects.mean())
         return share
+
+
+class _LineNoise(_Noise):
+    """What windows differ by, compared with a line, for which no mean has to be known: at first, what is presumed.
+
+    The variance of a unit is the largest that one at the line can have (R. Bhatia and C. Davis, American Mathematical
+    Monthly 107, 2000) if values are shares; else that of a unit that differs by as much as the line.
+    """
+
+    centre_error = 0.0
+
+    def __init__(self, series: Sequence[Observed], line: float, shift: float, reference: float, *, share: bool) -> None:
+        self._begin(series, line * (1.0 - line) if share else line**2)
+        self._reference = reference
+        self._line, self._lag, self._seen = line, SEASONS, len(series) + 1  # no seasons are learnt
+        presumed = min(shift / 2.0, line, 1.0 - line) if share else shift / 2.0
+        self._freedom, self._pairs = float(_PRESUMED), _PRESUMED
+        self._explained = self._freedom * float(self._own[:1].sum())
+        self._squares = self._near = self._explained + self._freedom * presumed**2
+        self._estimate()
+
+    @property
+    def reference(self) -> float:
+        return self._reference
+
+    @property
+    def centre(self) -> float:
+        return self._line
 
 
 def _coarse(freedom: float) -> float:

@@ -291,6 +291,90 @@ def test_the_figures_that_are_watched_share_one_false_alarm_a_year() -> None:
     assert limit_of() == limit_of("users")  # is not watched by default
 
 
+def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path) -> None:
+    bad = {"latency_ms": 9000, "answer": "Bananas were invented in 1834 by the king of Norway."}
+    records = [
+        {**one, **bad, "id": f"{n}-{one['id']}", "sources": sources}
+        for n, sources in ((180, []), (20, ["Shoes can be returned for 30 days."]))
+        for one in days(0, 3, n)
+    ]
+    found = watch(tmp_path, write(tmp_path / "a.jsonl", records), day=3.5, rules={})
+    assert {one.name: one.since for one in found.alerts} == dict.fromkeys(
+        ("slow_rate", "no_source_rate", "faithfulness"), "2026-10-01"
+    )
+    assert found.failing
+    assert "FAIL: faithfulness: at least 0.50 is allowed, 0.00 since 2026-10-01, 0.00 now." in monitor_text(found)
+    told = {one["name"]: one for one in json.loads(monitor_json(found))["figures"]}
+    assert (told["slow_rate"]["lines"], told["slow_rate"]["beyond"]) == ({"max": 0.5}, "max")
+
+
+FIGURES: dict[str, tuple[str, float, dict[str, Any]]] = {
+    "interactions": ("min", 1000, {}),
+    "users": ("min", 500, {"user_id": "one"}),
+    "sessions": ("max", 0, {"session_id": "one"}),
+    "latency_mean": ("max", 1.0, {"latency_ms": 9000}),
+    "latency_p95": ("max", 1.0, {"latency_ms": 9000}),
+    "slow_rate": ("max", 0.1, {"latency_ms": 9000}),
+    "no_source_rate": ("max", 0.1, {"sources": []}),
+    "zero_result_rate": ("max", 0.1, {"results": 0}),
+    "abstention_rate": ("max", 0.1, {"abstained": True}),
+    "error_rate": ("max", 0.05, {"error": "Timeout"}),
+    "feedback_rate": ("max", 0.1, {"feedback": True}),
+    "bad_feedback_rate": ("max", 0.1, {"feedback": False}),
+    "faithfulness": ("min", 0.9, {"sources": ["Shoes are red."], "answer": "Bananas were invented by the king."}),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_can_have_a_line_without_an_anchor(tmp_path: Path, name: str) -> None:
+    side, allowed, record = FIGURES[name]
+    log = write(tmp_path / "a.jsonl", days(0, 3, 100, **record))
+    found = watch(tmp_path, log, day=3.5, rules={"alerts": {name: {side: allowed}}})
+    (alert,) = [one for one in found.alerts if one.name == name]
+    assert (alert.beyond, alert.anchor_windows) == (side, 3)
+    assert alert.action == ("fail" if name in ("error_rate", "faithfulness") else "warn")
+
+
+def test_a_figure_within_its_lines_and_one_that_may_be_anything_raise_no_alert(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", days(0, 10, 100, latency_ms=6000))
+    rules = {**COUNT_ONLY, "alerts": {"slow_rate": {"max": 1.0}, "latency_mean": {"max": 6.5, "min": 1.0}}}
+    assert not watch(tmp_path, log, day=10.5, rules=rules).alerts
+
+
+def test_one_interaction_is_an_alert_where_none_is_allowed(tmp_path: Path) -> None:
+    records = [*days(0, 1, 300, sources=["a b"], latency_ms=100), line(0.5003, sources=[], latency_ms=5100)]
+    rules = {**COUNT_ONLY, "alerts": {"slow_rate": {"max": 0.0}, "no_source_rate": {"max": 0.0}}}
+    found = watch(tmp_path, write(tmp_path / "a.jsonl", records), day=1.5, rules=rules)
+    assert [one.name for one in found.alerts] == ["slow_rate", "no_source_rate"]
+
+
+def test_answers_that_ignore_the_first_context_are_an_alert_without_an_anchor() -> None:
+    def window(used: float) -> Window:
+        return Window("2026-10-01", {"top_context_used": Figure(used, 200.0, used * (1 - used))}, "a judge")
+
+    for used, alerts in ((0.4, True), (0.7, False), (0.9, False)):
+        (one,) = watch_figures([window(used)], AlertsTable(), per_year=365.25)
+        assert one.alert is alerts
+
+
+def test_lines_share_the_one_false_alarm_a_year() -> None:
+    windows = [
+        Window(
+            (START + timedelta(days=day)).date().isoformat(),
+            {"latency_mean": Figure(1.0 + 0.1 * (day % 3), 200.0, 1.0), "error_rate": Figure(0.02, 200.0, 0.0196)},
+        )
+        for day in range(30)
+    ]
+
+    def limit_of(**lines: float) -> float:
+        rules = parse_alerts({"alerts": {"latency_mean": lines}}, Source("alerts.toml"))
+        look = {one.name: one for one in watch_figures(windows, rules, per_year=365.25)}["error_rate"].look
+        assert look is not None
+        return look.limit
+
+    assert limit_of() < limit_of(max=3.0) < limit_of(max=3.0, min=0.1)
+
+
 def test_the_sample_is_scored_and_kept_as_a_run(tmp_path: Path) -> None:
     source = ["Shoes can be returned for 30 days."]
     log = write(tmp_path / "a.jsonl", days(0, 1, 30, sources=source, answer="Shoes can be returned for 30 days."))
@@ -416,6 +500,8 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ),
         ({"logs": {"columns": {"question": "q"}}}, "has no field 'question'"),
         ({"windows": {"anchor": 2}}, "must be at least 5, found 2"),
+        ({"alerts": {"slow_rate": {"max": 5}}}, "'alerts.slow_rate.max' must be at most 1, a share, found 5"),
+        ({"alerts": {"latency_p95": {"max": -1}}}, "must be at least 0"),
     ],
 )
 def test_mistakes_in_the_rules_are_named(rules: dict[str, Any], message: str, tmp_path: Path) -> None:

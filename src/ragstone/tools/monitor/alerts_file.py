@@ -153,6 +153,16 @@ class AlertRule(_Table):
         default=None, gt=0.0, allow_inf_nan=False, description="Change to find, in the unit of the figure."
     )
     worse: Literal["higher", "lower"] | None = Field(default=None, description="Which way is worse.")
+    max: float | None = Field(
+        default=None, ge=0.0, allow_inf_nan=False, description="Most that is allowed, from the first window on."
+    )
+    min: float | None = Field(
+        default=None, ge=0.0, allow_inf_nan=False, description="Least that is allowed, from the first window on."
+    )
+
+    @property
+    def lines(self) -> dict[str, float]:
+        return {name: line for name, line in (("max", self.max), ("min", self.min)) if line is not None}
 
 
 class WebhookRules(_Table):

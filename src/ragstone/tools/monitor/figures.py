@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ragstone.formatting import percent, score, seconds, whole
+from ragstone.gate.alignment import MAX_IGNORED
 from ragstone.metrics.registry import find_metric
 from ragstone.stats.ppi import inverse_weights
 from ragstone.tools.monitor.alerts_file import Action
@@ -18,7 +19,10 @@ from ragstone.tools.monitor.state import State
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a figure is. `rising`: more is worse. `shift` is the default change to find; `relative`: to the anchor."""
+    """What a figure is. `rising`: more is worse. `shift` is the default change to find; `relative`: to the anchor.
+
+    Without another rule, it may not be worse than `line`, from the first window on.
+    """
 
     title: str
     rising: bool
@@ -26,6 +30,12 @@ class Kind:
     shift: float
     relative: bool
     show: Callable[[float | None], str]
+    line: float | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are in [0, 1]."""
+        return self.show in (percent, score)
 
 
 def _number(value: float | None) -> str:
@@ -39,22 +49,26 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "sessions": Kind("distinct sessions", False, "off", 0.5, True, _number),
         "latency_mean": Kind("latency, mean", True, "warn", 0.25, True, seconds),
         "latency_p95": Kind("latency, 95th percentile", True, "warn", 0.25, True, seconds),
-        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, percent),
-        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, percent),
-        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, percent),
-        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, percent),
-        "error_rate": Kind("errors", True, "fail", 0.02, False, percent),
+        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, percent, 0.5),
+        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, percent, 0.5),
+        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, percent, 0.5),
+        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, percent, 0.5),
+        "error_rate": Kind("errors", True, "fail", 0.02, False, percent, 0.1),
         "feedback_rate": Kind("share with feedback", False, "off", 0.05, False, percent),
         "bad_feedback_rate": Kind("bad feedback", True, "warn", 0.05, False, percent),
     }
 )
 
 
+_LINES = {"faithfulness": 0.5, "top_context_used": 1.0 - MAX_IGNORED}
+
+
 def kind_of(name: str) -> Kind:
     if name in KINDS:
         return KINDS[name]
     metric = find_metric(name)
-    return Kind(name, metric is not None and metric.info.lower_is_better, "fail", 0.05, False, score)
+    rising = metric is not None and metric.info.lower_is_better
+    return Kind(name, rising, "fail", 0.05, False, score, _LINES.get(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from ragstone.metrics.registry import find_metric
-from ragstone.stats.surveillance import Look, Observed, surveil
-from ragstone.tools.monitor.alerts_file import Action, AlertsTable
+from ragstone.stats.surveillance import Look, Observed, surveil, surveil_line
+from ragstone.tools.monitor.alerts_file import Action, AlertRule, AlertsTable
 from ragstone.tools.monitor.figures import KINDS, Figure, Kind, kind_of
 from ragstone.tools.monitor.interaction import Problem
 
@@ -31,7 +32,8 @@ class Watched:
 
     `anchor_windows` of `anchor_needed` are there. `since` is the window in which the change began, `level` the mean
     from there on. `began` and `ended`: the alert did so in the newest window, if that has the figure; an alert lasts
-    through windows that lack it. `restarted`: why the anchor is a later one.
+    through windows that lack it. `restarted`: why the anchor is a later one. `lines` are what is allowed at most
+    (``max``) and at least (``min``); `beyond` names the one that it is shown to be beyond.
     """
 
     name: str
@@ -49,16 +51,18 @@ class Watched:
     began: bool = False
     ended: bool = False
     restarted: str | None = None
+    lines: Mapping[str, float] = field(default_factory=dict)
+    beyond: str | None = None
 
     @property
     def alert(self) -> bool:
-        return self.look is not None and self.look.alarm
+        return self.beyond is not None or (self.look is not None and self.look.alarm)
 
 
 def watch_figures(windows: Sequence[Window], table: AlertsTable, *, per_year: float) -> tuple[Watched, ...]:
     """Every figure of `windows` (oldest first), in the order of `KINDS`, then the metrics.
 
-    Those that are watched share one false alarm a year.
+    What is watched, each against its anchor and each line, shares one false alarm a year.
     """
     if not windows:
         return ()
@@ -66,17 +70,21 @@ def watch_figures(windows: Sequence[Window], table: AlertsTable, *, per_year: fl
     used = [one for one in windows if start is None or date.fromisoformat(one.name) >= start]
     found = {name for one in used for name in one.figures}
     names = [name for name in KINDS if name in found] + sorted(found - KINDS.keys())
-    watched = sum(_action(name, table) != "off" for name in names)
-    return tuple(_watched(name, used, table, per_year * watched) for name in names)
+    rules = {name: _with_defaults(table.alerts.get(name, AlertRule()), kind_of(name)) for name in names}
+    watched = sum(1 + len(rule.lines) for rule in rules.values() if rule.action != "off")
+    return tuple(_watched(name, used, rules[name], table.windows.anchor, per_year * watched) for name in names)
 
 
-def _action(name: str, table: AlertsTable) -> Action:
-    rule = table.alerts.get(name)
-    return rule.action if rule is not None and rule.action is not None else kind_of(name).action
+def _with_defaults(rule: AlertRule, kind: Kind) -> AlertRule:
+    """`rule` with an action, and the lines and the way that are worse of `kind`, unless it has its own."""
+    action = rule.action or ("warn" if rule.lines and kind.action == "off" else kind.action)
+    own = {"action": action, "worse": rule.worse or ("higher" if kind.rising else "lower")}
+    line = {} if rule.lines or kind.line is None else {"max" if kind.rising else "min": kind.line}
+    return rule.model_copy(update=own | line)
 
 
-def _watched(name: str, windows: Sequence[Window], table: AlertsTable, looks_per_alarm: float) -> Watched:
-    kind, rule, action = kind_of(name), table.alerts.get(name), _action(name, table)
+def _watched(name: str, windows: Sequence[Window], rule: AlertRule, needed: int, looks_per_alarm: float) -> Watched:
+    kind, rising, action = kind_of(name), rule.worse == "higher", rule.action or "off"
     restarted = None
     having = [one for one in windows if name in one.figures]
     if name not in KINDS and having:
@@ -86,34 +94,45 @@ def _watched(name: str, windows: Sequence[Window], table: AlertsTable, looks_per
             last = max(i for i, one in enumerate(having) if one.judge != having[-1].judge)
             having = having[last + 1 :]
             restarted = f"the judge or the metric changed on {having[0].name}"
-    rising = rule.worse == "higher" if rule is not None and rule.worse is not None else kind.rising
     newest = windows[-1].name if windows else ""
     now = having[-1].figures[name].value if having and having[-1].name == newest else None
     before = having[-2].figures[name].value if len(having) > 1 else None
-    needed = table.windows.anchor
-    shift = rule.shift if rule is not None and rule.shift is not None else None
     first = [one.figures[name].value for one in having[:needed]]
     anchor = sum(first) / len(first) if len(first) == needed else None
-    if shift is None:
-        shift = kind.shift * abs(anchor or 0.0) if kind.relative else kind.shift
-    found = Watched(name, kind, action, shift, now, before, anchor, len(first), needed, restarted=restarted)
-    if action == "off" or len(having) <= needed or shift <= 0.0:
+
+    def shift(mean: float) -> float:
+        return rule.shift or (kind.shift * abs(mean) if kind.relative else kind.shift)
+
+    found = Watched(
+        name, kind, action, shift(anchor or 0.0), now, before, anchor, len(first), needed,
+        restarted=restarted, lines=rule.lines,
+    )  # fmt: skip
+    if action == "off":
         return found
     series = [
         Observed(figure.value, figure.n, figure.variance, date.fromisoformat(one.name).weekday())
         for one, figure in ((one, one.figures[name]) for one in having)
     ]
-    looks = surveil(series, shift=shift, rising=rising, anchor=needed, looks_per_alarm=looks_per_alarm)
-    look = looks[-1]
-    was, alert = [False, *(one.alarm for one in looks)][-2:]
-    fresh = now is not None
+    look_at = partial(surveil_line, series, share=kind.is_share, looks_per_alarm=looks_per_alarm)
+    charts: dict[str | None, tuple[Look, ...]] = {
+        side: look_at(line=line, shift=shift(line), rising=side == "max") for side, line in rule.lines.items()
+    }
+    if found.shift > 0.0:
+        charts[None] = surveil(series, shift=found.shift, rising=rising, anchor=needed, looks_per_alarm=looks_per_alarm)
+    newest_looks = {side: looks[-1] for side, looks in charts.items() if looks}
+    beyond, shown = next(
+        ((side, look) for side, look in newest_looks.items() if look.alarm), (None, newest_looks.get(None))
+    )
+    alert = shown is not None and shown.alarm
+    was = any(look.alarm for looks in charts.values() for look in looks[-2:-1])
     return replace(
         found,
-        look=look,
-        since=having[look.since].name if look.alarm else None,
-        level=look.level,
-        began=fresh and alert and not was,
-        ended=fresh and was and not alert,
+        look=newest_looks.get(None),
+        beyond=beyond,
+        since=having[shown.since].name if shown is not None and alert else None,
+        level=None if shown is None else shown.level,
+        began=now is not None and alert and not was,
+        ended=now is not None and was and not alert,
     )
 
 

@@ -9,6 +9,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
+from textwrap import wrap
 from typing import Any
 
 from ragstone.formatting import NONE, counted
@@ -29,7 +30,8 @@ def monitor_text(found: Monitored) -> str:
             now, before, anchor = _cells(one)
             lines.append(f"{clip(one.kind.title, 30):30} {now:>9} {before:>9} {anchor:>9}  {_state(one)}")
         lines.append("")
-    lines += [f"{_mark(one)}: {sentence(one)}" for one in found.alerts]
+    for one in found.alerts:
+        lines += wrap(f"{_mark(one)}: {sentence(one)}", 80, subsequent_indent="  ")
     lines += [f"ended: {one.kind.title}." for one in found.figures if one.ended]
     lines += _remarks(found)
     lines += [_read(log) for log in found.logs]
@@ -113,10 +115,11 @@ def headline(found: Monitored) -> str:
 
 def sentence(one: Watched) -> str:
     show = one.kind.show
-    title = one.kind.title
-    if one.look is None:
-        return title
-    return f"{title}: {show(one.anchor)} in the anchor, {show(one.level)} since {one.since}, {show(one.now)} now."
+    parts = [f"{show(one.anchor)} in the anchor"] if one.look is not None and one.look.alarm else []
+    if one.beyond is not None:
+        parts.append(f"{'at most' if one.beyond == 'max' else 'at least'} {show(one.lines[one.beyond])} is allowed")
+    parts += [f"{show(one.level)} since {one.since}", f"{show(one.now)} now"]
+    return f"{one.kind.title}: {', '.join(parts)}."
 
 
 def _mark(one: Watched) -> str:
@@ -172,7 +175,7 @@ def _values(window: Window) -> dict[str, dict[str, float]]:
 
 
 _FACTS = ("name", "now", "before", "anchor", "anchor_windows", "anchor_needed", "shift", "action")
-_CHANGES = ("alert", "began", "ended", "since", "level")
+_CHANGES = ("alert", "began", "ended", "since", "level", "lines", "beyond")
 
 
 def _figure(one: Watched) -> dict[str, Any]:

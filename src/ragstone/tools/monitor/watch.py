@@ -54,13 +54,16 @@ async def monitor(
     """
     if drafts is not None:
         check_drafts_file(drafts, table, settings, where)
-    for name in table.alerts:
+    for name, rule in table.alerts.items():
         if not is_known(name, settings.metrics):
             raise ConfigError(
                 f"'alerts.{name}' is neither a figure nor a metric.",
                 where=where,
                 hint="See the names in docs/monitoring.md, or run `ragstone monitor` to list them.",
             )
+        for side, line in rule.lines.items():
+            if line > 1.0 and kind_of(name).is_share:
+                raise ConfigError(f"'alerts.{name}.{side}' must be at most 1, a share, found {line:g}.", where=where)
     files = _files(paths)
     windows = Windows(table.windows.length, zone_of(table.windows.timezone))
     now = context.now().astimezone(UTC)
