@@ -139,6 +139,8 @@ def _charted(
         sudden = -float(stdtrit(noise.freedom, SINGLE / looks_per_alarm)) / math.sqrt(noise.lasting)
         if z >= max(sudden, reference):
             chart = limit
+        elif z <= -sudden:
+            chart = 0.0
         alarm = chart >= limit or (alarm and chart > 0.0)
         level = float(np.mean([one.value for one in series[since : position + 1]]))
         looks.append(Look(position, chart, limit, alarm, since, level))
@@ -172,11 +174,11 @@ class _Noise:
         self._season = np.array([one.season for one in series])
         self._own = np.array([unit / one.n if one.n > 0.0 else 0.0 for one in series])
         self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
-        self._effects, self._least = np.zeros(SEASONS), 0.0
+        self._effects, self._least, self._reference = np.zeros(SEASONS), 0.0, 0.0
 
     @property
     def reference(self) -> float:
-        return max(self._shift / (2.0 * self.error), self.centre_error, _MIN_REFERENCE)
+        return self._reference or max(self._shift / (2.0 * self.error), self.centre_error, _MIN_REFERENCE)
 
     @property
     def centre(self) -> float:
@@ -248,17 +250,12 @@ class _LineNoise(_Noise):
 
     def __init__(self, series: Sequence[Observed], line: float, shift: float, reference: float, *, share: bool) -> None:
         self._begin(series, line * (1.0 - line) if share else line**2)
-        self._reference = reference
-        self._line, self._lag, self._seen = line, SEASONS, len(series) + 1  # no seasons are learnt
+        self._reference, self._line, self._lag, self._seen = reference, line, SEASONS, len(series) + 1  # no seasons
         presumed = min(shift / 2.0, line, 1.0 - line) if share else shift / 2.0
         self._freedom, self._pairs = float(_PRESUMED), _PRESUMED
         self._explained = self._freedom * float(self._own[:1].sum())
         self._squares = self._near = self._explained + self._freedom * presumed**2
         self._estimate()
-
-    @property
-    def reference(self) -> float:
-        return self._reference
 
     @property
     def centre(self) -> float:
