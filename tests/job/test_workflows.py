@@ -15,21 +15,44 @@ from typing import Any
 import pytest
 import yaml
 
+from ragstone.app.init import write_starter
+from ragstone.app.survey.look import survey
+from ragstone.app.survey.proposal import Proposal
 from ragstone.ci.github.event import EventKind
 from ragstone.job.inputs import INPUTS
 from ragstone.job.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "docs" / "github-action.md", ROOT / "docs" / "history.md")
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "workflow.yml"
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 _SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 
 
 def examples() -> list[str]:
+    """The workflows of GitHub in all pages: whole files, of which CircleCI's have no `on`."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     blocks = [block for text in texts for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
-    return [block for block in blocks if "\njobs:" in block]
+    return [block for block in blocks if "\njobs:" in block and re.search(r"^on:", block, re.MULTILINE)]
+
+
+def of_init(folder: Path) -> list[str]:
+    """The workflows that `ragstone init` writes: for one system, and for services of a repository with several."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / "requirements.txt").touch()
+    environment = folder / "services" / "search" / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").touch()
+    (environment / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
+    for service, entrypoint in (
+        (".", "python:rag:answer"),
+        ("services/search", "python:rag:answer"),
+        ("web", "http://127.0.0.1:8000/ask"),
+    ):
+        home = folder / service
+        home.mkdir(exist_ok=True)
+        write_starter(home, proposal=Proposal(entrypoint, "it was named", 0), found=survey(home, ports=()))
+    return [path.read_text(encoding="utf-8") for path in sorted((folder / ".github" / "workflows").glob("*.yml"))]
 
 
 def all_texts() -> list[Any]:
@@ -256,10 +279,7 @@ def lint(*arguments: str) -> None:
 
 
 def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
-    written = []
-    for n, text in enumerate([*examples(), STARTER.read_text(encoding="utf-8")]):
-        written.append(tmp_path / f"example-{n}.yml")
-        written[-1].write_text(text, encoding="utf-8")
+    written = written_to(tmp_path)
     lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, [*OURS, *written]))
     lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml"))
     lint("check-jsonschema", "--builtin-schema", "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml"))
@@ -269,27 +289,30 @@ def test_our_workflows_are_clean_to_the_auditor() -> None:
     lint("zizmor", "--offline", "--no-progress", "--quiet", str(ROOT / ".github"), str(ROOT / "action.yml"))
 
 
-def test_the_examples_are_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
+def written_to(folder: Path) -> list[Path]:
+    """The workflows of the pages and of `init`, in files."""
+    texts = [*examples(), *of_init(folder / "init")]
+    assert len(texts) > 12
+    workflows = folder / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    for n, text in enumerate(texts):
+        (workflows / f"example-{n}.yml").write_text(text, encoding="utf-8")
+    return sorted(workflows.iterdir())
+
+
+def test_what_users_copy_is_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
     # In the documentation, versions are for reading; the text says to pin. workflow_run is what the example is about.
     rules = "rules:\n  unpinned-uses:\n    disable: true\n  dangerous-triggers:\n    disable: true\n"
     (tmp_path / "zizmor.yml").write_text(rules, encoding="utf-8")
-    folder = tmp_path / ".github" / "workflows"
-    folder.mkdir(parents=True)
-    for n, text in enumerate(examples()):
-        (folder / f"example-{n}.yml").write_text(text, encoding="utf-8")
-    lint(
-        "zizmor",
-        "--offline",
-        "--no-progress",
-        "--quiet",
-        "--config",
-        str(tmp_path / "zizmor.yml"),
-        str(tmp_path / ".github"),
-    )
+    config = ("--config", str(tmp_path / "zizmor.yml"))
+    lint("zizmor", "--offline", "--no-progress", "--quiet", *config, *map(str, written_to(tmp_path)))
 
 
-def test_actionlint_where_it_can_be_had() -> None:
-    found = shutil.which("actionlint")
-    if found is None:
-        pytest.skip("actionlint is not installed; it comes as a binary only")
-    lint("actionlint", *map(str, OURS))
+def test_actionlint_finds_nothing_in_our_workflows_nor_in_what_users_copy(tmp_path: Path) -> None:
+    lint("actionlint", *map(str, [*OURS, *written_to(tmp_path)]))
+
+
+def test_actionlint_finds_an_output_of_a_step_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "broken.yml").write_text(examples()[0].replace("steps.gate.", "steps.gaet."), encoding="utf-8")
+    with pytest.raises(AssertionError, match='property "gaet" is not defined'):
+        lint("actionlint", str(tmp_path / "broken.yml"))
