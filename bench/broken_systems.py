@@ -1,6 +1,6 @@
-"""Which broken systems the default gate fails, and whether it passes healthy ones: the table of docs/thresholds.md.
+"""Which broken systems the default gate fails, and whether it passes healthy ones: bench/broken_systems.md.
 
-    python bench/broken_systems.py --write            # all of it, into docs/thresholds.md
+    python bench/broken_systems.py --write            # all of it, into bench/broken_systems.md
     python bench/broken_systems.py --judges offline --sets ferry --sizes 50
     python bench/broken_systems.py --only "doesn't know"
 
@@ -61,7 +61,7 @@ FIRST, AGAIN = 0.5, 0.2
 
 NEEDED = 50
 """Of fewer questions, nothing is required: too little can be shown."""
-PAGE = ROOT / "docs" / "thresholds.md"
+PAGE = ROOT / "bench" / "broken_systems.md"
 BEGIN, END = "<!-- broken systems -->", "<!-- end of broken systems -->"
 
 FOUND = {Status.FAIL, Status.ERROR, Status.INCONCLUSIVE}
@@ -327,7 +327,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--only", nargs="*", default=[""], help="systems with any of these in their names")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/thresholds.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/broken_systems.md")
     chosen = parser.parse_args()
     begin, cells = time.perf_counter(), {}
     for cell, found in measure(chosen.judges, chosen.sets, chosen.sizes, chosen.only):

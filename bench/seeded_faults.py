@@ -1,6 +1,6 @@
 """Whether line one and "where to look" name the right half and the right cause: 40 seeded faults, 48 harmless changes.
 
-    python bench/seeded_faults.py            # the table of docs/reports.md (--write puts it there)
+    python bench/seeded_faults.py            # the table of bench/seeded_faults.md (--write puts it there)
     python bench/seeded_faults.py --systems ferry --only "chunks are cut"
 
 Twenty faults are seeded into the example (examples/docs-qa, in its own environment) and into a system of another field
@@ -49,7 +49,7 @@ from ragstone.run.scoring import sample_scores, scored_answer
 from ragstone.run.serialise import facts_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 
-PAGE = ROOT / "docs" / "reports.md"
+PAGE = ROOT / "bench" / "seeded_faults.md"
 BEGIN, END = "<!-- seeded faults -->", "<!-- end of seeded faults -->"
 SYSTEMS = ("docs", "ferry")
 RIGHT_HALVES, RIGHT_CAUSES, FALSE_CAUSES = 36, 30, 1
@@ -492,7 +492,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", nargs="*", default=SYSTEMS)
     parser.add_argument("--only", default="", help="faults and harmless changes with this in their names")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/reports.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/seeded_faults.md")
     chosen = parser.parse_args()
     begin = time.perf_counter()
     found = []
