@@ -1,4 +1,4 @@
-"""Write action.yml, and the tables in docs/github-action.md and README.md, from the table of inputs and outputs.
+"""Write action.yml, the tables in docs/github-action.md and README.md, and the release that workflows name.
 
 python scripts/action_file.py            # write
 python scripts/action_file.py --check    # exit with 1 if a file differs
@@ -11,12 +11,15 @@ import re
 import sys
 from pathlib import Path
 
+from ragstone._version import __version__
 from ragstone.job.inputs import INPUTS
 from ragstone.job.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/github-action.md", "README.md")
+STARTER = "src/ragstone/app/starter/workflow.yml"
 IMAGE = "Dockerfile"
+_RELEASE = re.compile(r"\bragstone/ragstone@v[\w.]*\w")
 
 _HEAD = """\
 # Written by scripts/action_file.py from src/ragstone/job/inputs.toml and outputs.py.
@@ -81,6 +84,10 @@ def files(image: str) -> dict[Path, str]:
         path = ROOT / name
         if path.is_file():
             found[path] = with_tables(path.read_text(encoding="utf-8"))
+    # A release's tag is never moved, so there is no tag such as v1.
+    for path in (*sorted(ROOT.glob("docs/*.md")), ROOT / STARTER):
+        text = found.get(path) or path.read_text(encoding="utf-8")
+        found[path] = _RELEASE.sub(f"ragstone/ragstone@v{__version__}", text)
     return found
 
 

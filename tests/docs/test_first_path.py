@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ragstone._version import __version__
 from ragstone.app.init import write_starter
 from ragstone.app.survey.look import survey
 from ragstone.app.survey.proposal import Proposal
@@ -76,6 +77,11 @@ def test_the_page_of_the_action_says_what_is_so_on_main_and_in_a_release() -> No
     page = " ".join((ROOT / "docs" / "github-action.md").read_text(encoding="utf-8").split())
     assert "the `action.yml` of a release refers to an image by digest" in page
     assert "On `main`, `action.yml` refers to the `Dockerfile` instead" in page
+    # A release makes the tag of its version, and no other such as v1: .github/workflows/release.yml.
+    starter = ROOT / "src" / "ragstone" / "app" / "starter" / "workflow.yml"
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, starter)]
+    named = {version for text in texts for version in re.findall(r"ragstone/ragstone@(v[\w.]*\w)", text)}
+    assert named == {f"v{__version__}"}
     assert image == "Dockerfile" or image.startswith("docker://")
 
 
