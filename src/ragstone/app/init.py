@@ -54,9 +54,10 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
     home = directory.resolve()
     repository = git_root(home)
     root, golden = repository or home, found.golden
+    config = _config(proposal, golden, found.python)  # refuses what can't be written, before anything is
     target = find_place(root, home.relative_to(root).as_posix())
     texts = {
-        "ragstone.toml": _config(proposal, golden, found.python),
+        "ragstone.toml": config,
         "thresholds.toml": _policy(golden),
         **({} if golden is not None else {GOLDEN: _shipped("golden.jsonl")}),
         os.path.relpath(root / target.workflow, home): workflow_text(target, root, home, proposal.entrypoint, found),

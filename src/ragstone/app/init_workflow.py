@@ -14,6 +14,7 @@ from ragstone.files import read_regular
 from ragstone.system.entrypoint import parse_entrypoint
 
 WORKFLOW = ".github/workflows/ragstone.yml"
+_ANOTHER = ".github/workflows/ragstone-{}.yml"
 _HEADER = """\
 # The gates of this repository, and the paths that affect each: docs/github-action.md, "Many gates in one repository".
 # What several of them depend on goes above the first table: paths = ["libs/**"]
@@ -55,8 +56,8 @@ def find_place(root: Path, within: str) -> Place:
         lines = [config[0], config[1] + line, *([] if known else [f"{config[1]}comment-id: {name}"])]
         _write(path, _with_checks(text.replace(config[0], "\n".join(lines), 1)))
         place.added.append((line, WORKFLOW))
-    place.gate = _add_gate(place, root, within, None)
-    place.workflow = _workflow_of(place.gate)
+    place.gate = _add_gate(place, root, within, _ANOTHER)
+    place.workflow = _ANOTHER.format(place.gate)
     return place
 
 
@@ -96,28 +97,17 @@ def _requirements(root: Path, home: Path) -> str | None:
     return None
 
 
-def _add_gate(place: Place, root: Path, within: str, workflow: str | None, name: str | None = None) -> str:
+def _add_gate(place: Place, root: Path, within: str, workflow: str, name: str | None = None) -> str:
     """Add the service in the folder `within` to the gates, unless it is one of them. Its name there."""
-    path = root / place.gates
-    text = read_text(path) or _HEADER
+    text = read_text(root / place.gates) or _HEADER
     mine = json.dumps(f"{within}/**")
-    if name is None:
-        name = _name((root / within).name)
-        if f"[gates.{name}]" in text and mine not in text:
-            name = _name(within)
+    names = [re.sub(r"[^A-Za-z0-9]+", "-", one).strip("-")[:60] or "gate" for one in ((root / within).name, within)]
+    name = name or names[f"[gates.{names[0]}]" in text and mine not in text]
     if f"[gates.{name}]" not in text:
-        paths = "" if within == "." else f"paths = [{mine}, {json.dumps(workflow or _workflow_of(name))}]\n"
-        _write(path, f"{text.rstrip()}\n\n[gates.{name}]\n{paths}")
+        paths = "" if within == "." else f"paths = [{mine}, {json.dumps(workflow.format(name))}]\n"
+        _write(root / place.gates, f"{text.rstrip()}\n\n[gates.{name}]\n{paths}")
         place.added.append((f"[gates.{name}]", place.gates))
     return name
-
-
-def _name(folder: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", folder).strip("-")[:60] or "gate"
-
-
-def _workflow_of(name: str) -> str:
-    return WORKFLOW.replace(".yml", f"-{name}.yml")
 
 
 def _with_checks(text: str) -> str:
