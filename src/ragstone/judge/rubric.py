@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Grade
-from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
 
 Seen = Literal["question", "answer", "contexts", "reference"]
@@ -47,22 +47,15 @@ class RubricTexts:
     reference: str | None = None
 
 
-@runtime_checkable
-class RubricJudge(Protocol):
-    """A judge that can grade by a rubric. A judge offers it by having this method."""
+async def graded_by(rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call) -> Grade:
+    """The grade of one answer by `judge`; an empty answer gets the worst one without a call.
 
-    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
-        """One of the rubric's levels. Raises JudgementFailed."""
-
-
-async def graded_by(judge: object, label: str, rubric: Rubric, sample: Sample, response: Response, call: Call) -> Grade:
-    """The grade of one answer by `judge`, called `label`; an empty answer gets the worst one without a call.
-
-    Raises JudgementFailed, not applicable for a judge that can't grade by rubrics.
+    A judge can grade if it has a method `grade(rubric, shown, *, call)`, which gives one of the rubric's levels. Raises
+    JudgementFailed, not applicable for a judge without it.
     """
     ask = getattr(judge, "grade", None)
     if ask is None:
-        raise JudgementFailed(NO_MODEL.format(label), not_applicable=True)
+        raise JudgementFailed(NO_MODEL.format(judge.identity.label()), not_applicable=True)
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
     sees: Sequence[str] = rubric.sees

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,6 @@ from ragstone.rounds.sources import SystemSource
 from ragstone.system.functions import (
     FunctionFailed,
     LocalFunctions,
-    SeveralFunctions,
     WorkerFunctions,
     digest_of,
     digest_of_object,
@@ -32,28 +32,30 @@ from ragstone.system.response import RETRIEVAL, Response
 
 
 class Measures:
-    """How the custom metrics among `metrics` get their grades; start it before, and close it after, the run."""
+    """How the custom metrics among `metrics` get their grades; start it before, and close it after, the run.
 
-    def __init__(self, metrics: Sequence[Metric], functions: SeveralFunctions | None) -> None:
-        self._functions = functions
+    `functions` are those by metric.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], functions: Mapping[str, WorkerFunctions | LocalFunctions]) -> None:
+        self._each = tuple(dict.fromkeys(functions.values()))
         self.by_name: dict[str, Measure] = {}
         self.functions: list[str] = []
         for metric in metrics:
             name = metric.info.name
             if isinstance(metric, RubricMetric):
-                self.by_name[name] = partial(_by_rubric, metric.rubric)
-            elif isinstance(metric, FunctionMetric) and functions is not None:
-                self.by_name[name] = partial(_by_function, functions, name)
+                self.by_name[name] = partial(graded_by, metric.rubric)
+            elif isinstance(metric, FunctionMetric):
+                self.by_name[name] = partial(_by_function, functions[name], name)
                 self.functions.append(name)
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if a function can't be imported or called."""
-        if self._functions is not None:
-            await self._functions.start()
+        for each in self._each:
+            await each.start()
 
     async def close(self) -> None:
-        if self._functions is not None:
-            await self._functions.close()
+        await asyncio.gather(*(each.close() for each in self._each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,6 @@ class ProjectMetrics:
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
         names = [metric.info.name for metric in metrics if isinstance(metric, FunctionMetric)]
-        if not names:
-            return Measures(metrics, None)
         local = {name: one for name in names if (one := self.custom[name]).function is not None}
         by_metric: dict[str, WorkerFunctions | LocalFunctions] = {}
         if local:
@@ -133,7 +133,7 @@ class ProjectMetrics:
         for timeout_s, specs in by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             by_metric |= dict.fromkeys(specs, WorkerFunctions(worker))
-        return Measures(metrics, SeveralFunctions(by_metric))
+        return Measures(metrics, by_metric)
 
 
 def rubric_of(name: str, given: CustomMetric) -> Rubric:
@@ -207,12 +207,13 @@ def _other_half(part: str, names: list[str]) -> ConfigError:
     )
 
 
-async def _by_rubric(rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call) -> Grade:
-    return await graded_by(judge, judge.identity.label(), rubric, sample, response, call)
-
-
 async def _by_function(
-    functions: SeveralFunctions, name: str, _judge: Judge, sample: Sample, response: Response, _call: Call
+    functions: WorkerFunctions | LocalFunctions,
+    name: str,
+    _judge: Judge,
+    sample: Sample,
+    response: Response,
+    _call: Call,
 ) -> Grade:
     try:
         return Grade(await functions.call(name, sample, response))

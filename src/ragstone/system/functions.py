@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,24 +107,6 @@ class LocalFunctions:
 
     async def close(self) -> None:
         """Nothing to close."""
-
-
-class SeveralFunctions:
-    """Several of the above, by metric."""
-
-    def __init__(self, by_metric: Mapping[str, WorkerFunctions | LocalFunctions]) -> None:
-        self._by_metric = by_metric
-        self._each: Sequence[WorkerFunctions | LocalFunctions] = list(dict.fromkeys(by_metric.values()))
-
-    async def start(self) -> None:
-        for each in self._each:
-            await each.start()
-
-    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
-        return await self._by_metric[metric].call(metric, sample, response)
-
-    async def close(self) -> None:
-        await asyncio.gather(*(each.close() for each in self._each))
 
 
 def source_file(spec: str, directory: Path, *, where: str) -> Path:

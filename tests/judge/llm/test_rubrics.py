@@ -12,8 +12,9 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.prompts import layout_of
+from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
-from ragstone.judge.rubric import Rubric, RubricJudge, graded_by
+from ragstone.judge.rubric import Rubric, graded_by
 from ragstone.metrics.custom import RubricMetric
 from ragstone.system.response import Context, Response
 
@@ -25,7 +26,7 @@ RESPONSE = Response("q1", "In 1931.", (Context("It opened in 1931."),))
 def ask(
     world: Any, judge: Any, rubric: Rubric = TONE, response: Response = RESPONSE, call: Call | None = None
 ) -> Grade:
-    found: Grade = world.run(graded_by(judge, "it", rubric, SAMPLE, response, call or Call("q1")))
+    found: Grade = world.run(graded_by(rubric, judge, SAMPLE, response, call or Call("q1")))
     return found
 
 
@@ -37,7 +38,6 @@ def replies(level: object, reason: object = "It says please.") -> Any:
 def test_a_level_becomes_a_value_with_the_reason(world: Any, name: str) -> None:
     world.fake.fill = replies(2)
     judge = world.judge(name)
-    assert isinstance(judge, RubricJudge)
     assert ask(world, judge) == Grade(0.5, "2 of 3: neutral. It says please.")
 
 
@@ -89,7 +89,7 @@ def test_an_empty_answer_gets_the_worst_level_without_a_call(world: Any) -> None
 
 def test_a_judge_without_rubrics_gives_no_grade(world: Any) -> None:
     with pytest.raises(JudgementFailed, match="needs a language model") as caught:
-        ask(world, object())
+        ask(world, OfflineJudge())
     assert caught.value.not_applicable
 
 
