@@ -25,19 +25,6 @@ def local_path(embeddings: str | None) -> Path | None:
     return Path(folder)
 
 
-def judge_label(provider: str, model: str, version: str) -> str:
-    """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
-    known = find_provider(provider)
-    label = known.label if known is not None else "{provider} {model}"
-    return label.format(provider=provider, model=model, version=version)
-
-
-def is_offline(provider: str) -> bool:
-    """Whether judges of `provider` use no language model; False for judges of the user's own."""
-    known = find_provider(provider)
-    return known is not None and known.offline
-
-
 def provider_of(name: str) -> Provider:
     """The provider in `name`, a judge's name in the settings. Raises ConfigError with a suggestion."""
     known = find_provider(name.strip().partition(":")[0])

@@ -19,7 +19,7 @@ from ragstone.judge.judgements import (
     StatementList,
     SupportTable,
 )
-from ragstone.judge.names import is_offline, judge_label
+from ragstone.judge.providers import find_provider
 from ragstone.system.response import Context
 
 
@@ -54,12 +54,15 @@ class JudgeIdentity:
 
     @property
     def offline(self) -> bool:
-        """Whether it judges without a language model."""
-        return is_offline(self.provider)
+        """Whether it judges without a language model; False for judges of the user's own."""
+        known = find_provider(self.provider)
+        return known is not None and known.offline
 
     def label(self) -> str:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
-        return judge_label(self.provider, self.model, self.version)
+        known = find_provider(self.provider)
+        label = known.label if known is not None else "{provider} {model}"
+        return label.format(provider=self.provider, model=self.model, version=self.version)
 
 
 @dataclass(slots=True)
