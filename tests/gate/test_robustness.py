@@ -16,7 +16,7 @@ from ragstone.metrics.score import Scored
 from ragstone.run.manifest import GoldenManifest, Manifest, PerturbedPlan, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
-from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.intervals import proportion_interval
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from tests.run.builders import one_answer
 

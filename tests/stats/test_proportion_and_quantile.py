@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragstone.stats.proportion import p_proportion_at_most, proportion_interval
-from ragstone.stats.quantile import quantile_interval
+from ragstone.stats.intervals import p_proportion_at_most, proportion_interval, quantile_interval
 
 
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

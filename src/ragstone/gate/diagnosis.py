@@ -17,7 +17,7 @@ from importlib.resources import files
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.verdict import CauseCount, Diagnosis, Interval, Side
 from ragstone.run.record import SampleRecord
-from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.intervals import proportion_interval
 from ragstone.system.response import SystemFailureKind
 
 

@@ -8,7 +8,7 @@ from ragstone.formatting import percent
 from ragstone.gate.verdict import Attribution, Side
 from ragstone.run.manifest import Canaries, Manifest, Observed
 from ragstone.run.scores import RunScores
-from ragstone.stats.proportion import p_proportion_at_most, proportion_interval
+from ragstone.stats.intervals import p_proportion_at_most, proportion_interval
 
 STEADY = 0.02
 """Maximum share of verdicts that an unchanged judge changes between two requests."""

@@ -8,7 +8,7 @@ from ragstone.formatting import counted, most_common
 from ragstone.gate.evidence import Evidence
 from ragstone.judge.preference import SAME
 from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
-from ragstone.stats.proportion import p_proportion_at_most
+from ragstone.stats.intervals import p_proportion_at_most
 
 NAME = PairwisePreference.info.name
 

@@ -74,5 +74,5 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def p95(values: Sequence[float]) -> float:
-    """The smallest value that at least 95 % of `values` do not exceed, as `stats/quantile.py` estimates it."""
+    """The smallest value that at least 95 % of `values` do not exceed, as `stats/intervals.py` estimates it."""
     return sorted(values)[max(0, math.ceil(len(values) * 0.95 - 1e-9) - 1)]

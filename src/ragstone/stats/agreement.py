@@ -202,14 +202,11 @@ def _with_interval(measure: Measure, n: int, equal: float, confidence: float, se
         return Agreement(None, None, None, confidence, equal, n, f"{method}, not defined: all ratings are the same")
     tail = (1.0 - confidence) / 2.0
     rng = np.random.Generator(np.random.PCG64(seed))
-    drawn = [measure(_resampled(rng, n)).coefficient for _ in range(DRAWS)]
+    counts = (np.bincount(rng.integers(0, n, size=n), minlength=n).astype(np.float64) for _ in range(DRAWS))
+    drawn = [measure(one).coefficient for one in counts]
     low, high = np.quantile([value for value in drawn if value is not None] or [1.0], [tail, 1.0 - tail])
     if found.observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may still disagree (exact binomial).
         low = 1.0 - (1.0 - tail ** (1.0 / n)) * found.widest / found.expected
     low, high = max(-1.0, float(low)), min(1.0, float(high))
     return Agreement(found.coefficient, low, high, confidence, equal, n, f"{method}, bootstrap over units")
-
-
-def _resampled(rng: np.random.Generator, n: int) -> Floats:
-    return np.bincount(rng.integers(0, n, size=n), minlength=n).astype(np.float64)

@@ -1,9 +1,16 @@
-"""Intervals for the mean of bounded values. The method is chosen by the shape of the data."""
+"""Intervals for means, proportions and quantiles. The method is chosen by the shape of the data.
+
+Uses quantiles and tails from scipy.special. Those of scipy.stats give the same limits (the tests compare them), but
+importing it takes longer than a small run.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, betaincinv, stdtrit
 
 from ragstone.stats.bounded_mean import blocks_of, lower_limit, upper_limit
 from ragstone.stats.estimate import Estimate, check_confidence
@@ -81,3 +88,76 @@ def _words(array: Floats, bounds: tuple[float, float], groups: Groups | None) ->
     if not is_paired(bounds) and np.all((array == bounds[0]) | (array == bounds[1])):
         return "exact binomial (Clopper-Pearson)"
     return f"Gaffke's bound for {what}"
+
+
+def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
+    """Student's t for the mean of independent `values` (n,): exact for normal values, approximate for others.
+
+    The interval is infinite for a single value. With a long right tail, the upper limit is too low more often than
+    stated and the lower limit too high less often.
+    Raises ValueError for no values, non-finite values, or a confidence outside (0, 1).
+    """
+    found = np.asarray(values, dtype=np.float64)
+    if found.size == 0 or not np.all(np.isfinite(found)):
+        raise ValueError("a mean needs at least one value, and finite ones")
+    check_confidence(confidence)
+    mean, method = float(np.mean(found)), "Student's t"
+    if found.size == 1:
+        return Estimate(mean, -math.inf, math.inf, confidence, method, 1)
+    error = float(np.std(found, ddof=1)) / math.sqrt(found.size)
+    reach = float(stdtrit(found.size - 1, 0.5 + confidence / 2.0)) * error
+    return Estimate(mean, mean - reach, mean + reach, confidence, method, found.size)
+
+
+def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estimate:
+    """The exact (Clopper–Pearson) interval for a proportion of `hits` in `n` independent trials.
+
+    Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least `confidence` at any n and any proportion.
+    Raises ValueError unless 0 <= hits <= n, n >= 1 and confidence in (0, 1).
+    """
+    _check_hits(hits, n)
+    check_confidence(confidence)
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
+    high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
+    return Estimate(hits / n, low, high, confidence, "exact binomial", n)
+
+
+def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
+    """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits)."""
+    _check_hits(hits, n)
+    return float(bdtrc(hits - 1, n, bound)) if hits else 1.0
+
+
+def _check_hits(hits: int, n: int) -> None:
+    if n < 1 or not 0 <= hits <= n:
+        raise ValueError(f"need 0 <= hits <= n and n >= 1, got {hits} of {n}")
+
+
+def quantile_interval(values: Floats, q: float, *, confidence: float = 0.95) -> Estimate:
+    """The `q` quantile of independent `values` (n,) from any distribution, with or without ties.
+
+    The estimate is the smallest value that at least a share q of the values does not exceed (never an average of two).
+    The limits are order statistics whose ranks are binomial quantiles; each side misses with probability at most
+    (1 - confidence) / 2, and is infinite if there are too few values. Source:
+    H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
+    Raises ValueError for no values, non-finite values, or q or confidence outside (0, 1).
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(ordered)
+    if n == 0 or not np.all(np.isfinite(ordered)):
+        raise ValueError("a quantile needs at least one value, and finite ones")
+    if not 0.0 < q < 1.0 or not 0.0 < confidence < 1.0:
+        raise ValueError(f"q and confidence must be in (0, 1), got {q} and {confidence}")
+    tail = (1.0 - confidence) / 2.0
+    lower_rank = _last_rank_below(n, q, tail)
+    upper_rank = n + 1 - _last_rank_below(n, 1.0 - q, tail)
+    estimate = float(ordered[max(0, math.ceil(n * q - 1e-9) - 1)])
+    low = float(ordered[lower_rank - 1]) if lower_rank >= 1 else -math.inf
+    high = float(ordered[upper_rank - 1]) if upper_rank <= n else math.inf
+    return Estimate(estimate, low, high, confidence, "order statistics", n)
+
+
+def _last_rank_below(n: int, q: float, tail: float) -> int:
+    """The largest rank r with P(X_(r) > quantile) = P(Binomial(n, q) < r) <= tail; 0 if there is none."""
+    return int(np.count_nonzero(bdtr(np.arange(n), n, q) <= tail))

@@ -137,7 +137,7 @@ def _of_wholes(changes: Sequence[Change], groups: Ints | None, seed: int) -> Flo
     totals = np.zeros((int(max(r.max() for r in rows)) + 1, columns, len(changes)))
     most = max(map(len, rows))  # means, times this: of many questions a mean moves by less than the grid
     for j, (one, row) in enumerate(zip(changes, rows, strict=True)):
-        ways = _ways(one, columns)
+        ways = one.ways(columns) if columns > _SIGNS else _signed(one.values - one.expected)
         for way in range(columns):
             totals[:, way, j] = np.bincount(row, weights=ways[:, way] * (most / len(row)), minlength=len(totals))
     totals = on_grid(totals)
@@ -167,10 +167,6 @@ def _of_wholes(changes: Sequence[Change], groups: Ints | None, seed: int) -> Flo
         return adjusted
     fell = np.array([float(one.values.mean()) < one.expected for one in changes])
     return np.where(fell, np.minimum(adjusted[:-1], adjusted[-1]), 1.0)
-
-
-def _ways(one: Change, columns: int) -> Floats:
-    return one.ways(columns) if columns > _SIGNS else _signed(one.values - one.expected)
 
 
 def _of_part(one: Change, groups: Ints | None, enough: float) -> float:

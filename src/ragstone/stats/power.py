@@ -29,8 +29,12 @@ def detectable_drop(
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
-    z_alpha, total = _quantiles(power, alpha, tests)
-    _not_negative(sd)
+    if not 0.0 < power < 1.0 or not 0.0 < alpha < 0.5 or tests < 1:
+        raise ValueError(f"need power in (0, 1), alpha in (0, 0.5), tests >= 1; got {power}, {alpha}, {tests}")
+    if not (math.isfinite(sd) and sd >= 0.0):
+        raise ValueError(f"sd must be finite and not negative, got {sd}")
+    z_alpha = float(ndtri(1.0 - alpha / tests))
+    total = z_alpha + float(ndtri(power))
     effective = n / design_effect(group_size, correlation) - z_alpha**2 / 2.0
     if sd == 0.0 and loss == 0.0:
         return 0.0
@@ -55,15 +59,3 @@ def design_effect(group_size: float, correlation: float) -> float:
     if group_size < 1.0 or not -1.0 <= correlation <= 1.0:
         raise ValueError(f"need group_size >= 1 and correlation in [-1, 1], got {group_size} and {correlation}")
     return max(1.0, 1.0 + (group_size - 1.0) * correlation)
-
-
-def _quantiles(power: float, alpha: float, tests: float) -> tuple[float, float]:
-    if not 0.0 < power < 1.0 or not 0.0 < alpha < 0.5 or tests < 1:
-        raise ValueError(f"need power in (0, 1), alpha in (0, 0.5), tests >= 1; got {power}, {alpha}, {tests}")
-    z_alpha = float(ndtri(1.0 - alpha / tests))
-    return z_alpha, z_alpha + float(ndtri(power))
-
-
-def _not_negative(sd: float) -> None:
-    if not (math.isfinite(sd) and sd >= 0.0):
-        raise ValueError(f"sd must be finite and not negative, got {sd}")

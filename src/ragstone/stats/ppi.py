@@ -32,31 +32,23 @@ class PoweredMean:
     method: str
 
 
-def powered_mean(
-    labels: Floats,
-    predictions: Floats,
-    unlabelled: Floats,
-    *,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> PoweredMean:
+def powered_mean(labels: Floats, predictions: Floats, unlabelled: Floats, *, confidence: float = 0.95) -> PoweredMean:
     """The mean from `labels` (n,), `predictions` (n,) for the same units, and `unlabelled` (N,) predictions for others.
 
+    All are in [0, 1].
     Assumes that the labelled units were drawn at random. estimate = Ȳ + λ (mean f(unlabelled) - mean f(labelled))
     with the λ that minimises its variance, clipped to [0, 1] (Angelopoulos, Duchi, Zrnic 2023, "PPI++", example 6.1).
     The interval combines Gaffke's limits for the mean of Y - λf with normal limits for λ mean f (Zou and Donner 2008,
     "MOVER"), so few labels give a wide interval. Without unlabelled units λ is 0.
     Raises ValueError for no labels, different lengths, or values out of bounds.
     """
-    y, f, rest = _checked(labels, predictions, unlabelled, bounds)
-    lo, hi = bounds
+    y, f, rest = _checked(labels, predictions, unlabelled)
     weight = tuned_weight(y, f, rest)
     return _powered(
         y - weight * f,
         rest,
         weight,
-        limits=(lo - weight * hi, hi - weight * lo),
-        bounds=bounds,
+        limits=(-weight, 1.0),
         confidence=confidence,
         labels_only=float(np.mean(y)),
         variances=(_variance(y), _variance(y - weight * f)),
@@ -89,7 +81,7 @@ def weighted_powered_mean(
     weights as fixed, which makes it rather too wide.
     Raises ValueError as `powered_mean`.
     """
-    y, f, every = _checked(labels, predictions, population, (0.0, 1.0))
+    y, f, every = _checked(labels, predictions, population)
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != y.shape or not len(every):
         raise ValueError(f"labels, predictions and weights of the same units are needed, got {y.shape} and {w.shape}")
@@ -102,7 +94,6 @@ def weighted_powered_mean(
         every,
         weight,
         limits=(-float(w.max()) * weight, float(w.max())),
-        bounds=(0.0, 1.0),
         confidence=confidence,
         labels_only=float(np.clip(np.mean(w * y), 0.0, 1.0)),
         variances=(_variance(mine), _variance(mine - weight * theirs)),
@@ -116,7 +107,6 @@ def _powered(
     weight: float,
     *,
     limits: tuple[float, float],
-    bounds: tuple[float, float],
     confidence: float,
     labels_only: float,
     variances: tuple[float, float],
@@ -126,7 +116,7 @@ def _powered(
 
     `variances` are those of the labels alone and of `left`, of one unit.
     """
-    (lo, hi), n, many = bounds, len(left), max(1, len(others))
+    n, many = len(left), max(1, len(others))
     tail = (1.0 - confidence) / 2.0
     blocks, centre = blocks_of(left, None), float(np.mean(left))
     estimate = centre + (weight * float(np.mean(others)) if len(others) else 0.0)
@@ -135,9 +125,9 @@ def _powered(
     high = estimate + math.hypot(upper_limit(blocks, tail, limits) - centre, spread)
     joined = variances[1] / n + weight**2 * _variance(others) / many
     return PoweredMean(
-        min(hi, max(lo, estimate)),
-        max(lo, low),
-        min(hi, high),
+        min(1.0, max(0.0, estimate)),
+        max(0.0, low),
+        min(1.0, high),
         confidence,
         weight,
         labels_only,
@@ -146,15 +136,13 @@ def _powered(
     )
 
 
-def _checked(
-    labels: Floats, predictions: Floats, others: Floats, bounds: tuple[float, float]
-) -> tuple[Floats, Floats, Floats]:
+def _checked(labels: Floats, predictions: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
     y, f, rest = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, others))
     if y.ndim != 1 or not len(y) or y.shape != f.shape:
         raise ValueError(f"labels and predictions on the same units are needed, got {y.shape} and {f.shape}")
     for part in (y, f, rest):
-        if not np.all(np.isfinite(part)) or np.any(part < bounds[0] - 1e-9) or np.any(part > bounds[1] + 1e-9):
-            raise ValueError(f"values must be finite and within {bounds}")
+        if not np.all(np.isfinite(part)) or np.any(part < -1e-9) or np.any(part > 1.0 + 1e-9):
+            raise ValueError("values must be finite and within (0.0, 1.0)")
     return y, f, rest
 
 

@@ -109,12 +109,10 @@ def noise_floor(
     first: Floats,
     second: Floats,
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
     groups: Ints | None = None,
     alpha: float = 0.05,
-    confidence: float = 0.95,
 ) -> NoiseFloor:
-    """The noise of a reading, from two readings `first` and `second` (n,) of the same n >= 2 units.
+    """The noise of a reading in [0, 1], from two readings `first` and `second` (n,) of the same n >= 2 units.
 
     Assumes that both readings have the same distribution; `shift` shows if they do not. One-sided normal floor:
     z_{1-alpha} · sd · √(2/n). Raises ValueError for different lengths, n < 2, or values out of bounds.
@@ -125,9 +123,8 @@ def noise_floor(
         raise ValueError(f"two readings of the same two units or more are needed, got {a.shape} and {b.shape}")
     if not 0.0 < alpha < 0.5:
         raise ValueError(f"alpha must be in (0, 0.5), got {alpha}")
-    width = bounds[1] - bounds[0]
     difference = b - a
-    shift = mean_interval(difference, confidence=confidence, bounds=(-width, width), groups=groups)
+    shift = mean_interval(difference, bounds=(-1.0, 1.0), groups=groups)
     sd = math.sqrt(float(np.mean(difference**2)) / 2.0)
     floor = float(ndtri(1.0 - alpha)) * sd * math.sqrt(2.0 / len(a))
     return NoiseFloor(sd, float(np.mean(difference != 0.0)), shift, floor, alpha, len(a))

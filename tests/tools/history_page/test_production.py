@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.intervals import proportion_interval
 from ragstone.tools.history_page.production import MAX_FIGURES, MAX_WINDOWS, figures_of, read_monitor_report
 
 

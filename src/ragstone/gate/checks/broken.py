@@ -21,7 +21,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.run.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.run.manifest import GOLDEN_SET
 from ragstone.run.scores import RunScores
-from ragstone.stats.proportion import p_proportion_at_most
+from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 
 SHOWN = 0.02

@@ -11,8 +11,7 @@ from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Check, CheckKind, Interval, Status
-from ragstone.stats.intervals import mean_interval
-from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.intervals import mean_interval, proportion_interval
 
 
 class ErrorRate(Checker):

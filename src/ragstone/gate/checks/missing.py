@@ -16,7 +16,7 @@ from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.run.scores import MetricScores, RunScores
-from ragstone.stats.proportion import p_proportion_at_most
+from ragstone.stats.intervals import p_proportion_at_most
 
 CHANCE = 0.01
 """The probability at which more failed judgements than usual are no chance; for each metric and part of its samples."""

@@ -23,8 +23,7 @@ from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.run.scores import RunScores
 from ragstone.run.usage import cost_usd, tokens
-from ragstone.stats.mean import student_interval
-from ragstone.stats.quantile import quantile_interval
+from ragstone.stats.intervals import quantile_interval, student_interval
 
 MIN_REPORTED = 0.98
 """The share of answers that must report their tokens for a limit on them to be decided."""

@@ -15,7 +15,7 @@ from ragstone.files import read_regular
 from ragstone.formatting import percent, seconds
 from ragstone.history.lines import Text
 from ragstone.report.wording import metric_title
-from ragstone.stats.proportion import proportion_interval
+from ragstone.stats.intervals import proportion_interval
 from ragstone.tools.monitor.figures import KINDS, kind_of
 
 MAX_BYTES = 32 * 1024 * 1024

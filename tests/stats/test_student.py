@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragstone.stats.mean import student_interval
+from ragstone.stats.intervals import student_interval
 
 
 def test_the_interval_is_that_of_scipy() -> None:
