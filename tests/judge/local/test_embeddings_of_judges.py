@@ -92,13 +92,13 @@ def test_nearness_is_counted_from_what_the_model_gives_to_unrelated_texts(
     published = Told(zero, cosine)
     topic = Topic(published)
     for _ in range(2):
-        assert world.run(topic.nearness("q", "a", call=Call("q1"))) == pytest.approx(nearness)
+        assert world.run(topic.nearnesses("q", ("a",), call=Call("q1"))) == (pytest.approx(nearness),)
     assert sum(question in UNRELATED for question in published.asked) == len(UNRELATED) - 1, "the zero is found once"
 
 
 def test_a_model_to_which_all_texts_are_alike_judges_nothing(world: Any) -> None:
     with pytest.raises(JudgementFailed, match="does not tell unrelated texts apart"):
-        world.run(Topic(Told(1.0, 1.0)).nearness("q", "a", call=Call("q1")))
+        world.run(Topic(Told(1.0, 1.0)).nearnesses("q", ("a",), call=Call("q1")))
 
 
 def test_without_embeddings_the_offline_judge_is_as_it_was(world: Any) -> None:

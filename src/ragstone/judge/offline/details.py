@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.tokens import FUNCTION, NUMBER, plain_number
 
 _MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
 _REACH = 3
+_Mark = TypeVar("_Mark")
 
 
 def months(text: str, lowered: Sequence[str], language: Language) -> frozenset[int]:
@@ -31,14 +33,7 @@ def measures(text: str, language: Language) -> Mapping[str, frozenset[str]]:
 
 def quantities(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> Mapping[str, int]:
     """The keys that follow "all", "some", "few"..., with the rank of that word."""
-    found: dict[str, int] = {}
-    for position, token in enumerate(lowered):
-        level = language.quantities.get(token)
-        if level is not None:
-            key = _next_key(sequence, position)
-            if key:
-                found[key] = level
-    return found
+    return dict(_marked(lowered, sequence, language.quantities))
 
 
 def directions(
@@ -46,12 +41,8 @@ def directions(
 ) -> Mapping[str, frozenset[tuple[int, bool]]]:
     """The keys that follow "before", "more"..., with what is said there, as an axis and the value on it."""
     found: dict[str, frozenset[tuple[int, bool]]] = {}
-    for position, token in enumerate(lowered):
-        mark = language.directions.get(token)
-        if mark is not None:
-            key = _next_key(sequence, position)
-            if key:
-                found[key] = found.get(key, frozenset()) | {mark}
+    for key, mark in _marked(lowered, sequence, language.directions):
+        found[key] = found.get(key, frozenset()) | {mark}
     return found
 
 
@@ -87,6 +78,10 @@ def _unit(text: str, language: Language) -> str | None:
     return next((language.units[text[:size]] for size in range(6, 0, -1) if text[:size] in language.units), None)
 
 
-def _next_key(sequence: Sequence[str], position: int) -> str:
-    """The first content key within reach after `position`; FUNCTION when there is none."""
-    return next((key for key in sequence[position + 1 : position + 1 + _REACH] if key != FUNCTION), FUNCTION)
+def _marked(lowered: Sequence[str], sequence: Sequence[str], marks: Mapping[str, _Mark]) -> Iterator[tuple[str, _Mark]]:
+    """The first content key within reach after each word of `marks`, with what that word stands for."""
+    for position, token in enumerate(lowered):
+        if token in marks:
+            after = (key for key in sequence[position + 1 : position + 1 + _REACH] if key != FUNCTION)
+            if key := next(after, FUNCTION):
+                yield key, marks[token]

@@ -110,12 +110,8 @@ class OfflineJudge:
         _bounded(answer=answer)
         language = _language((answer,))
         found = self._split(answer, language.code)
-        for sentence in found:
+        for sentence in _limited(found, "the answer"):
             self._sentence.add(sentence.text, language.code, sentence)
-        if len(found) > MAX_STATEMENTS:
-            raise JudgementFailed(
-                f"the answer has {len(found)} statements; the offline judge takes at most {MAX_STATEMENTS}"
-            )
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = [sentence for sentence in found if sentence.keys and not refuses(sentence, language)]
@@ -194,14 +190,17 @@ class OfflineJudge:
         sentences = self._split(answer, language.code)
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
-        nearness = await self._topic.nearness(question, answer, call=call) if self._topic else None
-        given = relevance.Given(
+        nearness = (await self._topic.nearnesses(question, (answer,), call=call))[0] if self._topic else None
+        found = relevance.Answer(
+            asked,
+            sentences,
+            language,
+            self.rarity,
             [self._read(text, language.code) for text in _texts(contexts)],
             [self._read(text, language.code) for text in references],
+            nearness,
         )
-        found = relevance.answer_features(asked, sentences, language, self.rarity, given, nearness=nearness)
-        about = relevance.about(asked, sentences, language, self.rarity, given, nearness=nearness)
-        return ReverseQuestions(questions=(), similarities=(about * self._answering.probability(found),))
+        return ReverseQuestions((), (found.about() * self._answering.probability(found.answer_features()),))
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if self._topic is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -127,73 +127,128 @@ _YES_OR_NO = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What an answer can be compared with besides its question: the contexts, and the references."""
+class Answer:
+    """An answer, given as its statements (at least one), its question, and what else it can be compared with.
 
+    That is the contexts and the references. `nearness` is the topic similarity by embeddings, in [0, 1]; None without
+    embeddings.
+    """
+
+    question: Question
+    sentences: Sequence[Sentence]
+    language: Language
+    rarity: Rarity
     contexts: Sequence[Passage] = ()
     references: Sequence[Passage] = ()
+    nearness: float | None = None
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The content keys of all statements."""
+        return frozenset[str]().union(*(sentence.key_set for sentence in self.sentences))
 
-def answer_features(
-    question: Question,
-    sentences: Sequence[Sentence],
-    language: Language,
-    rarity: Rarity,
-    given: Given,
-    *,
-    nearness: float | None = None,
-) -> tuple[float, ...]:
-    """The features of an answer, given as its statements (at least one).
+    def answer_features(self) -> tuple[float, ...]:
+        """The features of the answer, as `ANSWER_FEATURES` names them."""
+        sentences, keys = self.sentences, self.keys
+        new = keys - self.question.sentence.key_set
+        kind = any(has_kind(self.question, sentence) for sentence in sentences)
+        shared = _shared(self.question, keys)
+        lowered = [sentence.lowered for sentence in sentences]
+        words = sum(len(tokens) for tokens in lowered)
+        hedged = sum(not self.language.hedges.isdisjoint(tokens) for tokens in lowered)
+        vague = sum(token in self.language.vague for tokens in lowered for token in tokens)
+        alike = max((self._alike(one) for one in self.references), default=0.0)
+        brief = self.fits()
+        return (
+            1.0 if brief else _on_topic(shared, self.nearness),
+            1.0 if brief else 1.0 - math.exp(-len(new) / _MUCH_NEW),
+            1.0 - math.exp(-_specifics(sentences, new, self.language) / _MANY_SPECIFICS),
+            float(kind),
+            1.0 - hedged / len(sentences),
+            max(0.0, 1.0 - _VAGUE_FACTOR * vague / words) if words else 1.0,
+            1.0 - sum(refuses(sentence, self.language) for sentence in sentences) / len(sentences),
+            1.0 if brief else min(1.0, max(shared, self.nearness or 0.0) + alike),
+            1.0 if brief else self._grounded(),
+        )
 
-    `nearness` is the topic similarity by embeddings, in [0, 1]; None without embeddings.
-    """
-    asked = question.sentence.key_set
-    keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
-    new = keys - asked
-    kind = any(has_kind(question, sentence) for sentence in sentences)
-    shared = _shared(question, keys)
-    lowered = [sentence.lowered for sentence in sentences]
-    words = sum(len(tokens) for tokens in lowered)
-    hedged = sum(not language.hedges.isdisjoint(tokens) for tokens in lowered)
-    vague = sum(token in language.vague for tokens in lowered for token in tokens)
-    alike = max((_alike(new, one, asked, rarity) for one in given.references), default=0.0)
-    brief = fits(question, sentences, language, given)
-    return (
-        1.0 if brief else _on_topic(shared, nearness),
-        1.0 if brief else 1.0 - math.exp(-len(new) / _MUCH_NEW),
-        1.0 - math.exp(-_specifics(sentences, new, language) / _MANY_SPECIFICS),
-        float(kind),
-        1.0 - hedged / len(sentences),
-        max(0.0, 1.0 - _VAGUE_FACTOR * vague / words) if words else 1.0,
-        1.0 - sum(refuses(sentence, language) for sentence in sentences) / len(sentences),
-        1.0 if brief else min(1.0, max(shared, nearness or 0.0) + alike),
-        1.0 if brief else _grounded(keys, asked, rarity, given),
-    )
+    def about(self) -> float:
+        """How sure it is that the answer is about what was asked, in [0, 1], whether or not it is right.
 
+        It is, if it shares the question's words, or what a reference or the contexts say besides these, or if it is
+        short and a phrase of the kind asked for. Numbers don't count: "60 days" is as much about the question as
+        "30 days".
+        """
+        if self.fits():
+            return 1.0
+        evidence = [_shared(self.question, self.keys) / _ABOUT, (self.nearness or 0.0) / _ENOUGH_TOPIC]
+        evidence.extend(self._alike(passage) / _LIKE_REFERENCE for passage in self.references)
+        if self.contexts:
+            evidence.append((self._grounded() - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS))
+        return min(1.0, max(0.0, *evidence))
 
-def about(
-    question: Question,
-    sentences: Sequence[Sentence],
-    language: Language,
-    rarity: Rarity,
-    given: Given,
-    *,
-    nearness: float | None = None,
-) -> float:
-    """How sure it is that an answer is about what was asked, in [0, 1], whether or not it is right.
+    def fits(self) -> bool:
+        """Whether the answer is short, and of the kind asked for, or of the kind that a reference is, or found in one;
+        or in the contexts, if there is no reference.
+        """
+        question, language = self.question, self.language
+        if not is_brief(self.sentences, language):
+            return False
+        phrase = self.sentences[0]
+        if question.kind is not None and has_kind(question, phrase):
+            return True
+        if _YES_OR_NO.match(question.sentence.text) and (
+            _YES_OR_NO.match(phrase.text) or phrase.lowered[0] in language.pronouns
+        ):
+            return True
+        words = phrase.key_set - question.sentence.key_set - phrase.numbers
+        number = bool(phrase.numbers)
+        if any(
+            is_brief(one.sentences, language) and number is bool(one.sentences[0].numbers) for one in self.references
+        ):
+            return True
+        if not number and _THING.search(question.sentence.text) and self._alike_in_case(phrase):
+            return True
+        passages = self.references or self.contexts
+        return not passages or any(
+            all(holds_key(key, one.places) for key in words)
+            and (bool(words) or any(key.startswith(NUMBER) for key in one.places))
+            for one in passages
+        )
 
-    It is, if it shares the question's words, or what a reference or the contexts say besides these, or if it is short
-    and a phrase of the kind asked for. Numbers don't count: "60 days" is as much about the question as "30 days".
-    """
-    if fits(question, sentences, language, given):
-        return 1.0
-    asked = question.sentence.key_set
-    keys = frozenset[str]().union(*(sentence.key_set for sentence in sentences))
-    evidence = [_shared(question, keys) / _ABOUT, nearness / _ENOUGH_TOPIC if nearness is not None else 0.0]
-    evidence.extend(_alike(keys - asked, passage, asked, rarity) / _LIKE_REFERENCE for passage in given.references)
-    if given.contexts:
-        evidence.append((_grounded(keys, asked, rarity, given) - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS))
-    return min(1.0, max(0.0, *evidence))
+    def _grounded(self) -> float:
+        """The share of what the answer says beyond the question, by weight, that the contexts or references say.
+
+        Numbers count as found. 1 if there is nothing to compare with, or nothing new.
+        """
+        passages = (*self.contexts, *self.references)
+        weights = self.rarity.weights(_without_numbers(self.keys - self.question.sentence.key_set))
+        if not passages or not weights:
+            return 1.0
+        found = (w for key, w in weights.items() if any(holds_key(key, one.places) for one in passages))
+        return math.fsum(found) / math.fsum(weights.values())
+
+    def _alike(self, reference: Passage) -> float:
+        """F1, by weight, of what the answer and a reference say beyond the question, numbers left out."""
+        asked = self.question.sentence.key_set
+        mine, theirs = _without_numbers(self.keys - asked), _without_numbers(reference.places.keys() - asked)
+        both = math.fsum(self.rarity.weights(mine & theirs).values())
+        total = math.fsum(self.rarity.weights(mine).values()) + math.fsum(self.rarity.weights(theirs).values())
+        return 2 * both / total if total else 0.0
+
+    def _alike_in_case(self, phrase: Sentence) -> bool:
+        """Whether a short answer is a name where a reference, or a sentence of the contexts that shares half of the
+        question, has a name that the question lacks; or neither is one.
+        """
+        said = [
+            sentence
+            for one in self.references or self.contexts
+            for sentence in one.sentences
+            if self.references or _shared(self.question, sentence.key_set) >= _HALF
+        ]
+        name = all(token.istitle() for token, key in zip(phrase.surface, phrase.sequence, strict=False) if key)
+        asked = self.question.sentence.lowered
+        names = any(token.istitle() and token.lower() not in asked for one in said for token in one.surface[1:])
+        return bool(said) and name is names
 
 
 def is_brief(sentences: Sequence[Sentence], language: Language) -> bool:
@@ -218,74 +273,8 @@ def _shared(question: Question, keys: Collection[str]) -> float:
     return math.fsum(weight for key, weight in question.weights.items() if key in keys) / (question.total or 1.0)
 
 
-def _grounded(keys: Collection[str], asked: Collection[str], rarity: Rarity, given: Given) -> float:
-    """The share of what an answer says beyond the question, by weight, that the contexts or references say; numbers
-    count as found. 1 if there is nothing to compare with, or nothing new.
-    """
-    passages = (*given.contexts, *given.references)
-    weights = rarity.weights(key for key in keys if key not in asked and not key.startswith(NUMBER))
-    if not passages or not weights:
-        return 1.0
-    found = math.fsum(weight for key, weight in weights.items() if any(holds_key(key, one.places) for one in passages))
-    return found / math.fsum(weights.values())
-
-
-def _alike(new: Collection[str], reference: Passage, asked: Collection[str], rarity: Rarity) -> float:
-    """F1, by weight, of what an answer and a reference say beyond the question, numbers left out."""
-    mine = {key for key in new if not key.startswith(NUMBER)}
-    theirs = {key for key in reference.places if key not in asked and not key.startswith(NUMBER)}
-    both = math.fsum(rarity.weights(mine & theirs).values())
-    total = math.fsum(rarity.weights(mine).values()) + math.fsum(rarity.weights(theirs).values())
-    return 2 * both / total if total else 0.0
-
-
-def fits(question: Question, sentences: Sequence[Sentence], language: Language, given: Given) -> bool:
-    """Whether an answer is short, and of the kind asked for, or of the kind that a reference is, or found in one; or in
-    the contexts, if there is no reference.
-    """
-    if not is_brief(sentences, language):
-        return False
-    phrase = sentences[0]
-    if question.kind is not None and has_kind(question, phrase):
-        return True
-    if _YES_OR_NO.match(question.sentence.text) and (
-        _YES_OR_NO.match(phrase.text) or phrase.lowered[0] in language.pronouns
-    ):
-        return True
-    words = phrase.key_set - question.sentence.key_set - phrase.numbers
-    number = bool(phrase.numbers)
-    if any(is_brief(one.sentences, language) and number is bool(one.sentences[0].numbers) for one in given.references):
-        return True
-    if not number and _THING.search(question.sentence.text) and _alike_in_case(question, phrase, given):
-        return True
-    passages = given.references or given.contexts
-    return not passages or any(
-        all(holds_key(key, one.places) for key in words) and (bool(words) or any(map(_has_number, one.places)))
-        for one in passages
-    )
-
-
-def _alike_in_case(question: Question, phrase: Sentence, given: Given) -> bool:
-    """Whether a short answer is a name where a reference, or a sentence of the contexts that shares half of the
-    question, has a name that the question lacks; or neither is one.
-    """
-    if given.references:
-        said = [sentence for one in given.references for sentence in one.sentences]
-    else:
-        said = [
-            sentence
-            for one in given.contexts
-            for sentence in one.sentences
-            if _shared(question, sentence.key_set) >= _HALF
-        ]
-    name = all(token.istitle() for token, key in zip(phrase.surface, phrase.sequence, strict=False) if key)
-    asked = question.sentence.lowered
-    names = any(token.istitle() and token.lower() not in asked for one in said for token in one.surface[1:])
-    return bool(said) and name is names
-
-
-def _has_number(key: str) -> bool:
-    return key.startswith(NUMBER)
+def _without_numbers(keys: Iterable[str]) -> set[str]:
+    return {key for key in keys if not key.startswith(NUMBER)}
 
 
 def _on_topic(shared: float, nearness: float | None) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import TypeVar
 
 import Stemmer
 
@@ -91,6 +92,7 @@ _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª
 _MAX_WORDS_KNOWN = 100_000
 _MAX_CACHED_WORD = 40
 _UNDECIDED = "\0"
+_Made = TypeVar("_Made")
 
 
 def words(text: str) -> list[str]:
@@ -110,24 +112,28 @@ def running(text: str) -> str:
     return f" {' '.join(_RUNNING.findall(text.lower()))} "
 
 
-class _Pieces(dict[str, tuple[str, ...]]):
-    """What `make` gives for pieces of text between spaces; filled on demand, up to a limit.
+class _Table(dict[str, _Made]):
+    """What `make` gives for words; filled on demand, up to a limit."""
+
+    def __init__(self, make: Callable[[str], _Made]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, word: str) -> _Made:
+        made = self._make(word)
+        if len(word) <= _MAX_CACHED_WORD:
+            if len(self) >= _MAX_WORDS_KNOWN:
+                self.clear()
+            self[word] = made
+        return made
+
+
+class _Pieces(_Table[tuple[str, ...]]):
+    """What `make` gives for pieces of text between spaces.
 
     No token contains a space, and none depends on what is beyond one, so that a text's tokens are those of its pieces.
     Most pieces were seen before.
     """
-
-    def __init__(self, make: Callable[[str], tuple[str, ...]]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, piece: str) -> tuple[str, ...]:
-        made = self._make(piece)
-        if len(piece) <= _MAX_CACHED_WORD:
-            if len(self) >= _MAX_WORDS_KNOWN:
-                self.clear()
-            self[piece] = made
-        return made
 
     def of(self, text: str) -> tuple[str, ...]:
         """Those of the pieces of `text`, in order."""
@@ -184,11 +190,11 @@ def _content_keys(code: str) -> _Pieces:
     return _Pieces(make)
 
 
-class Keys(dict[str, str]):
-    """Maps lower-case surface words to keys for one language; filled on demand, up to a limit."""
+class Keys(_Table[str]):
+    """Maps lower-case surface words to keys for one language."""
 
     def __init__(self, of: Language) -> None:
-        super().__init__()
+        super().__init__(self._key)
         self._language = of
         self._stem = Stemmer.Stemmer(of.stemmer, 0) if of.stemmer else None
         self._base = word_forms(of.code).base
@@ -196,14 +202,6 @@ class Keys(dict[str, str]):
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
         self.opposites = opposite_keys(word_forms(of.code), self.__getitem__)
         """For each key that has an opposite: the keys of its own side, and of the other side."""
-
-    def __missing__(self, word: str) -> str:
-        key = self._key(word)
-        if len(word) <= _MAX_CACHED_WORD:
-            if len(self) >= _MAX_WORDS_KNOWN:
-                self.clear()
-            self[word] = key
-        return key
 
     def _key(self, word: str) -> str:
         of = self._language

@@ -43,13 +43,11 @@ class Topic:
         self._zero: float | None = None
         self._finding = asyncio.Lock()
 
-    async def nearness(self, question: str, answer: str, *, call: Call) -> float:
-        """In [0, 1]: 0 for as near as unrelated questions, 1 for the same. Raises JudgementFailed."""
-        (found,) = await self.nearnesses(question, (answer,), call=call)
-        return found
-
     async def nearnesses(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """How near each of `others` is to `text`, in [0, 1] as in `nearness`. Raises JudgementFailed."""
+        """How near each of `others` is to `text`, in [0, 1]: 0 as unrelated questions are, 1 for the same.
+
+        Raises JudgementFailed.
+        """
         zero = await self._model_zero(call)
         cosines = await self._similarity.similarities(text, others, call=call)
         return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)
