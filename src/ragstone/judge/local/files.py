@@ -7,26 +7,13 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 
-# The fields of each message whose messages lead to operators or tensors.
-_MESSAGES: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
-    "Model": {"Graph": (7,), "Training": (20,), "Function": (25,)},
-    "Training": {"Graph": (1, 2)},
-    "Graph": {"Node": (1,), "Tensor": (5,), "Sparse": (15,)},
-    "Function": {"Node": (7,), "Attribute": (11,)},
-    "Node": {"Attribute": (5,)},
-    "Attribute": {"Tensor": (5, 10), "Graph": (6, 11), "Sparse": (22, 23)},
-    "Sparse": {"Tensor": (1, 2)},
-    "Tensor": {"Entry": (13,)},
-    "Entry": {},
-}
-_OPERATOR, _KEY, _VALUE = "op_type", "key", "value"
-_NAMES: Final[Mapping[str, Mapping[str, int]]] = {"Node": {_OPERATOR: 4}, "Entry": {_KEY: 1, _VALUE: 2}}
 _QUANTISED = frozenset({b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"MatMulIntegerToFloat"})
 
 
@@ -46,47 +33,33 @@ def read_facts(body: bytes) -> OnnxFacts:
         model = _model_type().FromString(body)
     except DecodeError:
         raise ValueError("it is truncated, or not an ONNX model") from None
-    messages = list(_within(model, "Model"))
-    if not any(kind == "Graph" for kind, _ in messages):
+    messages = list(_within(model))
+    if not any(message.DESCRIPTOR.name == "Graph" for message in messages):
         raise ValueError("it contains no graph")
-    entries = (message for kind, message in messages if kind == "Entry")
+    entries = (message for message in messages if message.DESCRIPTOR.name == "Entry")
     return OnnxFacts(
         tuple(sorted({entry.value.decode("utf-8") for entry in entries if entry.key == b"location"})),
-        any(message.op_type in _QUANTISED for kind, message in messages if kind == "Node"),
+        any(message.op_type in _QUANTISED for message in messages if message.DESCRIPTOR.name == "Node"),
     )
 
 
-def _within(message: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    """All messages in `message`, each with its kind."""
-    for inner, numbers in _MESSAGES[kind].items():
-        for number in numbers:
-            for found in getattr(message, f"f{number}"):
-                yield inner, found
-                yield from _within(found, inner)
+def _within(message: Any) -> Iterator[Any]:
+    """All messages in `message`."""
+    for field, values in message.ListFields():
+        for found in values if field.message_type is not None else ():
+            yield found
+            yield from _within(found)
 
 
 @cache
 def _model_type() -> Any:
-    from google.protobuf import descriptor_pool, message_factory
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+    """The part of ONNX's messages, in onnx.json, that leads to operators and to the places of weights."""
+    from google.protobuf import descriptor_pool, json_format, message_factory
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    file = FileDescriptorProto(name="onnx_names.proto", package="onnx_names")
-    for kind, fields in _MESSAGES.items():
-        message = file.message_type.add(name=kind)
-        for inner, numbers in fields.items():
-            for number in numbers:
-                message.field.add(
-                    name=f"f{number}",
-                    number=number,
-                    label=Field.LABEL_REPEATED,
-                    type=Field.TYPE_MESSAGE,
-                    type_name=f".onnx_names.{inner}",
-                )
-        for name, number in _NAMES.get(kind, {}).items():
-            message.field.add(name=name, number=number, label=Field.LABEL_OPTIONAL, type=Field.TYPE_BYTES)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    text = files(__package__).joinpath("onnx.json").read_text(encoding="utf-8")
+    pool.Add(json_format.Parse(text, FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("onnx_names.Model"))
 
 
