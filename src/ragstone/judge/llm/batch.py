@@ -7,7 +7,6 @@ disk before waiting for it, so that a stopped run finds its batches again and pa
 from __future__ import annotations
 
 import asyncio
-import copy
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, LiveProvider
+from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, LiveProvider, settle
 from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
@@ -54,6 +53,10 @@ class _File(BaseModel):
 class _Waiting:
     request: ChatRequest
     replies: list[asyncio.Future[ChatReply]] = field(default_factory=list)
+
+    def answer(self, result: ChatReply | Exception) -> None:
+        for reply in self.replies:
+            settle(reply, result)
 
 
 class BatchProvider:
@@ -172,7 +175,7 @@ class BatchProvider:
             waiting = self._in_batches.pop(name, None)
             if waiting is not None:
                 self._claimed.add(name)
-                _answer(waiting, result)
+                waiting.answer(result)
             else:
                 self._results[name] = result
 
@@ -181,7 +184,7 @@ class BatchProvider:
             lost = waiting[name]
             self._in_batches.pop(name, None)
             self._collected.pop(name, None)
-            _answer(lost, error)
+            lost.answer(error)
 
     async def close(self) -> None:
         """Stop waiting. Unfinished batches, and those with replies not read yet, stay on disk."""
@@ -240,14 +243,3 @@ def request_id(request: ChatRequest) -> str:
     """The custom id of a request: a hash of its content, so that a resumed run uses the same id."""
     content = [request.name, request.static, request.data, request.schema]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
-
-
-def _answer(waiting: _Waiting, result: ChatReply | Exception) -> None:
-    for reply in waiting.replies:
-        if reply.done():
-            continue
-        if isinstance(result, Exception):
-            # One copy each: an error raised in many tasks would collect all their tracebacks.
-            reply.set_exception(copy.copy(result))
-        else:
-            reply.set_result(result)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragstone.errors import JudgeError
 from ragstone.judge.llm.prices import Budget, Tariff
-from ragstone.judge.llm.provider import Broken, EmbedReply, Rejected, Usage
+from ragstone.judge.llm.provider import Broken, EmbedReply, Rejected, Usage, settle
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
@@ -57,16 +56,12 @@ class EmbeddingSimilarity:
         texts = tuple(cleaned(text).strip() or "?" for text in (question, *others))
         waiting = _Waiting(texts, call, loop.create_future())
         self._waiting.append(waiting)
-        if self._full():
+        sizes = [tokens_at_most(text) for one in self._waiting for text in one.texts]
+        if len(sizes) >= _BATCH_TEXTS - 16 or sum(sizes) >= _BATCH_TOKENS:
             self._flush()
         elif self._timer is None:
             self._timer = loop.call_later(_WAIT_S, self._flush)
         return cosines(await waiting.done)
-
-    def _full(self) -> bool:
-        texts = sum(len(waiting.texts) for waiting in self._waiting)
-        tokens = sum(tokens_at_most(text) for waiting in self._waiting for text in waiting.texts)
-        return texts >= _BATCH_TEXTS - 16 or tokens >= _BATCH_TOKENS
 
     def _flush(self) -> None:
         if self._timer is not None:
@@ -87,19 +82,20 @@ class EmbeddingSimilarity:
             vectors = np.asarray(reply.vectors, dtype=np.float64)
         except (ValueError, Rejected) as error:
             reason = error.reason if isinstance(error, Rejected) else "the embeddings have different lengths"
-            _fail(batch, JudgementFailed(reason))
+            for waiting in batch:
+                settle(waiting.done, JudgementFailed(reason))
             return
         except asyncio.CancelledError:
             for waiting in batch:
                 waiting.done.cancel()
             raise
         except Exception as error:
-            _fail(batch, error)
+            for waiting in batch:
+                settle(waiting.done, error)
             return
         at = 0
         for waiting in batch:
-            if not waiting.done.done():
-                waiting.done.set_result(vectors[at : at + len(waiting.texts)])
+            settle(waiting.done, vectors[at : at + len(waiting.texts)])
             at += len(waiting.texts)
 
     async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
@@ -139,16 +135,3 @@ class EmbeddingSimilarity:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._made is not None:
             await self._made.close()
-
-
-def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
-    """Pass `error` to all waiting tasks, one copy each: a shared error would collect all their tracebacks."""
-    for waiting in batch:
-        if waiting.done.done():
-            continue
-        if isinstance(error, JudgementFailed):
-            waiting.done.set_exception(JudgementFailed(error.reason))
-        elif isinstance(error, JudgeError):
-            waiting.done.set_exception(JudgeError(error.message, where=error.where, hint=error.hint))
-        else:
-            waiting.done.set_exception(error)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
+
+from ragstone.errors import RagstoneError
+from ragstone.judge.protocol import JudgementFailed
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,20 @@ class Rejected(Fault):
     def __init__(self, reason: str, stop: Stop | None = None) -> None:
         super().__init__(reason)
         self.stop = stop
+
+
+def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
+    """Give `result` to the task that is `waiting`, if it still is; an error is raised there.
+
+    Each gets a copy of an error: one that is raised in many tasks would collect all their tracebacks.
+    """
+    if waiting.done():
+        return
+    if isinstance(result, Exception):
+        known = isinstance(result, Fault | JudgementFailed | RagstoneError)  # an SDK's error may not be copied
+        waiting.set_exception(copy.copy(result) if known else result)
+    else:
+        waiting.set_result(result)
 
 
 class Provider(Protocol):

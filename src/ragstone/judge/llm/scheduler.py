@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 import time
 from collections import deque
@@ -285,4 +286,4 @@ class Scheduler:
     def _refuse_if_dead(self) -> None:
         if self._dead is not None:
             # A new error each time: one raised in many tasks would collect all their tracebacks.
-            raise JudgeError(self._dead.message, where=self._dead.where, hint=self._dead.hint)
+            raise copy.copy(self._dead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import email.utils
 import json
 import re
@@ -172,10 +173,8 @@ def connection_error(account: Account, error: BaseException) -> Broken | Rejecte
         causes.append(causes[-1].__cause__)
     for cause in causes:
         # Raised while getting a token, and wrapped by the SDK.
-        if isinstance(cause, JudgeError):
-            return JudgeError(cause.message, where=cause.where, hint=cause.hint)
-        if isinstance(cause, Broken):
-            return Broken(cause.reason)
+        if isinstance(cause, JudgeError | Broken):
+            return copy.copy(cause)
         if isinstance(cause, ReplyTooLarge):
             return Rejected(f"the judge's reply holds {cause.reason}")
         if isinstance(cause, httpx2.DecodingError):
