@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ragstone.golden.sample import Sample
@@ -90,13 +90,13 @@ _FROM_STATEMENTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class _Round:
-    def __init__(self, judge: Judge, sample: Sample, response: Response, call: Call, previous: Response | None) -> None:
-        self._judge = judge
-        self._sample = sample
-        self._response = response
-        self._call = call
-        self._previous = previous
+    _judge: Judge
+    _sample: Sample
+    _response: Response
+    _call: Call
+    _previous: Response | None
 
     async def statement_list(
         self,
@@ -230,7 +230,7 @@ async def best_match(
         elif isinstance(found, ReferenceMatch):
             if best is None or _agreement(found) > _agreement(best):
                 best = found
-            if _in_full(found):
+            if all(one.verdict is Verdict.SUPPORTED for one in (*found.answer_supports, *found.reference_supports)):
                 return found
     failed = next((failure for failure in failures if not failure.not_applicable), None)
     return failed or best or next(iter(failures), None)
@@ -238,11 +238,6 @@ async def best_match(
 
 def _words(text: str) -> Counter[str]:
     return Counter(_WORD.findall(text.casefold()))
-
-
-def _in_full(match: ReferenceMatch) -> bool:
-    supports = (*match.answer_supports, *match.reference_supports)
-    return all(support.verdict is Verdict.SUPPORTED for support in supports)
 
 
 def _agreement(match: ReferenceMatch) -> float:

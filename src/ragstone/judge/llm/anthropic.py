@@ -60,7 +60,11 @@ class AnthropicProvider(SdkProvider):
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         dialect = Dialect(modes=("json_schema", "tool", "prompt"))
         super().__init__(anthropic, account, make_client(account), dialect, parameters)
-        self._identity = clouds.identity_of(account)
+        self._identity = None
+        if account.federation is not None and account.cloud is not None:
+            from ragstone.judge.llm.exchange import AwsIdentity
+
+            self._identity = AwsIdentity(account.federation, account.cloud.region)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)

@@ -133,9 +133,7 @@ class Assembly:
         core = Core(
             identity=identity,
             completer=completer,
-            layout=layout,
             cache=None if self.cache is None else JudgementCache(self.cache, refresh=settings.refresh),
-            window=completer.window,
             notes=() if window else (_UNKNOWN_WINDOW,),
         )
         concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
@@ -180,14 +178,13 @@ def make_identity(
         model=model,
         version=digest[:12],
         endpoint=address.endpoint,
-        parameters=tuple(sorted((name, _plain(value)) for name, value in _parameters(settings, provider).items())),
+        # Nested ones in one line, independent of the order of keys.
+        parameters=tuple(
+            (name, json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value))
+            for name, value in sorted(_parameters(settings, provider).items())
+        ),
         embeddings=embeddings,
     )
-
-
-def _plain(value: JsonValue) -> str:
-    """A parameter as one line, independent of the order of nested keys."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
 def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:

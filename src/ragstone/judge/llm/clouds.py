@@ -22,7 +22,6 @@ from ragstone.judge.providers import Cloud, Provider, first_given, given
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.account import Account
-    from ragstone.judge.llm.exchange import AwsIdentity
 
 AWS_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -98,15 +97,6 @@ def vertex_client(cloud: CloudAccount, token: str | None, options: Mapping[str, 
         credentials=None if token else _google_credentials(cloud),
         **options,
     )
-
-
-def identity_of(account: Account) -> AwsIdentity | None:
-    """Signs requests as the job's role; None if something else does."""
-    if account.federation is None or account.cloud is None:
-        return None
-    from ragstone.judge.llm.exchange import AwsIdentity
-
-    return AwsIdentity(account.federation, account.cloud.region)
 
 
 def credentials_error(account: Account, error: Exception) -> Broken | JudgeError:

@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
 from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form
-from ragstone.judge.llm.prompts import Layout
 from ragstone.judge.llm.replies import READING, Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
 from ragstone.judge.protocol import Call, JudgeIdentity
@@ -63,16 +62,13 @@ class Core:
         *,
         identity: JudgeIdentity,
         completer: Completer,
-        layout: Layout,
         cache: JudgementCache | None,
-        window: int,
         notes: Sequence[str] = (),
     ) -> None:
         self.completer = completer
-        self.prompts = layout.prompts
+        self.prompts = completer.layout.prompts
         self.cache = cache
         self.keys = CacheKeys(identity)
-        self.window = window
         self._notes = tuple(notes)
         self._in_parts = 0
         # By the judgement's keys; gone when nobody makes it or waits for it.
@@ -169,9 +165,9 @@ class Core:
 
         return await self.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
 
-    async def fill_by(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
-        """The form's values, judged by what `data` renders for the requested fields."""
-        return await self.completer.fill(form, data, call)
+    async def one(self, prompt: str, field: Field, blocks: Sequence[Block], call: Call) -> dict[str, Any]:
+        """The value of a form's only `field`, from the cache or judged by `blocks`, none of which can be split."""
+        return value_of(await self.filled(Form(self.prompts[prompt], (field,)), blocks, call), *field.path)
 
     def check_room(self, form: Form, texts: Sequence[str]) -> None:
         """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
@@ -196,7 +192,9 @@ class Core:
         return self._counted(cut(text, most))
 
     def _room(self, form: Form, output_tokens: int, fixed: Sequence[str]) -> int:
-        return room_for_data(self.window, form.prompt.static, output_tokens + self.completer.thinking_tokens, fixed)
+        return room_for_data(
+            self.completer.window, form.prompt.static, output_tokens + self.completer.thinking_tokens, fixed
+        )
 
     def _counted(self, parts: list[_T]) -> list[_T]:
         self._in_parts += len(parts) > 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
 from ragstone.judge.llm import prompts
@@ -34,10 +33,10 @@ class LlmDrafter:
         if asked:
             blocks.append(Block("asked", listed([(str(at), text) for at, text in enumerate(asked, start=1)])))
         if kind is Kind.UNANSWERABLE:
-            found = await self._one(prompts.DRAFT_UNANSWERABLE, "draft", _possible(_question), blocks, call)
+            found = await self._core.one(prompts.DRAFT_UNANSWERABLE, _QUESTION, blocks, call)
             return Drafted(str(found["question"])) if found else None
-        check = _possible(_answered(len(passages)))
-        found = await self._one(prompts.DRAFT_QUESTION, "draft", check, [Block("kind", kind), *blocks], call)
+        field = Field(("draft",), _possible(_answered(len(passages))), _TOKENS)
+        found = await self._core.one(prompts.DRAFT_QUESTION, field, [Block("kind", kind), *blocks], call)
         if not found:
             return None
         quotes = tuple((int(number), str(quote)) for number, quote in found["quotes"])
@@ -45,13 +44,13 @@ class LlmDrafter:
 
     async def reworded(self, question: str, answer: str, *, call: Call) -> str | None:
         blocks = [Block("question", question), Block("answer", answer)]
-        found = await self._one(prompts.DRAFT_PARAPHRASE, "draft", _possible(_question), blocks, call)
+        found = await self._core.one(prompts.DRAFT_PARAPHRASE, _QUESTION, blocks, call)
         return str(found["question"]) if found else None
 
     async def attempt(self, question: str, passages: Sequence[str] | None, *, call: Call) -> str | None:
         blocks = [Block("question", question), *_passages(passages or ())]
         prompt = prompts.DRAFT_RECALL if passages is None else prompts.DRAFT_ATTEMPT
-        found = await self._one(prompt, "attempt", _attempt, blocks, call)
+        found = await self._core.one(prompt, Field(("attempt",), _attempt, _TOKENS), blocks, call)
         return str(found["answer"]) if found["answerable"] == "yes" else None
 
     async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection:
@@ -75,14 +74,8 @@ class LlmDrafter:
 
     async def worsen(self, question: str, reference: str, passages: Sequence[str], *, call: Call) -> Worse:
         blocks = [Block("question", question), Block("reference", reference), *_passages(passages)]
-        found = await self._one(prompts.DRAFT_WORSE, "worse", _worse, blocks, call)
+        found = await self._core.one(prompts.DRAFT_WORSE, Field(("worse",), _worse, _TOKENS), blocks, call)
         return Worse(str(found["ungrounded"]), str(found["poor"]))
-
-    async def _one(
-        self, prompt: str, name: str, check: Callable[[object], object], blocks: Sequence[Block], call: Call
-    ) -> dict[str, Any]:
-        form = Form(self._core.prompts[prompt], (Field((name,), check, _TOKENS),))
-        return value_of(await self._core.filled(form, blocks, call), name)
 
 
 def _passages(texts: Sequence[str]) -> list[Block]:
@@ -103,8 +96,7 @@ def _possible(check: Callable[[dict[str, object]], object]) -> Callable[[object]
     return checked
 
 
-def _question(value: dict[str, object]) -> object:
-    return {"question": _text(value["question"])}
+_QUESTION = Field(("draft",), _possible(lambda value: {"question": _text(value["question"])}), _TOKENS)
 
 
 def _answered(count: int) -> Callable[[dict[str, object]], object]:

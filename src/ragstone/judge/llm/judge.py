@@ -38,6 +38,7 @@ from ragstone.judge.llm.drafting import LlmDrafter
 from ragstone.judge.llm.prompts import ENTITIES, PARAPHRASE, RUBRIC, STANDALONE, TRANSLATION
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
+from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
@@ -112,7 +113,7 @@ class LlmJudge:
                     own = part_names(part)
                     asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
                     data = _support_data(context_blocks(part), texts)
-                    replies += [await self._core.fill_by(asked, data, call)]
+                    replies += [await self._core.completer.fill(asked, data, call)]
             return merging.support(replies)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
@@ -146,7 +147,8 @@ class LlmJudge:
         return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        form = Form(self._core.prompts["reverse_questions"], reply_schemas.question_fields(n))
+        fields = tuple(Field(("questions", f"q{number}"), reply_schemas.with_text) for number in range(1, n + 1))
+        form = Form(self._core.prompts["reverse_questions"], fields)
         key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
         async with self._core.alone(key):
             known = self._core.stored(key)
@@ -210,25 +212,22 @@ class LlmJudge:
     async def direct_score(
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
     ) -> float:
-        form = Form(self._core.prompts["direct_score"], (reply_schemas.grade_field(),))
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
-        values = await self._core.filled(form, blocks, call)
-        return float(value_of(values, "grade")["value"]) / 10.0
+        found = await self._core.one("direct_score", reply_schemas.GRADE, blocks, call)
+        return float(found["value"]) / 10.0
 
     async def direct_preference(
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
     ) -> Preference:
-        form = Form(self._core.prompts["direct_preference"], (reply_schemas.better_field(),))
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
             blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
-        values = await self._core.filled(form, blocks, call)
-        return Preference(value_of(values, "better")["which"])
+        found = await self._core.one("direct_preference", reply_schemas.BETTER, blocks, call)
+        return Preference(found["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
-        form = Form(self._core.prompts[RUBRIC], (reply_schemas.level_field(len(rubric.levels)),))
         levels = listed([(str(at), text) for at, text in enumerate(rubric.levels, start=1)])
         blocks = [Block("rubric", rubric.text), Block("levels", levels)]
         texts = (("question", shown.question), ("answer", shown.answer), ("reference", shown.reference))
@@ -236,27 +235,25 @@ class LlmJudge:
         if shown.contexts is not None:
             blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
             blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-        found = value_of(await self._core.filled(form, blocks, call), "grade")
+        found = await self._core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
         grade = rubric.grade(found["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        form = Form(self._core.prompts[ENTITIES], (reply_schemas.entities_field(text),))
-        found = value_of(await self._core.filled(form, [Block("text", text)], call), "entities")
+        found = await self._core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
         return EntityList(tuple(found["names"]))
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
-        form = Form(self._core.prompts[STANDALONE], (reply_schemas.standalone_field(question),))
+        field = Field(("question",), reply_schemas.with_text, tokens=restated_tokens(question))
         turns = listed([(turn.role, turn.text) for turn in history])
-        values = await self._core.filled(form, [Block("conversation", turns), Block("question", question)], call)
-        return str(value_of(values, "question")["text"])
+        blocks = [Block("conversation", turns), Block("question", question)]
+        return str((await self._core.one(STANDALONE, field, blocks, call))["text"])
 
     async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
-        prompt = self._core.prompts[PARAPHRASE if language is None else TRANSLATION]
-        form = Form(prompt, (reply_schemas.reworded_field(question),))
+        prompt = PARAPHRASE if language is None else TRANSLATION
         blocks = [] if language is None else [Block("language", language)]
-        values = await self._core.filled(form, [*blocks, Block("question", question)], call)
-        return str(value_of(values, "question")["text"])
+        blocks.append(Block("question", question))
+        return str((await self._core.one(prompt, reply_schemas.reworded_field(question), blocks, call))["text"])
 
     async def close(self) -> None:
         """Close connections, and merge the cache into one file."""

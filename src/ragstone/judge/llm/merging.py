@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ragstone.judge.judgements import Verdict
+from ragstone.judge.llm.core import Values, value_of
 from ragstone.judge.llm.replies import Path
 from ragstone.judge.llm.reply_schemas import ANSWER
 
-Values = Mapping[Path, object]
 Value = dict[str, Any]
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}
 
@@ -18,7 +18,7 @@ def answers(replies: Sequence[Values]) -> dict[Path, object]:
     """The distinct statements of all pieces; the answer abstains if all its pieces do."""
     texts: dict[str, str] = {}
     for reply in replies:
-        for text in _value(reply, ANSWER)["statements"]:
+        for text in value_of(reply, *ANSWER)["statements"]:
             texts.setdefault(text.casefold(), text)
     return {ANSWER: {"kind": "answers" if texts else "abstains", "statements": list(texts.values())}}
 
@@ -57,13 +57,8 @@ def _merged(replies: Sequence[Values], merge: Callable[[Value, Value], Value]) -
     merged: dict[Path, object] = {}
     for reply in replies:
         for path, new in reply.items():
-            merged[path] = merge(_value(merged, path), _value(reply, path)) if path in merged else new
+            merged[path] = merge(value_of(merged, *path), value_of(reply, *path)) if path in merged else new
     return merged
-
-
-def _value(values: Values, path: Path) -> Value:
-    """A checked value: the form's checks guarantee its shape."""
-    return cast(Value, values[path])
 
 
 def _union(one: Sequence[str], other: Sequence[str]) -> list[str]:

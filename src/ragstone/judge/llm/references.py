@@ -64,7 +64,7 @@ class ReferenceJudging:
                 data = _rendered(
                     [Block("question", question), Block("reference", reference)], context_blocks(part), known
                 )
-                reply = reply_schemas.keyed(await core.fill_by(form_of(known, part_names(part)), data, call))
+                reply = reply_schemas.keyed(await core.completer.fill(form_of(known, part_names(part)), data, call))
                 replies.append(reply)
                 known = reply_schemas.listed_statements(reply) if known is None else known
             return merging.contexts(replies)
@@ -89,16 +89,13 @@ class ReferenceJudging:
         own = listed([(item.id, item.text) for item in statements])
 
         def form(given: Given) -> Form:
-            return Form(
-                prompt,
-                (*reply_schemas.answer_verdict_fields(statements), *reply_schemas.mention_fields(reference, given)),
-            )
+            return Form(prompt, reply_schemas.match_fields(statements, reference, given))
 
         async def ask(given: Given) -> Values:
             core.check_room(form(given), [question, reference, answer, own])
             blocks = [Block("question", question), Block("reference", reference), Block("answer", answer)]
             data = _rendered([*blocks, Block("statements", own)], [], given)
-            return reply_schemas.keyed(await core.fill_by(form(given), data, call))
+            return reply_schemas.keyed(await core.completer.fill(form(given), data, call))
 
         content = (question, reference, answer, *(f"{item.id}:{item.text}" for item in statements))
         found, values = await self._judged(_Task(question, reference, content, form, ask), call)

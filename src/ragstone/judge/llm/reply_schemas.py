@@ -47,7 +47,8 @@ def answer_field(answer: str) -> Field:
 
     def check(value: object) -> object:
         kind = one_of(as_object(value)["kind"], KINDS)
-        statements = _texts(as_object(value)["statements"], room_for=answer)
+        statements = _unique([_text(item) for item in _list(as_object(value)["statements"])], key=str.casefold)
+        _bounded(len(statements), answer)
         if (kind == "abstains") is bool(statements):
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
@@ -100,19 +101,16 @@ def attribution_fields(
     return _reference_fields(reference, statements, check)
 
 
-def mention_fields(reference: str, statements: Sequence[Statement] | None) -> tuple[Field, ...]:
-    """The answer's verdict on each statement of the reference: a list or by id, as in `attribution_fields`."""
-    return _reference_fields(reference, statements, chosen("verdict", VERDICTS))
+def match_fields(
+    answer: Sequence[Statement], reference: str, statements: Sequence[Statement] | None
+) -> tuple[Field, ...]:
+    """The reference's verdict on each statement of the answer, and the answer's on each statement of the reference.
 
-
-def answer_verdict_fields(statements: Sequence[Statement]) -> tuple[Field, ...]:
-    """The reference's verdict on each statement of the answer."""
-    return tuple(Field(("answer_verdicts", statement.id), chosen("verdict", VERDICTS)) for statement in statements)
-
-
-def question_fields(n: int) -> tuple[Field, ...]:
-    """`n` questions, none empty."""
-    return tuple(Field(("questions", f"q{number}"), _with_text) for number in range(1, n + 1))
+    The latter are a list or by id, as in `attribution_fields`.
+    """
+    check = chosen("verdict", VERDICTS)
+    own = (Field(("answer_verdicts", statement.id), check) for statement in answer)
+    return (*own, *_reference_fields(reference, statements, check))
 
 
 def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
@@ -125,11 +123,6 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
         Field(("contexts", name), functools.partial(check, count=count), tokens=64 + 4 * count)
         for name, count in counts.items()
     )
-
-
-def grade_field() -> Field:
-    """A grade from 0 to 10."""
-    return Field(("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)})
 
 
 def level_field(levels: int) -> Field:
@@ -155,11 +148,6 @@ def entities_field(text: str) -> Field:
     return Field(("entities",), check, tokens=restated_tokens(text))
 
 
-def standalone_field(question: str) -> Field:
-    """The question written out."""
-    return Field(("question",), _with_text, tokens=restated_tokens(question))
-
-
 def reworded_field(question: str) -> Field:
     """Another question, not much longer: what is much longer has been answered, or made up."""
     most = 200 + 4 * len(question)
@@ -171,11 +159,6 @@ def reworded_field(question: str) -> Field:
         return {"text": text}
 
     return Field(("question",), check, tokens=2 * restated_tokens(question))
-
-
-def better_field() -> Field:
-    """Which of two is better."""
-    return Field(("better",), chosen("which", tuple(str(preference) for preference in Preference)))
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
@@ -243,7 +226,8 @@ def _text(value: object) -> str:
     return value.strip().encode("utf-8", "replace").decode("utf-8")
 
 
-def _with_text(value: object) -> object:
+def with_text(value: object) -> object:
+    """`value`, an object with a text that is not empty."""
     return {"text": _text(as_object(value)["text"])}
 
 
@@ -253,11 +237,11 @@ def _number(value: object, first: int, last: int) -> int:
     return value
 
 
-def _texts(value: object, *, room_for: str) -> list[str]:
-    texts = [_text(item) for item in _list(value)]
-    unique = _unique(texts, key=str.casefold)
-    _bounded(len(unique), room_for)
-    return unique
+GRADE = Field(("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)})
+"""A grade from 0 to 10."""
+
+BETTER = Field(("better",), chosen("which", tuple(str(preference) for preference in Preference)))
+"""Which of two is better."""
 
 
 def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
