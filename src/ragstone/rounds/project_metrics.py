@@ -82,7 +82,7 @@ class ProjectMetrics:
         if is_known(name):
             raise ConfigError(f"'{name}' is a metric of Ragstone's own.", where=where, hint="Choose another name.")
         if given.rubric is not None:
-            rubric = rubric_of(name, given)
+            rubric = Rubric(name, given.rubric.strip(), given.levels or YES_NO, given.sees)
             return RubricMetric(rubric, rubric_version(rubric, load_prompt(RUBRIC).version))
         if given.function is not None:
             return FunctionMetric(name, function_version(digest_of_object(given.function)))
@@ -134,11 +134,6 @@ class ProjectMetrics:
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             by_metric |= dict.fromkeys(specs, WorkerFunctions(worker))
         return Measures(metrics, by_metric)
-
-
-def rubric_of(name: str, given: CustomMetric) -> Rubric:
-    """The rubric that `given` describes."""
-    return Rubric(name, (given.rubric or "").strip(), given.levels or YES_NO, given.sees)
 
 
 Chosen = str | Rubric | Callable[..., object]

@@ -158,7 +158,8 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
         watching = this.watcher(this.samples, manifest) if this.watcher is not None else None
         for folder in this.clears:
             drop_carried(out, folder)
-        writer = (this.begin or _begin(this, context))(manifest)
+        start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
+        writer = (this.begin or start)(manifest)
         workers = _workers(this, writer, watching, context.say)
         return await _evaluate_pending(_Open(this, writer, measures, watching, workers), context)
     finally:
@@ -174,10 +175,6 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
     """`run`, whose manifest counts `cost` too: that of a round that belongs to it."""
     return update_manifest(run, cost=run.manifest.cost.plus(cost))
-
-
-def _begin(this: Round, context: RunContext) -> Begin:
-    return partial(RunWriter.resume if this.resume else RunWriter.create, this.out, redact=context.redact)
 
 
 def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
@@ -271,8 +268,10 @@ class _Open:
 
 async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
     writer, golden = this.writer, this.round.samples
-    if this.watching is not None:
-        _catch_up(this.watching, writer)
+    if this.watching is not None and writer.finished_ids:
+        # A resumed run: the watcher has not seen the samples that are finished already.
+        for record in RunDirectory.open(writer.path).records():
+            this.watching.add(record.sample.id, record.scores)
     started = monotonic()
     try:
         async with until(this.round.deadline):
@@ -335,10 +334,3 @@ def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> 
 def _append_and_watch(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
     writer.append(record)
     watching.add(record.sample.id, record.scores)
-
-
-def _catch_up(watching: Watcher, writer: RunWriter) -> None:
-    """Show the watcher the samples that a resumed run had already finished."""
-    if writer.finished_ids:
-        for record in RunDirectory.open(writer.path).records():
-            watching.add(record.sample.id, record.scores)

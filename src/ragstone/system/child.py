@@ -148,9 +148,8 @@ class Child:
                 **cast(dict[str, Any], context.run_as.popen_arguments() if context.run_as else {}),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            raise SystemUnderTestError(
-                f"can't start '{argv[0]}': {_reason(error)}.", hint=_hint(error, argv[0], context)
-            ) from None
+            reason, hint = getattr(error, "strerror", None) or error, _hint(error, argv[0], context)
+            raise SystemUnderTestError(f"can't start '{argv[0]}': {reason}.", hint=hint) from None
         child = cls(transport, protocol, context)
         context.guardian.watch(child.pid)
         return child
@@ -256,10 +255,6 @@ class _Protocol(asyncio.SubprocessProtocol):
     def _cut(self) -> None:
         self._cut_off = True
         self.stdout.feed_eof()
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 def _hint(error: Exception, program: str, context: ChildContext) -> str:

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -166,7 +166,9 @@ class OneShotPeer:
             HISTORY: json.dumps(beside.get("history", [])),
             CONTEXTS: json.dumps(beside.get("contexts")),
         }
-        argv = [self._argv[0], *(_filled(word, words) for word in self._argv[1:])]
+        # In one pass, because a question may itself contain a placeholder.
+        filled = (_PLACEHOLDER.sub(lambda match: words[match.group()], word) for word in self._argv[1:])
+        argv = [self._argv[0], *filled]
         started = perf_counter()
         try:
             child = await Child.spawn(argv, self._context, limit=MAX_LINE_BYTES)
@@ -209,7 +211,9 @@ class ShellCommand(EntrypointKind):
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
         context = around.child_context(settings)
         argv = _words(rest)
-        argv[0] = _program(argv[0], context)
+        # A name with a folder is relative to the working directory.
+        found = None if has_folder(argv[0]) else shutil.which(argv[0], path=context.environ.get("PATH"))
+        argv[0] = str(context.directory / argv[0]) if has_folder(argv[0]) else found or argv[0]
         numbers = itertools.count()
 
         def new_peer() -> Peer:
@@ -230,18 +234,6 @@ def _words(command: str) -> list[str]:
     if os.name != "posix":  # without posix rules, quotes are kept
         words = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in words]
     return words
-
-
-def _program(name: str, context: ChildContext) -> str:
-    """The path of a program: relative to the working directory if its name has a folder, else looked up on PATH."""
-    if has_folder(name):
-        return str(context.directory / name)
-    return shutil.which(name, path=context.environ.get("PATH")) or name
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """`word` with its placeholders replaced in one pass, because a question may itself contain one."""
-    return _PLACEHOLDER.sub(lambda match: values[match.group()], word)
 
 
 async def _whole_output(child: Child) -> str:

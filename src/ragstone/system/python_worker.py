@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -48,9 +48,10 @@ _BOOTSTRAP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PythonTarget:
-    """Which interpreter runs which attribute (``package.module:attribute`` or ``file.py:attribute``).
+@dataclass(eq=False)
+class PythonPeer:
+    """One worker process: the interpreter `python` runs the attribute `spec`, ``package.module:attribute`` or
+    ``file.py:attribute``.
 
     Nothing that is imported for it may be in the folder `not_from`. If the settings have `functions`, the worker calls
     these functions of custom metrics (metric to spec) instead, and each question is a request as `worker.Functions`
@@ -60,36 +61,31 @@ class PythonTarget:
     python: str
     spec: str
     settings: SystemSettings
+    context: ChildContext
     hint: str
     not_from: Path | None = None
+    accepts: frozenset[str] | None = field(default=None, init=False)
+    _child: Child | None = field(default=None, init=False)
+    _number: int = field(default=0, init=False)
 
-
-class PythonPeer:
-    """One worker process."""
-
-    def __init__(self, target: PythonTarget, context: ChildContext) -> None:
-        self._target = target
-        self._settings = target.settings
-        self._memory_limit_bytes = self._settings.memory_limit_mb and self._settings.memory_limit_mb * 1_000_000
-        self._context = context
-        self._child: Child | None = None
-        self._number = 0
-        self.accepts: frozenset[str] | None = None
+    @property
+    def _memory_limit_bytes(self) -> int | None:
+        return self.settings.memory_limit_mb and self.settings.memory_limit_mb * 1_000_000
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
-        target, settings = self._target, self._settings
-        child = self._child = await Child.spawn([target.python, "-c", _BOOTSTRAP], self._context, limit=_READ_LIMIT)
+        settings = self.settings
+        child = self._child = await Child.spawn([self.python, "-c", _BOOTSTRAP], self.context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
         child.write(worker.frame(inspect.getsource(worker).encode("utf-8")))
         hello = {
             "token": token,
-            "entrypoint": target.spec,
+            "entrypoint": self.spec,
             "fields": answer_fields(settings)._asdict(),
             "part": settings.part,
             "takes_contexts": settings.takes_contexts,
             "functions": dict(settings.functions),
-            "not_from": None if target.not_from is None else str(target.not_from),
+            "not_from": None if self.not_from is None else str(self.not_from),
         }
         child.write(worker.frame(json.dumps(hello).encode("ascii")))
         try:
@@ -116,7 +112,7 @@ class PythonPeer:
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
-        asked = {"number": self._number, "question": sample.question, **beside_question(sample, self._settings.part)}
+        asked = {"number": self._number, "question": sample.question, **beside_question(sample, self.settings.part)}
         body = json.dumps(asked)
         started = perf_counter()
         child.write(worker.frame(body.encode("ascii")))
@@ -126,7 +122,7 @@ class PythonPeer:
         returned = asyncio.create_task(heard.returned.wait())
         first = asyncio.FIRST_COMPLETED
         try:
-            done, _ = await asyncio.wait([over, reply, returned], timeout=self._settings.timeout_s, return_when=first)
+            done, _ = await asyncio.wait([over, reply, returned], timeout=self.settings.timeout_s, return_when=first)
             if done == {returned}:
                 # The system has answered in time; serialising the answer doesn't count.
                 done, _ = await asyncio.wait([over, reply], timeout=_WRITING_S, return_when=first)
@@ -155,7 +151,7 @@ class PythonPeer:
             return lost(sample, SystemFailureKind.CRASHED, message, child)
         if reply is None:
             await child.show_stack()
-            message = f"No answer within {self._settings.timeout_s:g} s."
+            message = f"No answer within {self.settings.timeout_s:g} s."
             if heard.returned.is_set():
                 message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
@@ -202,15 +198,15 @@ class PythonPeer:
             if line.strip() == token.encode("ascii"):
                 return
             child.tail.add(line)
-            self._context.log.write(line)
+            self.context.log.write(line)
 
     def _failure(self, message: str, detail: str | None) -> SystemUnderTestError:
         text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
-        ran = f"It was run by {self._target.python} in {self._context.directory}."
+        ran = f"It was run by {self.python} in {self.context.directory}."
         return SystemUnderTestError(
             text,
-            where=self._target.spec if self._settings.functions else f"python:{self._target.spec}",
-            hint=f"{ran} {self._target.hint}",
+            where=self.spec if self.settings.functions else f"python:{self.spec}",
+            hint=f"{ran} {self.hint}",
         )
 
 
@@ -243,8 +239,8 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
         if settings.python is None and local.exists() and str(local) != python
         else "To use another interpreter, set python in [system], or --python."
     )
-    target = PythonTarget(python, spec, settings, hint, around.not_from)
-    return Pool(f"python:{spec}", settings, functools.partial(PythonPeer, target, context), context)
+    new = functools.partial(PythonPeer, python, spec, settings, context, hint, around.not_from)
+    return Pool(f"python:{spec}", settings, new, context)
 
 
 def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
@@ -259,7 +255,8 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
                 hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
             )
         return found
-    for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", _in_conda())):
+    in_conda = ("python.exe",) if sys.platform == "win32" else ("bin", "python")
+    for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", in_conda)):
         if environ.get(variable) and (active := Path(environ[variable], *inside)).exists():
             return str(active)
     return sys.executable
@@ -267,10 +264,6 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
 
 def _in_venv() -> tuple[str, str]:
     return ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
-
-
-def _in_conda() -> tuple[str, ...]:
-    return ("python.exe",) if sys.platform == "win32" else ("bin", "python")
 
 
 def check_function(spec: str, *, where: str) -> None:

@@ -1001,15 +1001,16 @@ class _Session:
         try:
             if isinstance(asker, Functions):
                 value = self.resolve(asker.begin(question))
-                self._link.send({"number": number, "event": "returned"})
-                reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
-                reply["rss_bytes"] = _own_rss_bytes()
-                return reply
-            value = self.resolve(asker.begin(question, request.get("history") or (), request.get("contexts")))
-            value = self.resolve(finish(value, lambda: self._link.send({"number": number, "event": "text"}), fields))
+            else:
+                value = self.resolve(asker.begin(question, request.get("history") or (), request.get("contexts")))
+                heard = {"number": number, "event": "text"}
+                value = self.resolve(finish(value, lambda: self._link.send(heard), fields))
             # From here on the system's time is over: serialising ten thousand contexts takes a while.
             self._link.send({"number": number, "event": "returned"})
-            reply["payload"] = normalise(value, fields)
+            if isinstance(asker, Functions):
+                reply["payload"] = {"answer": json.dumps(grade(value)), "contexts": [], "usage": None}
+            else:
+                reply["payload"] = normalise(value, fields)
         except BadReturn as error:
             reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
