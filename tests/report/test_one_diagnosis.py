@@ -151,3 +151,19 @@ def assert_counts_add_up(text: str, view: ReportView) -> None:
     worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in view.checks)
     assert not (worse and "Nothing is shown to be worse" in text)
     assert view.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
+
+
+def test_text_reports_say_what_to_do_about_every_cause() -> None:
+    kinds = [Facts(compared=True, lost=True), Facts(compared=True, said=Said(statements=2, unsupported=1))]
+
+    def facts_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, Facts]:
+        return {name: kinds[int(name[1:]) % 2] for name in ids}
+
+    now, before = scores(40, [-0.9] * 4, 1), scores(40, [0.0] * 4, 1)
+    view = build_view(decide_gate(now, before, POLICIES[0], facts_of=facts_of), now, before)
+    assert view.diagnosis is not None
+    assert len(view.diagnosis.counts) == 2
+    for name in ("text", "md"):
+        said = " ".join(render(view, name).split())
+        for cause in view.diagnosis.counts:
+            assert f"To do ({cause.title}): {' '.join(cause.action.split())}" in said.replace("&#8203;", "")

@@ -180,6 +180,14 @@ def causes(found: Diagnosis | None, most: int = 3) -> str:
     return "; ".join(parts)
 
 
+def cause_actions(found: Diagnosis | None) -> list[str]:
+    """``To do (invented): …`` for each cause, the most frequent first; empty where `causes` is."""
+    if found is None or not causes(found):
+        return []
+    several = len(found.counts) > 1
+    return [f"To do{f' ({one.title})' if several else ''}: {one.action}" for one in found.counts]
+
+
 ORACLE_TITLE = "With the reference contexts given (oracle)"
 
 _MIN_ALIKE = 5
