@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
@@ -147,3 +148,28 @@ def test_verdicts_on_other_statements_fail_the_score() -> None:
     found = judged([False], [[1]], [[1]], contexts=2)
     broken = replace(found, support=SupportTable(table("s", [[1], [2]])))
     assert all(isinstance(one, Failed) for one in scores(broken))
+
+
+@pytest.mark.parametrize(
+    ("right", "value"), [([True], 0.0), ([True, False, False, False], 0.75), ([False], 1.0), ([True, False], 0.5)]
+)
+def test_the_plain_share_counts_wrong_statements_whatever_misled(right: list[bool], value: float) -> None:
+    (metric,) = select_metrics(["noise_sensitivity_any"])
+    found = judged(right, [[]] * len(right), [[]], contexts=0)
+    only = Judgements(statements=found.statements, reference_match=found.reference_match)
+    assert metric.score(SAMPLE, Response("a", "an answer"), only) == Scored(
+        value, f"not in the reference: {right.count(False)} of {counted(len(right), 'statement')}"
+    )
+    assert metric.info.lower_is_better
+    assert metric.needs(SAMPLE) == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
+
+
+def test_the_plain_share_is_at_least_both_halves() -> None:
+    (metric,) = select_metrics(["noise_sensitivity_any"])
+    # c1 holds the reference. s1 is right; s2 is wrong and from c1; s3 wrong and from c2; s4 invented.
+    found = judged([True, False, False, False], [[1], [1], [2], []], [[1]], contexts=2)
+    (plain,) = [one for one in [metric.score(SAMPLE, Response("a", "x"), found)] if isinstance(one, Scored)]
+    assert plain.value == pytest.approx(sum(values(found)) + 1 / 4)
+    silent = Judgements(statements=StatementList((), abstains=True))
+    assert isinstance(metric.score(SAMPLE, Response("a", "x"), silent), NotApplicable)
+    assert isinstance(metric.score(SAMPLE, Response("a", "x"), replace(found, reference_match=None)), Failed)

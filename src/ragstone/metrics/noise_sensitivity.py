@@ -10,6 +10,32 @@ from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
+class WrongStatements(BaseMetric):
+    """Statements of the answer that the reference doesn't support ÷ all statements; less is better.
+
+    What the two forms of `NoiseSensitivity` count, and wrong statements that no context supports. Not applicable if the
+    answer abstains, or without a reference.
+    """
+
+    info = MetricInfo(
+        name="noise_sensitivity_any",
+        version="1",
+        title="Noise sensitivity (any source)",
+        blames="generation",
+        source="RAGAS documentation, noise sensitivity: incorrect claims ÷ all claims of the response",
+        lower_is_better=True,
+    )
+    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
+    answerable_only = reference_needed = True
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        statements = claims(judgements).statements
+        match = given(judgements.reference_match, "reference verdicts")
+        total = len(statements)
+        wrong = total - supported(match.answer_supports, statements, "the verdicts do not match the statements")
+        return Scored(wrong / total, note=f"not in the reference: {wrong} of {counted(total, 'statement')}")
+
+
 class NoiseSensitivity(BaseMetric):
     """Statements of the answer that the reference doesn't support but a context does ÷ all statements; less is better.
 

@@ -21,7 +21,7 @@ from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.hallucination import Hallucination
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.noise_sensitivity import NoiseSensitivity
+from ragstone.metrics.noise_sensitivity import NoiseSensitivity, WrongStatements
 from ragstone.metrics.pairwise import PairwisePreference
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
@@ -41,6 +41,7 @@ _LISTED: tuple[Metric, ...] = (
     AnswerSimilarity(),
     NoiseSensitivity(relevant=True),
     NoiseSensitivity(relevant=False),
+    WrongStatements(),
     TopContextUsed(),
     ContextUtilization(),
     ContextUtilizationRanked(),
