@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from ragstone.report import wording
+from ragstone.report.parts import ReportView
+from ragstone.report.render import render
+from ragstone.report.summary import summary_of
 
 
 @pytest.mark.parametrize(
@@ -24,3 +30,16 @@ from ragstone.report import wording
 )
 def test_words(shown: object, expected: object) -> None:
     assert shown == expected
+
+
+@pytest.mark.parametrize(("n", "left_out", "said"), [(1, 9, True), (4, 6, True), (6, 4, False), (10, 0, False)])
+def test_a_score_of_few_samples_says_of_how_many(
+    make_view: Callable[..., ReportView], n: int, left_out: int, said: bool
+) -> None:
+    view = make_view()
+    rows = tuple(replace(row, n=n, not_applicable=left_out, status=None, score=1.0) for row in view.metrics)
+    view = replace(view, metrics=rows, check_rows=())
+    for form in ("text", "md", "html"):
+        text = render(view, form).replace("&nbsp;", " ").replace("\u00a0", " ")
+        assert (f"1.00 (n = {n})" in text) is said
+    assert (f"1.00 (n = {n})" in summary_of(view).held.replace("\u00a0", " ")) is said

@@ -33,7 +33,9 @@ class Embedding(Protocol):
     """Compares an answer with references by embeddings."""
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
-        """The cosine of `answer` with each reference. Raises JudgementFailed, not applicable without embeddings."""
+        """The cosine of `answer` with each reference, at no cost if there is none. Raises JudgementFailed, not
+        applicable without embeddings.
+        """
 
 
 @runtime_checkable

@@ -135,8 +135,7 @@ class _Round:
             yield JudgementKind.REVERSE_QUESTIONS, self._relevancy
         if contexts:
             yield JudgementKind.CONTEXT_RELEVANCE, lambda: judge.context_relevance(question, contexts, call=call)
-        if references and answer.strip():
-            yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
+        yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
         if references and isinstance(judge, NamesEntities):
             yield JudgementKind.ENTITIES, lambda: judge.entities(str(self._likely_reference()), call=call)
 
@@ -156,7 +155,8 @@ class _Round:
     async def _answer_similarity(self) -> object:
         if not isinstance(self._judge, Embedding):
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
-        return await self._judge.answer_similarity(self._response.answer, self._sample.references, call=self._call)
+        references = self._sample.references if self._sample.answerable and self._response.answer.strip() else ()
+        return await self._judge.answer_similarity(self._response.answer, references, call=self._call)
 
     def _likely_reference(self) -> str | None:
         return held_most(self._sample.references, [context.text for context in self._response.contexts])

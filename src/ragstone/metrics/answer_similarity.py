@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import AbstentionMetric, BaseMetric, MetricInfo, answering, fail, given
-from ragstone.metrics.score import Score, Scored
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
+from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, answering, fail, given
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 STATEMENTS_WEIGHT = 0.75
@@ -21,7 +21,7 @@ class AnswerSimilarity(BaseMetric):
 
     info = MetricInfo(
         name="answer_similarity",
-        version="1",
+        version="2",
         blames="generation",
         source="RAGAS documentation, semantic similarity: cosine of the embeddings of response and reference",
         divides=True,
@@ -31,22 +31,23 @@ class AnswerSimilarity(BaseMetric):
     answerable_only = reference_needed = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        need_embeddings(judgements)
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
         return Scored(nearest(judgements))
 
 
-class WeightedCorrectness(AbstentionMetric):
+class WeightedCorrectness(BaseMetric):
     """ragas' answer correctness: 0.75 · F1 of statements + 0.25 · similarity to the reference by embeddings.
 
     F1 = TP ÷ (TP + (FP + FN) ÷ 2), where TP and FP are statements of the answer that the reference supports or does
     not, and FN statements of the reference that the answer doesn't give. Only verdicts count, no grades. Abstention is
-    scored as in answer correctness.
+    scored as in answer correctness, but only with embeddings, so that it is never all that is scored.
     """
 
     info = MetricInfo(
         name="answer_correctness_weighted",
-        version="1",
+        version="2",
         title="Answer correctness (weighted)",
         blames="generation",
         source="RAGAS documentation, answer correctness, weights [0.75, 0.25]; abstention rules are Ragstone's",
@@ -56,7 +57,11 @@ class WeightedCorrectness(AbstentionMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
     reference_needed = True
 
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        return super().needs(sample) - (frozenset() if sample.answerable else {JudgementKind.REFERENCE_MATCH})
+
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        need_embeddings(judgements)
         answering(sample, judgements)
         match = given(judgements.reference_match, "reference verdicts")
         if not match.answer_supports or not match.reference_supports:
@@ -68,6 +73,13 @@ class WeightedCorrectness(AbstentionMetric):
         f1 = right / (right + (wrong + left_out) / 2) if right else 0.0
         note = f"statements {f1:.2f}, similarity {near:.2f}"
         return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * near, note=note)
+
+
+def need_embeddings(judgements: Judgements) -> None:
+    """End a formula that no sample has without embeddings: also where it would not compare. Raises EarlyScore."""
+    found = judgements.answer_similarity
+    if isinstance(found, JudgementFailure) and found.not_applicable:
+        raise EarlyScore(NotApplicable(found.reason))
 
 
 def nearest(judgements: Judgements) -> float:

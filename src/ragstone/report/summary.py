@@ -247,7 +247,7 @@ def _held(view: ReportView, news: Sequence[MetricRow], shown: int) -> str:
     more = [f"{len(news) - shown} more did not pass"] if len(news) > shown else []
     held = len(view.metrics) - len(news)
     if held:
-        names = formatting.listed([f"{wording.row_name(row)} {formatting.score(row.score)}" for row in view.metrics])
+        names = formatting.listed([f"{wording.row_name(row)} {wording.figures(row).score}" for row in view.metrics])
         more.append(f"{formatting.counted(held, 'more metric' if news else 'metric')} held" if news else names)
     return f"{'; '.join(more)}." if more else ""
 

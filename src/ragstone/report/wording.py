@@ -116,7 +116,10 @@ def first_sentence(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers of a metric's row as text: two decimals, or more where two would contradict its state."""
+    """The numbers of a metric's row as text: two decimals, or more where two would contradict its state.
+
+    A score of fewer samples than the metric doesn't apply to says of how many: ``1.00 (n = 1)``.
+    """
 
     score: str
     interval: str
@@ -137,8 +140,9 @@ class Figures:
 def figures(row: MetricRow) -> Figures:
     digits = _digits(row.level, row.score, row.interval, less_is_worse=row.ceiling is None)
     change_digits = _digits(row.allowed_change, row.change, row.change_interval, less_is_worse=row.max_rise is None)
+    few = f" (n\u00a0=\u00a0{row.n:,})" if row.score is not None and row.n < row.not_applicable else ""
     return Figures(
-        score=score(row.score, digits),
+        score=f"{score(row.score, digits)}{few}",
         interval=interval(row.interval, digits),
         change=change(row.change, change_digits),
         change_interval=interval(row.change_interval, change_digits, signed=True),

@@ -167,6 +167,8 @@ class LlmJudge:
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if isinstance(self._similarity, LexicalSimilarity):
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+        if not references:
+            return AnswerSimilarity(())
         key = self._core.keys.key("answer similarity 1", [self._similarity.label, answer, *references])
         async with self._core.alone(key):
             cosines = _cosines(self._core.stored(key), len(references))

@@ -205,7 +205,7 @@ class OfflineJudge:
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if self._topic is None:
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
-        return AnswerSimilarity(await self._topic.cosines(answer, references, call=call))
+        return AnswerSimilarity(await self._topic.cosines(answer, references, call=call) if references else ())
 
     async def reference_match(
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
