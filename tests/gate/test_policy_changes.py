@@ -53,6 +53,15 @@ def test_a_policy_that_is_taken_away_shows_what_no_longer_holds() -> None:
     assert "lowers metrics.faithfulness.min from 0.99 to 0.85" in found
 
 
+def test_a_first_policy_takes_the_place_of_the_default_rules_in_one_phrase() -> None:
+    found = policy_changes(default_policy(), policy({"mrr": {"min": 0.5}, "faithfulness": {"min": 0.9}}))
+    assert not any(one.startswith("removes the rule") for one in found)
+    (own,) = [one for one in found if "a policy of its own" in one]
+    assert own.startswith("has a policy of its own, in place of the default rules for answer_correctness, ")
+    assert "adds metrics.mrr.min = 0.5" in found
+    assert "raises metrics.faithfulness.min from 0.85 to 0.9" in found
+
+
 def test_rules_of_slices_and_must_pass_samples_count_too() -> None:
     base = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.7}}}}, must_pass=["a", "b"])
     head = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.6}}}}, must_pass=["b"])

@@ -24,7 +24,11 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     others: list[str] = []
     before, after = _keys(base), _keys(head)
     gone = {path[:-1] for path in before if path[:-1] not in {path[:-1] for path in after}}
-    weaker += [f"removes the rule {_name(rule)}" for rule in sorted(gone)]
+    if gone and base.table.metrics is None and head.table.metrics is not None:
+        names = some([_name(rule).removeprefix("metrics.") for rule in sorted(gone)])
+        weaker.append(f"has a policy of its own, in place of the default rules for {names}")
+    else:
+        weaker += [f"removes the rule {_name(rule)}" for rule in sorted(gone)]
     for path in sorted(before.keys() | after.keys()):
         then, now = before.get(path), after.get(path)
         if then != now and path[:-1] not in gone:
