@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system.json_records import records
@@ -235,6 +236,58 @@ def test_answers_may_be_recorded_in_parquet(room: Any) -> None:
     (response,) = room.ask_samples("file:out.parquet", Sample("s1", "?"))
     assert (response.answer, response.latency_s) == ("fine", 0.5)
     assert response.contexts == (Context("one"), Context("two"))
+
+
+ROWS = [
+    ("How long may I return things?", ["Within 30 days.", 'It\'s "free".\nFor members.'], "30 days.", "Thirty days."),
+    ("How long does shipping take?", ["Shipping takes 3 to 5 days."], "3 to 5 days.", "3 to 5 working days."),
+]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["user_input", "retrieved_contexts", "response", "reference"],
+        ["question", "contexts", "answer", "ground_truth"],
+        ["User Input", "Retrieved Contexts", "Response", "Reference"],
+        ["query", "retrieved_docs", "generated_answer", "answer"],
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "numpy.csv", "parquet", "xlsx", "columns.json", "rows.json", "jsonl", "yaml"])
+def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, columns: list[str], kind: str) -> None:
+    import numpy
+    import pandas
+
+    frame = pandas.DataFrame(ROWS, columns=columns)
+    path = room.folder / f"table.{kind}"
+    if kind == "numpy.csv":
+        frame[columns[1]] = [numpy.array(one) for one in frame[columns[1]]]
+    if kind.endswith("csv"):
+        frame.to_csv(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "xlsx":
+        frame.assign(**{columns[1]: frame[columns[1]].map(str)}).to_excel(path, index=False)
+    elif kind == "columns.json":
+        frame.to_json(path)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        path.write_text(json.dumps({"examples": frame.to_dict("records")}, indent=1), encoding="utf-8")
+    golden = load_golden_set(path.name, root=room.folder)
+    responses = room.ask_samples(f"file:{path.name}", *golden)
+    for response, (_, contexts, answer, reference), sample in zip(responses, ROWS, golden, strict=True):
+        assert response.failure is None
+        assert response.answer == answer
+        assert sample.reference == (None if columns[3] == "answer" else reference)
+        assert [one.text for one in response.contexts] == contexts
+
+
+def test_an_empty_answer_in_a_table_is_never_the_right_one(room: Any) -> None:
+    room.write("out.csv", "question,answer,response\nWhy?,Because.,So.\nHow?,Thus.,\n")
+    one, two = room.ask_samples("file:out.csv", Sample("a", "Why?"), Sample("b", "How?"))
+    assert one.answer == "So."
+    assert two.failure is not None
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def is_answerless(value: object) -> bool:
 def contexts(value: object) -> tuple[str, ...]:
     """`value` as passages: a list of texts or objects, a list written into one cell, or one text."""
     found: list[str] = []
-    for item in _items(value, split_bars=True):
+    for item in listed(value, split_bars=True):
         passage = _text(item, 0)
         if passage is not None and passage.strip():
             found.append(sound(passage))
@@ -151,7 +151,7 @@ def contexts(value: object) -> tuple[str, ...]:
 
 def phrases(value: object) -> tuple[str, ...]:
     """`value` as texts to look for: a list, a list written into one cell, or one text."""
-    return tuple(dict.fromkeys(found for item in _items(value, split_bars=True) if (found := text(item))))
+    return tuple(dict.fromkeys(found for item in listed(value, split_bars=True) if (found := text(item))))
 
 
 def patterns(value: object) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def positive(value: object) -> int | None:
 def tags(value: object) -> tuple[str, ...]:
     """`value` as distinct tags, in order; a text is split at bars, semicolons and commas."""
     items: list[object] = []
-    for item in _items(value, split_bars=False):
+    for item in listed(value, split_bars=False):
         if isinstance(item, str) and not isinstance(value, list):
             items.extend(re.split(r"[|;,]", item))
         else:
@@ -204,7 +204,7 @@ def grades(value: object) -> dict[str, float]:
             return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}
         value = [value]
     found: dict[str, float] = {}
-    for item in _items(value, split_bars=True, split_commas=True):
+    for item in listed(value, split_bars=True, split_commas=True):
         if isinstance(item, Mapping):
             name = _pick(item, ID_KEYS)
             if name is None:
@@ -314,8 +314,8 @@ def _only_text(value: Mapping[str, object]) -> object:
     return found
 
 
-def _items(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
-    """The items of a list in any notation."""
+def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
+    """The items of a list in any notation: JSON, Python's, numpy's, or text between bars."""
     if value is None:
         return
     if not isinstance(value, str):

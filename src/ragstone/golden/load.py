@@ -61,6 +61,11 @@ def load_golden_set(
     return _read(sources, wanted, limit)
 
 
+def table_rows(source: SourceFile) -> Iterable[Row]:
+    """The rows of `source`, in any format and layout that a golden set may have. Raises GoldenSetError."""
+    return _open(source, {}).rows()
+
+
 def golden_set_of(data: object, *, columns: Mapping[str, str] | None = None) -> GoldenSet:
     """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings, or a mapping of columns.
 

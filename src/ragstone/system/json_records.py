@@ -9,7 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError, SystemUnderTestError
-from ragstone.golden.formats import delimited, parquet
+from ragstone.golden import cells
+from ragstone.golden.aliases import RECORDED, normal
+from ragstone.golden.formats.registry import FORMATS
+from ragstone.golden.load import table_rows
 from ragstone.golden.rows import SourceFile
 from ragstone.system import worker
 
@@ -144,9 +147,30 @@ def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
     )
 
 
-_READERS = {".csv": delimited.read_csv, ".tsv": delimited.read_tsv, ".parquet": parquet.read_rows}
-TABLES = frozenset(_READERS)
+TABLES = frozenset(ending for one in FORMATS for ending in one.endings if not one.name.startswith("json"))
 """File endings of tables."""
+
+CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *worker.CONTEXTS_NAMES)
+"""Names of the column of the contexts, in normal form."""
+
+
+def is_table(file: BinaryIO, ending: str) -> bool:
+    """Whether `file`, from its start, is a table, or one JSON document with lists of rows or values; rewinds it."""
+    if ending.lower() in TABLES:
+        return True
+    if not file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
+        file.seek(0)
+        return False
+    file.seek(0)
+    first, more = file.readline(MAX_RECORD_BYTES).removeprefix(codecs.BOM_UTF8).strip(), file.read(4096).strip()
+    file.seek(0)
+    if more or first == b"{":
+        return bool(more) and first == b"{"
+    try:
+        only = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return bool(only) and not any(isinstance(value, str) for value in only.values())
 
 
 def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
@@ -156,7 +180,7 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
     """
     start = 0
     try:
-        for number, row in enumerate(_READERS[source.path.suffix.lower()](source), start=1):
+        for number, row in enumerate(table_rows(source), start=1):
             record = _record(row.values)
             line = json.dumps(record, default=str).encode("ascii") + b"\n"
             place = row.line or number
@@ -173,14 +197,12 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
         ) from None
 
 
-def _record(cells: Mapping[str, object]) -> Mapping[str, object]:
-    """`cells` without empty ones, with lists of contexts and the latency parsed from text."""
-    record = {name: value for name, value in cells.items() if value is not None}
-    for name in worker.CONTEXTS_NAMES:
-        value = record.get(name)
-        if isinstance(value, str) and value.lstrip().startswith("["):
-            with contextlib.suppress(ValueError, RecursionError):
-                record[name] = json.loads(value)
+def _record(row: Mapping[str, object]) -> Mapping[str, object]:
+    """`row` without empty cells, with lists of contexts and the latency parsed from text."""
+    record = {name: value for name, value in row.items() if value is not None}
+    for name, value in record.items():
+        if isinstance(value, str) and normal(name) in CONTEXTS_NAMES:
+            record[name] = list(cells.listed(value, split_bars=True))
     latency = record.get("latency_s")
     if isinstance(latency, str):
         with contextlib.suppress(ValueError):

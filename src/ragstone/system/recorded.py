@@ -11,7 +11,7 @@ import bisect
 import hashlib
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -20,10 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
+from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.system import worker
-from ragstone.system.json_records import TABLES, Record, record_at, records, table_records
+from ragstone.system.json_records import CONTEXTS_NAMES, Record, is_table, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -34,6 +35,8 @@ MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
 _ID = "id"
 _QUESTION = "question"
+_QUESTIONS = (*QUESTION_NAMES, *FIELDS["question"].strong, *FIELDS["question"].weak)
+_ANSWERS = (*RECORDED["answer"].strong, *worker.ANSWER_NAMES, *RECORDED["answer"].weak)
 _RESPONSE = TypeAdapter(Response)
 
 
@@ -49,6 +52,8 @@ class RecordedAnswers:
         self._fields = answer_fields(settings)
         self._index = _Index()
         self._file: BinaryIO | None = None
+        self._rated = False
+        """Whether ``answer`` is the right answer, because a record has another column for the system's."""
 
     async def start(self) -> None:
         """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
@@ -66,7 +71,8 @@ class RecordedAnswers:
             for start, size, place in self._index.find(_digest(kind, key)):
                 record = self._record(start, size)
                 if record is not None and _keys(record) == (kind, key):
-                    return recorded_response(sample.id, record, self._source.at(place), fields=self._fields)
+                    at = self._source.at(place)
+                    return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
         hint = "its records have ids, and none matches" if self._index.has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
@@ -88,6 +94,8 @@ class RecordedAnswers:
                     where=self._source.at(place),
                     hint=f"Add an 'id' to each record, or the question under one of {', '.join(QUESTION_NAMES)}.",
                 )
+            both = record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None
+            self._rated = self._rated or both
             self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
         if not len(self._index):
             raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
@@ -119,7 +127,7 @@ def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
     Raises OSError if it can't be opened; the iterator raises SystemUnderTestError with the line of a broken record.
     """
     file = open_regular(source.path, within=source.within, limit=MAX_FILE_BYTES)
-    if source.path.suffix.lower() not in TABLES:
+    if not is_table(file, source.path.suffix):
         return file, records(file, source.name)
     file.close()
     rewritten: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
@@ -127,17 +135,26 @@ def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
 
 
 def recorded_response(
-    sample_id: str, record: Mapping[str, object], where: str, *, place: int = 0, fields: worker.Fields | None = None
+    sample_id: str,
+    record: Mapping[str, object],
+    where: str,
+    *,
+    place: int = 0,
+    fields: worker.Fields | None = None,
+    rated: bool = False,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
 
-    `place` is that of the response, from 0, in a line with several.
+    `place` is that of the response, from 0, in a line with several. Columns may have the names that a golden set's may
+    have; if `rated`, the one called ``answer`` is not the system's.
     """
     if is_run_record(record):
         try:
             return replace(_RESPONSE.validate_python(_responses(record)[place]), sample_id=sample_id)
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
+    answer = _named(record, [name for name in _ANSWERS if not (rated and name == "answer")])
+    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES)}
     latency_s = worker.number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")
@@ -207,11 +224,14 @@ def _keys(record: Mapping[str, object]) -> tuple[str, str]:
     identity = sample.get("id") if isinstance(sample, dict) and is_run_record(record) else record.get("id")
     if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
         return _ID, str(identity)
-    for name in QUESTION_NAMES:
-        question = record.get(name)
-        if isinstance(question, str) and question.strip():
-            return _QUESTION, _folded(question)
-    return _QUESTION, ""
+    question = _named(record, _QUESTIONS)
+    return _QUESTION, _folded(question) if isinstance(question, str) else ""
+
+
+def _named(record: Mapping[str, object], names: Sequence[str]) -> object | None:
+    """The value of the column of the first of `names` that `record` has, compared as a golden set's columns are."""
+    found = {normal(name): value for name, value in record.items() if value is not None}
+    return next((found[name] for name in names if name in found), None)
 
 
 def _folded(question: str) -> str:
