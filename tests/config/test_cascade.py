@@ -9,6 +9,7 @@ import pytest
 from ragstone.config.load import OPTIONS, load_settings
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
+from ragstone.judge.names import provider_of
 
 
 def write(path: Path, text: str) -> Path:
@@ -31,6 +32,17 @@ def test_a_flag_goes_before_the_environment_and_the_environment_before_the_file(
     assert settings.system.entrypoint == "c:flag"
     assert settings.system.concurrency == 3
     assert settings.system.timeout_s == 5
+
+
+def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[judge]\nembeddings = "local:models/minilm"\nname = "offline"\n')
+    environ = {"RAGSTONE_EMBEDDINGS": "openai:text-embedding-3-small"}
+    for variables in ({}, environ):
+        settings = load_settings(directory=tmp_path, environ=variables, overrides={"judge.embeddings": ""})
+        assert settings.judge.embeddings is None
+        assert "judge.embeddings" not in settings.from_file
+    with pytest.raises(ConfigError, match="unknown judge"):
+        provider_of(load_settings(directory=tmp_path, environ={}, overrides={"judge.name": ""}).judge.name)
 
 
 def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> None:

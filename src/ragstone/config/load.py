@@ -35,7 +35,7 @@ class Option:
 
     `metavar` stands for the value of the flag in help. `is_path`: relative values set outside the file are relative to
     the current directory, not to the file's folder.
-    `path_after` is the scheme after which a value is a path: ``file`` in ``file:answers.jsonl``.
+    `path_after` are the schemes after which a value is a path: ``file`` in ``file:answers.jsonl``.
     `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
     """
 
@@ -50,9 +50,9 @@ class Option:
     of_gate: bool = False
 
     def path_in(self, value: str) -> str | None:
-        """The path in a `value` with the scheme `path_after`, None if it has none."""
+        """The path in a `value` with a scheme of `path_after`, None if it has none."""
         scheme, _, path = value.strip().partition(":")
-        return path.strip() or None if scheme == self.path_after else None
+        return path.strip() or None if scheme in (self.path_after or "").split() else None
 
     @property
     def table(self) -> str:
@@ -138,9 +138,10 @@ def load_settings(
 ) -> Settings:
     """Merge all sources into Settings.
 
-    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set". `config` names the file;
-    without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are tried. `within` is the folder
-    that this and every other named file must be in (on GitHub, the workspace).
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set", and "" that no source sets
+    an optional one. `config` names the file; without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in
+    `directory` are tried. `within` is the folder that this and every other named file must be in (on GitHub, the
+    workspace).
     Raises ConfigError with file, key and expectation.
     """
     file, table, where, root = _read_file(directory, config, within)
@@ -161,6 +162,10 @@ def load_settings(
         given = (overrides or {}).get(option.key)
         if given is not None:
             value, source = given, f"option for {option.key}"
+        if value == "" and option.field.default is None:
+            merged.get(option.table, {}).pop(option.name, None)
+            origin.pop(option.key, None)
+            value = None
         if value is not None:
             if option.is_path:
                 value = _from_directory(value, directory, root)
@@ -243,7 +248,7 @@ def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, roo
     """
     judge = merged.get("judge", {})
     if option.table == "judge" and (folder := option.path_in(str(judge.get(option.name, "")))) is not None:
-        judge[option.name] = f"{option.path_after}:{base / folder}"
+        judge[option.name] = f"{str(judge[option.name]).strip().partition(':')[0]}:{base / folder}"
     if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
         judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
 
