@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.config.settings import LocalJudgeSettings
+from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
 from ragstone.judge.local.checker import Checker
+from ragstone.judge.offline.model import load_weights
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import pull_request
 from tests.job.builders import FACTS, Checkout, Outcome
@@ -373,6 +376,28 @@ def test_another_model_than_the_one_that_is_named_is_not_loaded(github: FakeGitH
     digest = model_in(checkout)
     (checkout.root / "models/nli/tokenizer.json").write_text("not even read as JSON", encoding="utf-8")
     refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "which judge.model_digests does not name")
+
+
+def test_a_fitted_judge_counts_as_the_base_branch_or_the_workflow_names_it(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    graded = Graded(auroc=0.9, low=0.8, high=1.0)
+    weights = dict.fromkeys(FEATURES, 0.1)
+    model = FittedModel(
+        bias=0.0, weights=weights, labels=40, passes=20, groups=40, cross_validated=graded, offline=graded
+    )
+    file = FittedFile(offline=load_weights().version, faithfulness=model)
+    checkout.write("judge.json", file.model_dump_json())
+    digest = hashlib.sha256((checkout.root / "judge.json").read_bytes()).hexdigest()
+    fitted = 'name = "fitted:judge.json"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(fitted).encode()
+    refused(gate(checkout, github, fitted), "is a model in the workspace", "RAGSTONE_MODEL_DIGESTS")
+    assert gate(checkout, github, fitted, RAGSTONE_MODEL_DIGESTS=digest).code == 0
+    pinned = f'{fitted}model_digests = ["{digest}"]\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
+    assert gate(checkout, github, pinned).code == 0
+    checkout.write("judge.json", file.model_dump_json(indent=1))  # as a pull request could
+    refused(gate(checkout, github, pinned), "which judge.model_digests does not name")
 
 
 def test_where_a_model_runs_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:

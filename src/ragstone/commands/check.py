@@ -76,8 +76,8 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
 
 
 def _models(judge: JudgeIdentity) -> list[str]:
-    """The local models, with the digests that judge.model_digests takes."""
-    parameters = dict(judge.parameters) if judge.provider == "local" else {}
+    """The local models and fitted judge, with the digests that judge.model_digests takes."""
+    parameters = dict(judge.parameters) if judge.provider in ("local", "fitted") else {}
     digest, device = parameters.get("sha256"), parameters.get("device")
     on = "" if device is None else f" on {device}"
     lines = [] if digest is None else [f"{judge.model} sha256:{digest}{on}"]

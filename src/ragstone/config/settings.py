@@ -204,12 +204,12 @@ class JudgeSettings(_Table):
 
     name: str = Field(
         default="offline",
-        description="the judge: `offline`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or "
+        description="the judge: `offline`, `fitted:FILE`, `local:FOLDER`, `openai:MODEL`, `anthropic:MODEL` or "
         "`openai-compatible:MODEL`",
     )
     local: LocalJudgeSettings = LocalJudgeSettings()
     model_digests: Annotated[Words, AfterValidator(_checked_digests)] = Field(
-        default=(), description="digests of the local models that may be loaded; none named: any"
+        default=(), description="digests of the local models and fitted judges that may be loaded; none named: any"
     )
     base_url: str | None = _optional("address of an OpenAI-compatible server or a gateway", "the provider's")
     api_key: SecretStr | None = _optional("API key of the judge; the system under test never sees it")

@@ -27,7 +27,7 @@ from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
-from ragstone.judge.names import LOCAL
+from ragstone.judge.names import FITTED, LOCAL
 from ragstone.judge.providers import all_providers, credential_variables, given
 from ragstone.system.environment import passed_names
 
@@ -236,7 +236,7 @@ def _value(settings: Settings, key: str) -> object:
 
 def _local_model(settings: Settings) -> str | None:
     names = (settings.judge.name, settings.judge.embeddings or "")
-    return next((name for name in names if name.strip().startswith(LOCAL)), None)
+    return next((name for name in names if name.strip().startswith((LOCAL, FITTED))), None)
 
 
 def _unpinned(name: str) -> ConfigError:

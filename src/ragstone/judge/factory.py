@@ -95,6 +95,14 @@ def build_local(model: str, settings: JudgeSettings, given: Surroundings) -> Jud
     return LocalJudge(checker, build_offline("", settings, given), settings.local)
 
 
+def build_fitted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+    from ragstone.judge.fitted import FittedJudge, read_fitted
+
+    path = Path(model)
+    fitted, digest = read_fitted(path, within=given.within, digests=settings.model_digests)
+    return FittedJudge(path.name, fitted, digest, build_offline("", settings, given))
+
+
 def build_offline(_: str, settings: JudgeSettings, given: Surroundings) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 

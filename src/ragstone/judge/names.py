@@ -9,6 +9,7 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.judge.providers import PROVIDERS, Provider, find_provider
 
 LOCAL = "local:"
+FITTED = "fitted:"
 
 
 def local_path(embeddings: str | None) -> Path | None:

@@ -94,7 +94,7 @@ def _text(option: Option, value: object, root: Path, start: Path) -> str:
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
     if (path := option.path_in(text)) is not None:
         base = Path() if option.table == "judge" else root
-        return f"{option.path_after}:{_path(Path(path), base, start)}"
+        return f"{text.strip().partition(':')[0]}:{_path(Path(path), base, start)}"
     if option.name.endswith("entrypoint"):
         return shown_entrypoint(text)
     if option.name.endswith("python") and "/" not in text and not (root / text).exists():

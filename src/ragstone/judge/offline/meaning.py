@@ -80,6 +80,11 @@ class MeaningJudge(OfflineJudge):
             useful.append(replace(one, useful=chance >= 0.5, probability=chance))
         return replace(found, contexts=tuple(useful))
 
+    async def nearest(self, text: str, passages: Sequence[str], *, call: Call) -> float:
+        """How near `text` is to the nearest sentence of `passages`, in [0, 1] as in `Topic`."""
+        sentences = [one for passage in passages for one in _sentences(passage) or [passage]]
+        return max(await self._near.nearnesses(text, sentences, call=call))
+
     async def _to_question(self, question: str, text: str, call: Call) -> float:
         whole, *each = await self._near.nearnesses(question, [text, *_sentences(text)], call=call)
         return (whole + max(each, default=whole)) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -9,23 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.app.compare import read_compare_policy, read_side
-from ragstone.commands.options import FORMAT, PATH, POLICY, SEED, option
-from ragstone.config.settings import Settings
+from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, SEED, option, settings_from
+from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.calibration import Calibration, Estimate, JudgeDisagreement, MetricCalibration
 from ragstone.gate.grouping import group_labels
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.factory import Surroundings, build_offline
+from ragstone.judge.names import local_path
+from ragstone.judge.offline import OfflineJudge
 from ragstone.report.escape import terminal
 from ragstone.report.templates import render_text_template
+from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
+from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from ragstone.stats.estimate import Estimate as MeanEstimate
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.ppi import PoweredMean, inverse_weights, powered_mean, weighted_powered_mean
-from ragstone.tools.judging.labels import Labels, read_labels
-
-PASS_MARK = 0.5
-"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
+from ragstone.tools.judging.labels import PASS_MARK, Labels, read_labels
 
 MAX_ERRORS = 10
 
@@ -138,8 +142,10 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 @option("--metric", value="NAME", help="The labelled metric, if the lines don't name it.")
 @option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
 @option("--out", value="FILE", help="Write the calibration for the gate.")
+@option("--fit", value="FILE", help="Fit a judge to the labels, for judge fitted:FILE.")
 @POLICY
 @SEED
+@CONFIG
 @FORMAT
 def command(
     labels: Path,
@@ -147,8 +153,10 @@ def command(
     metric: str | None,
     scale: tuple[float, float],
     out: Path | None,
+    fit: Path | None,
     thresholds: Path | None,
     seed: int,
+    config: Path | None,
     form: str,
 ) -> int:
     """Compare the judge of a run with human LABELS.
@@ -160,12 +168,19 @@ def command(
     Reports how well judge and people agree, where the judge errs, and an estimate of the mean that people would have
     given to all samples.
 
+    With --fit, a judge of your own is fitted to labels of faithfulness, from 10 of each class on: the offline judge
+    (and judge.embeddings, if a local model), corrected by logistic regression. It is graded by cross-validation, beside
+    the plain offline judge.
+
     \b
     Example:
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
     """
+    people = read_labels(labels, metric=metric, scale=scale)
+    if fit is not None:
+        return _fit(run, people, fit, settings_from({"config": config}), seed, form)
     scores = read_side(run).scores
-    found = calibrate(scores, read_labels(labels, metric=metric, scale=scale), seed=seed)
+    found = calibrate(scores, people, seed=seed)
     if out is not None:
         replace_text(out, found.model_dump_json(indent=1) + "\n")
     if form == "json":
@@ -174,4 +189,22 @@ def command(
         required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
         values = {"calibration": found, "label": scores.label, "required": required, "file": out}
         click.echo(terminal(render_text_template("calibration.txt.j2", __package__, **values)))
+    return 0
+
+
+def _fit(run: Path, labels: Labels, out: Path, settings: Settings, seed: int, form: str) -> int:
+    # Numerics that a mere comparison does not need.
+    from ragstone.tools.judging.fit import fit_judge
+
+    def build(records: Iterable[SampleRecord]) -> OfflineJudge:
+        golden = GoldenSet(tuple(record.sample for record in records))
+        judge = settings.judge if local_path(settings.judge.embeddings) else JudgeSettings()
+        return build_offline("", judge, Surroundings(golden, None, {}, within=settings.within))
+
+    found = fit_judge(RunDirectory.open(run), labels, build, seed=seed)
+    replace_text(out, found.model_dump_json(indent=1) + "\n")
+    if form == "json":
+        click.echo(found.model_dump_json(indent=2))
+    else:
+        click.echo(terminal(render_text_template("fitted.txt.j2", __package__, fitted=found, file=out)))
     return 0

@@ -13,6 +13,9 @@ from ragstone.run.score_files import read_rows
 MAX_LABELS_BYTES = 32 * 1024 * 1024
 """Maximum size of a file of labels, and of one that a labelling page saved: some 300,000 labels."""
 
+PASS_MARK = 0.5
+"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
+
 ADJUDICATED = "adjudicate"
 """The annotator of a label that people settled on after they had disagreed."""
 

@@ -1,0 +1,210 @@
+"""The judge `fitted:FILE`: the offline judge, corrected by a logistic model of a team's own labels.
+
+The file is written by `ragstone calibrate --fit`. It is data, never code: weights of named features, and how they were
+graded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstone.errors import ConfigError, disk_errors, parse_errors
+from ragstone.files import read_regular
+from ragstone.judge.judgements import Statement, Support, SupportTable, Verdict, context_id
+from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
+from ragstone.judge.protocol import Call
+from ragstone.system.response import Context
+
+MAX_BYTES = 1_000_000
+
+_WORD = re.compile(r"\w+")
+_MAX_LOG_ODDS = 6.0
+_STEPS = 50
+_Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
+
+Features = Mapping[str, float]
+FEATURES = (
+    *("mean_chance", "all_supported", "least", "contradicted", "statements"),
+    *("words", "words_held", "pairs_held", "contexts"),
+)
+MEANING = ("meaning", "least_meaning")
+"""With embeddings of a local model."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Graded(_Part):
+    """An AUROC with its 95 % interval; the ends are None if they are not defined."""
+
+    auroc: _Number
+    low: _Number | None
+    high: _Number | None
+
+
+class FittedModel(_Part):
+    """p = 1 ÷ (1 + exp(-(bias + Σ weight · feature))): the probability that people pass the answer.
+
+    `cross_validated` grades it on labels that it was not fitted to, `offline` the plain offline judge on the same.
+    """
+
+    bias: _Number
+    weights: dict[Annotated[str, Field(max_length=40)], _Number] = Field(min_length=1, max_length=40)
+    labels: int = Field(ge=1)
+    passes: int = Field(ge=0)
+    groups: int = Field(ge=1)
+    cross_validated: Graded
+    offline: Graded
+
+    def probability(self, features: Features) -> float:
+        """The probability for `features`, those of `weights`."""
+        return _logistic(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
+
+
+class FittedFile(_Part):
+    """The content of the file. `offline` is the version of the judge that it corrects, `embeddings` its model."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["ragstone fitted judge"] = "ragstone fitted judge"
+    offline: Annotated[str, Field(max_length=40)]
+    embeddings: Annotated[str, Field(max_length=1000)] | None = None
+    faithfulness: FittedModel
+
+
+def read_fitted(path: Path, *, within: Path | None = None, digests: Sequence[str] = ()) -> tuple[FittedFile, str]:
+    """The content of `path` and its SHA-256, one of `digests` if there are any. Raises ConfigError."""
+    hint, unreadable = "Create it with: ragstone calibrate LABELS --run RUN --fit FILE", "the judge can't be read"
+    with disk_errors(path, unreadable, hint=hint), parse_errors(path, "not a fitted judge", hint=hint):
+        text = read_regular(path, within=within, limit=MAX_BYTES)
+        found = FittedFile.model_validate_json(text)
+    digest = hashlib.sha256(text).hexdigest()
+    if digests and digest not in {one.removeprefix("sha256:") for one in digests}:
+        raise ConfigError(
+            f"the fitted judge has the digest sha256:{digest}, which judge.model_digests does not name.",
+            where=str(path),
+            hint="Check where it comes from; if it is the right one, name that digest.",
+        )
+    return found, digest
+
+
+async def features_of(
+    offline: OfflineJudge,
+    table: SupportTable,
+    statements: Sequence[Statement],
+    contexts: Sequence[Context],
+    *,
+    call: Call,
+) -> dict[str, float]:
+    """What is known of an answer's support by the contexts. The first is the offline judge's own opinion."""
+    chances = [one.chance for one in table.supports]
+    said, held = _words(" ".join(one.text for one in statements)), _words(" ".join(one.text for one in contexts))
+    values = (
+        log_odds(fmean(chances)),
+        log_odds(min(chances) if table.all_supported is None else table.all_supported),
+        log_odds(min(chances)),
+        sum(one.verdict is Verdict.CONTRADICTED for one in table.supports) / len(chances),
+        math.log(len(chances)),
+        math.log1p(len(said)),
+        len(set(said) & set(held)) / max(1, len(set(said))),
+        len(_pairs(said) & _pairs(held)) / max(1, len(_pairs(said))),
+        math.log1p(len(contexts)),
+    )
+    found = dict(zip(FEATURES, values, strict=True))
+    if isinstance(offline, MeaningJudge):
+        texts = [one.text for one in contexts]
+        near = [await offline.nearest(one.text, texts, call=call) for one in statements[:MAX_SENTENCES]]
+        found |= dict(zip(MEANING, (fmean(near), min(near)), strict=True))
+    return found
+
+
+class FittedJudge:
+    """Support as a team's labels of faithfulness say; the rest by the offline judge.
+
+    A statement's probability is moved with the others', in log-odds, until their mean is that of the answer.
+    """
+
+    concurrency = 4
+
+    def __init__(self, name: str, fitted: FittedFile, digest: str, offline: OfflineJudge) -> None:
+        if (fitted.offline, fitted.embeddings) != (offline.identity.version, offline.identity.embeddings):
+            raise ConfigError(
+                f"was fitted to the offline judge {fitted.offline} with the embeddings {fitted.embeddings or 'none'}, "
+                f"but this is {offline.identity.version} with {offline.identity.embeddings or 'none'}.",
+                where=name,
+                hint="Set judge.embeddings as it was, or fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
+            )
+        if {*fitted.faithfulness.weights} != {*FEATURES, *(MEANING if isinstance(offline, MeaningJudge) else ())}:
+            raise ConfigError("has weights of other features than this version's.", where=name, hint="Fit it again.")
+        self._model, self._offline = fitted.faithfulness, offline
+        parameters = (*offline.identity.parameters, ("sha256", digest))
+        self.identity = replace(offline.identity, provider="fitted", model=name, parameters=parameters)
+        self.statements = offline.statements
+        self.reverse_questions = offline.reverse_questions
+        self.relevancy = offline.relevancy
+        self.context_use = offline.context_use
+        self.answer_similarity = offline.answer_similarity
+        self.reference_match = offline.reference_match
+        self.context_relevance = offline.context_relevance
+        self.close = offline.close
+
+    async def support(
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+    ) -> SupportTable:
+        words = await self._offline.support(contexts, statements, call=call)
+        chance = self._model.probability(await features_of(self._offline, words, statements, contexts, call=call))
+        shift = _shift([log_odds(one.chance) for one in words.supports], chance)
+        texts = dict(zip((one.id for one in statements), (one.text for one in statements), strict=True))
+        moved = (_moved(one, shift, texts[one.statement_id], contexts) for one in words.supports)
+        return SupportTable(tuple(moved), chance)
+
+
+def _shift(odds: Sequence[float], mean: float) -> float:
+    """What moves `odds` so that the mean of their probabilities is `mean`."""
+    low, high = -50.0, 50.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        below = fmean(_logistic(one + middle) for one in odds) < mean
+        low, high = (middle, high) if below else (low, middle)
+    return (low + high) / 2
+
+
+def _moved(support: Support, shift: float, statement: str, contexts: Sequence[Context]) -> Support:
+    chance = _logistic(log_odds(support.chance) + shift)
+    if chance < 0.5:
+        verdict = Verdict.CONTRADICTED if support.verdict is Verdict.CONTRADICTED else Verdict.UNSUPPORTED
+        return Support(support.statement_id, verdict, (), chance)
+    words = set(_words(statement))
+    nearest = max(range(len(contexts)), key=lambda rank: (len(words & set(_words(contexts[rank].text))), -rank))
+    return Support(
+        support.statement_id, Verdict.SUPPORTED, support.supported_by or (context_id(nearest),), chance, support.quote
+    )
+
+
+def log_odds(chance: float) -> float:
+    """The log-odds of `chance`, at most 6 either way."""
+    inside = min(max(chance, 1e-9), 1 - 1e-9)
+    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, math.log(inside / (1 - inside))))
+
+
+def _logistic(z: float) -> float:
+    return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _pairs(words: Sequence[str]) -> set[tuple[str, str]]:
+    return set(itertools.pairwise(words))

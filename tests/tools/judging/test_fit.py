@@ -1,0 +1,169 @@
+"""A judge fitted to a team's own labels: learnt, graded on labels it has not seen, refused, and used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.judge.fitted import read_fitted
+from ragstone.run.directory import RunDirectory
+from ragstone.tools.judging import fit
+from ragstone.tools.judging.fit import cross_validated, fit_model
+from tests.app.conftest import Ragstone
+
+N = 48
+
+
+def write_project(root: Path) -> None:
+    """Answers that the offline judge finds alike; people fail those that are long."""
+    golden, recorded, labels = [], [], []
+    for i in range(N):
+        passes = i % 2 == 0
+        said = f"Lamp {i} is from {1900 + i}."
+        if not passes:
+            said += f" Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
+        context = (
+            f"Lamp {i} is from {1900 + i}. Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
+        )
+        golden.append({"id": f"q{i}", "question": f"When was lamp {i} made?"})
+        recorded.append({"id": f"q{i}", "answer": said, "contexts": [context]})
+        labels.append({"id": f"q{i}", "metric": "faithfulness", "label": "pass" if passes else "fail"})
+    for name, rows in (("golden", golden), ("answers", recorded), ("labels", labels)):
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+RUN = (
+    "run",
+    "--golden",
+    "golden.jsonl",
+    "--entrypoint",
+    "file:answers.jsonl",
+    "--metrics",
+    "faithfulness hallucination",
+)
+
+
+@pytest.fixture
+def labelled(ragstone: Ragstone, tmp_path: Path) -> Path:
+    write_project(tmp_path)
+    code, _, err = ragstone(*RUN, "--out", "before")
+    assert code == 0, err
+    return tmp_path
+
+
+def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) -> None:
+    code, out, err = ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")
+    assert code == 0, err
+    assert f"faithfulness: fitted to {N} labels (24 pass, 24 fail)" in out
+    fitted, digest = read_fitted(labelled / "judge.json")
+    model = fitted.faithfulness
+    assert model.cross_validated.auroc > 0.95 > model.offline.auroc
+    assert model.cross_validated.low is not None
+    code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
+    assert code == 0, err
+    run = RunDirectory.open(labelled / "after")
+    identity = run.manifest.judge
+    assert identity is not None
+    assert (identity.provider, identity.model, dict(identity.parameters)["sha256"]) == ("fitted", "judge.json", digest)
+    values = run.scores().metrics["faithfulness"].values
+    assert min(values[f"q{i}"] for i in range(0, N, 2)) > max(values[f"q{i}"] for i in range(1, N, 2))
+    other = run.scores().metrics["hallucination"].values
+    assert all(other[name] == pytest.approx(1.0 - value, abs=1e-6) for name, value in values.items())
+
+
+def test_another_file_is_another_judge(ragstone: Ragstone, labelled: Path) -> None:
+    assert ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")[0] == 0
+    first = read_fitted(labelled / "judge.json")[1]
+    assert f"judge.json sha256:{first}" in ragstone("check", *RUN[1:5], "--judge", "fitted:judge.json")[1]
+    text = (labelled / "judge.json").read_text(encoding="utf-8")
+    (labelled / "judge.json").write_text(text + "\n", encoding="utf-8")
+    assert read_fitted(labelled / "judge.json")[1] != first
+    with pytest.raises(ConfigError, match="does not name"):
+        read_fitted(labelled / "judge.json", digests=[f"sha256:{first}"])
+
+
+def test_too_few_labels_of_one_class_are_refused(ragstone: Ragstone, labelled: Path) -> None:
+    lines = (labelled / "labels.jsonl").read_text(encoding="utf-8").splitlines()
+    few = [line for line in lines if "pass" in line] + [line for line in lines if "fail" in line][:9]
+    (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
+    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
+    assert code == 2
+    assert "only 9 samples or groups with the label fail" in err
+    assert not (labelled / "judge.json").exists()
+    (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "token_f1"), encoding="utf-8")
+    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
+    assert code == 2
+    assert "a judge is fitted to labels of faithfulness, and these are of token_f1" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema_version": 2}, "schema_version"),
+        ({"faithfulness": {}}, "faithfulness"),
+        ({"code": "import os"}, "code"),
+        ({"offline": "1"}, "fitted to the offline judge 1"),
+        ({"embeddings": "local x"}, "with the embeddings local x"),
+        (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(ragstone: Ragstone, labelled: Path, change: Any, says: str) -> None:
+    assert ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")[0] == 0
+    document = json.loads((labelled / "judge.json").read_text(encoding="utf-8"))
+    if callable(change):
+        change(document)
+        change = {}
+    (labelled / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
+    code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
+    assert code == 2
+    assert says in err
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"faithfulness": NaN}', "x" * 1_000_001])
+def test_what_is_no_judge_is_one_clear_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "judge.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"judge\.json"):
+        read_fitted(tmp_path / "judge.json")
+
+
+def test_a_judge_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "judge.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError):
+        read_fitted(tmp_path / "judge.json", within=tmp_path / "inside")
+
+
+def test_labels_of_noise_are_not_called_a_gain(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = [{"own": float(one[0]), "other": float(one[1])} for one in rng.normal(size=(200, 2))]
+    labels = [float(one > 0.5) for one in rng.random(200)]
+    model = fit_model(rows, labels, [str(i) for i in range(200)])
+    assert abs(model.cross_validated.auroc - 0.5) < 0.12
+
+
+def test_few_labels_leave_the_offline_judges_opinion_as_it_is() -> None:
+    rng = np.random.default_rng(1)
+    own = rng.normal(size=24) * 2
+    labels = (own + rng.normal(size=24) > 0).astype(float)
+    model = fit_model([{"own": float(x)} for x in own], list(labels), [str(i) for i in range(24)])
+    assert 0.4 < model.weights["own"] < 2.0
+
+
+def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def spy(table: Any, labels: Any, others: Any) -> Any:
+        seen.append((set(table[:, 0]), set(others[:, 0])))
+        return np.zeros(len(others))
+
+    monkeypatch.setattr(fit, "predicted", spy)
+    groups = np.repeat(np.arange(30), 3)
+    cross_validated(groups[:, None].astype(float), np.zeros(90), groups.astype(str))
+    assert len(seen) == 10
+    assert all(not mine & others for mine, others in seen)
+    assert set().union(*(others for _, others in seen)) == set(range(30))
