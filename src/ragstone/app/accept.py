@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ragstone.app.gate import REPORT_FILES
 from ragstone.config.load import read_text
@@ -18,16 +18,15 @@ from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
     change_word,
-    check_to_accept,
-    edit_to_accept,
     entry_id,
     entry_text,
+    offer_for,
     parse_accepted,
     title_of,
 )
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import MAX_RULES_BYTES
-from ragstone.gate.verdict import LEVELS
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
@@ -79,7 +78,7 @@ def accept(
         raise ConfigError(f"an edit of the {GOLDEN_SET} has no slice.", where="--slice", hint="Remove --slice.")
     known = {*METRICS, GOLDEN_SET, *custom, *(name for _, name, _ in policy.table.rules())}
     if metric not in known and find_metric(metric) is None and isinstance(shown, Path):
-        known |= {check.metric for check in _report(shown).checks if check.metric is not None}
+        known |= {check.metric for check in _checks(shown) if check.metric is not None}
     if metric not in known and find_metric(metric) is None:
         raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, known))
     if expires is not None and expires < today:
@@ -122,48 +121,41 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             where=str(path),
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
-    everything = _report(path).checks
-    checks = [check for check in everything if check.metric == metric and check.slice == slice_]
-    floors = [one for one in everything if (one.status, one.action) == ("fail", "block") and one.kind in LEVELS]
-    floor = next((one for one in floors if one in checks), floors[0] if floors else None)
-    left = still = hint = None
+    checks = _checks(path)
+    target = (metric, slice_)
+    of = [
+        one
+        for one in checks
+        if ((one.metric, one.slice) == target or (metric, one.kind) == (GOLDEN_SET, CheckKind.PAIRED))
+    ]
+    floors = [one for one in checks if (one.status, one.action) == (Status.FAIL, Action.BLOCK) and one.kind in LEVELS]
+    floor = next((one for one in floors if one in of), floors[0] if floors else None)
+    left = None
+    offer = next((found for one in of if (found := offer_for(one, policy.gate.decision)) is not None), None)
     if floor is not None:
         bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
-        left = (
-            f"{title_of(floor.metric, floor.slice)} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
-        )
+        title = title_of(floor.metric, floor.slice)
+        said = f"{title} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
         hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
-        still = f"{left} So the run fails still. {hint}"
-    if metric == GOLDEN_SET:
-        paired = next((check for check in everything if check.kind == "paired"), None)
-        edit = None if paired is None else edit_to_accept(paired.estimate, paired.current, paired.threshold)
-        if edit is None:
-            why = "enough of the baseline's samples are compared." if paired is None else paired.reason
-            raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
-        return Shown(edit.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, still)
-    drop = next((check for check in checks if check.kind in ("drop", "rise")), None)
-    offer = None
-    if drop is not None and drop.status in ("fail", "inconclusive"):
-        low, estimate = drop.interval.low if drop.interval is not None else None, drop.estimate
-        if drop.kind == "rise":
-            low = -drop.interval.high if drop.interval is not None else None
-            estimate = None if estimate is None else -estimate
-        offer = check_to_accept(metric, slice_, estimate, low, policy.gate.decision)
-    drift = next((check for check in checks if check.kind == "drift" and check.status == "fail"), None)
-    if offer is None and drift is not None:
-        offer = check_to_accept(metric, slice_, drift.estimate, None, policy.gate.decision)
-    if offer is None and left is not None and floor in checks:
-        key = ("metrics", metric, bound)
-        raise ConfigError(left, where=policy.where(*(key if slice_ is None else ("slices", slice_, *key))), hint=hint)
+        if offer is None and floor in of:
+            key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
+            raise ConfigError(said, where=policy.where(*key), hint=hint)
+        left = f"{said} So the run fails still. {hint}"
     if offer is None:
-        word = change_word(metric) if drop is None else drop.kind
-        said = f"has no {word} check in this run" if drop is None else f"did not fail its {word} check: {drop.reason}"
-        raise ConfigError(f"there is nothing to accept: {title_of(metric, slice_)} {said}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, still)
+        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.PAIRED}), None)
+        if metric == GOLDEN_SET:
+            said = "enough of the baseline's samples are compared." if change is None else change.reason
+        elif change is None:
+            said = f"{title_of(*target)} has no {change_word(metric)} check in this run"
+        else:
+            said = f"{title_of(*target)} did not fail its {change.kind} check: {change.reason}"
+        raise ConfigError(f"there is nothing to accept: {said}", where=str(path))
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, left)
 
 
-def _report(path: Path) -> ReportDocument:
+def _checks(path: Path) -> tuple[Check, ...]:
     file = path / REPORT_FILES["json"]
     hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
     with disk_errors(file, hint=hint), parse_errors(file, "not a report of this version", hint=hint):
-        return ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
+        report = ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
+    return TypeAdapter(tuple[Check, ...]).validate_python([part.model_dump() for part in report.checks])

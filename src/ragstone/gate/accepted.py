@@ -198,42 +198,23 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
     if check.kind is CheckKind.PAIRED:
-        return edit_to_accept(check.estimate, check.current, check.threshold)
+        share, if_accepted = check.estimate, check.current
+        if share is None or not if_accepted or check.threshold is None or if_accepted < check.threshold:
+            return None  # the baseline lacks answers too
+        return _offer(GOLDEN_SET, None, 1.0 - share / if_accepted)
     if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
         return None
-    worst, sign = None, 1.0
-    if check.kind is CheckKind.RISE:
-        worst, sign = check.interval.high if check.interval is not None else None, -1.0
-    elif check.interval is not None:
-        worst = check.interval.low
-    far = None if worst is None else sign * worst
-    return check_to_accept(check.metric, check.slice, sign * check.estimate, far, decision)
+    sign, far = (-1.0, "high") if check.kind is CheckKind.RISE else (1.0, "low")
+    change = sign * check.estimate
+    if decision == "assured" and check.interval is not None:
+        change = min(change, sign * getattr(check.interval, far))
+    return _offer(check.metric, check.slice, -change)
 
 
-def edit_to_accept(share: float | None, if_accepted: float | None, required: float | None) -> Offer | None:
-    """The edit of the golden set to accept for a check of paired samples to pass, from its numbers.
-
-    None if that would not do: the baseline lacks answers too.
-    """
-    if share is None or not if_accepted or required is None or if_accepted < required:
-        return None
-    size = min(1.0, math.ceil((1.0 - share / if_accepted) * 1e4 - 1e-6) / 1e4)
-    return Offer(GOLDEN_SET, None, size) if size > 0.0 else None
-
-
-def check_to_accept(
-    metric: str, slice_: str | None, estimate: float | None, low: float | None, decision: str
-) -> Offer | None:
-    """The drop to accept for a check that did not pass, from its numbers; `low` is the lower end of its interval.
-
-    For a rise, both are negated.
-    """
-    if estimate is None:
-        return None
-    change = min(estimate, low) if decision == "assured" and low is not None else estimate
-    size = min(1.0, math.ceil(-change * 1e4 - 1e-6) / 1e4)
+def _offer(metric: str, slice_: str | None, loss: float) -> Offer | None:
+    size = min(1.0, math.ceil(loss * 1e4 - 1e-6) / 1e4)
     return Offer(metric, slice_, size) if size > 0.0 else None
 
 
