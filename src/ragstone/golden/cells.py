@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 import math
 import re
 import warnings
@@ -404,8 +403,3 @@ def _speaks_for_user(message: Mapping[str, object]) -> bool:
 
 def _keys(value: Mapping[str, object]) -> str:
     return ", ".join(shown(key) for key in list(value)[:12])
-
-
-def written(value: object) -> str:
-    """`value` as JSON for comparing two cells."""
-    return json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)

@@ -133,9 +133,15 @@ def _read(
         if limited:
             missing = {}
             break
-    if missing and not all(mapping.is_native for mapping in mappings):
+    if missing and not all(map(_is_native, mappings)):
         raise _column_not_found(missing, mappings)
     return GoldenSet(samples, tuple(mappings), limited)
+
+
+def _is_native(mapping: ColumnMapping) -> bool:
+    """Whether every column of the file has the name of a field, as in those that Ragstone writes."""
+    named = {*mapping.columns.values(), *mapping.ignored} <= MAPPABLE
+    return named and mapping.format == "jsonl" and not mapping.recorded
 
 
 def _digest(sample_id: str) -> int:

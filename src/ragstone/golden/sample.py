@@ -183,12 +183,6 @@ class ColumnMapping:
     recorded: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    @property
-    def is_native(self) -> bool:
-        """Whether the file is as Ragstone writes it: every column is a field under its own name."""
-        own = all(name == column for name, column in self.columns.items())
-        return self.format == "jsonl" and own and not self.ignored and not self.recorded
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
