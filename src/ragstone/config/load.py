@@ -207,21 +207,17 @@ def _read_file(
     directory: Path, config: Path | None, within: Path | None
 ) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
     """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
-    if config is not None:
-        if not os.path.lexists(config):
-            raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
-        document = read_toml(config, within=within)
-        if config.name == PYPROJECT:
-            document = _our_table(document)
-        return config, _tables(document, str(config)), str(config), config.parent
+    if config is not None and not os.path.lexists(config):
+        raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
+    usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
-    if os.path.lexists(directory / CONFIG_FILE):
-        file = directory / CONFIG_FILE
-        return file, _tables(read_toml(file, within=within), CONFIG_FILE), CONFIG_FILE, directory
-    if os.path.lexists(directory / PYPROJECT):
-        file, where = directory / PYPROJECT, f"{PYPROJECT} [tool.ragstone]"
-        return file, _tables(_our_table(read_toml(file, within=within)), where), where, directory
-    return None, {}, "defaults", directory
+    file = config or next((one for one in usual if os.path.lexists(one)), None)
+    if file is None:
+        return None, {}, "defaults", directory
+    document, where = read_toml(file, within=within), str(config or file.name)
+    if file.name == PYPROJECT:
+        document, where = _our_table(document), where if config else f"{PYPROJECT} [tool.ragstone]"
+    return file, _tables(document, where), where, file.parent
 
 
 def _our_table(document: dict[str, Any]) -> dict[str, Any]:

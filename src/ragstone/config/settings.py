@@ -155,11 +155,9 @@ class SystemSettings(_Table):
         return found
 
 
-class Price(_Table):
+class Price(SystemPrice):
     """US dollars per million tokens."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
     cached_input: float | None = Field(default=None, ge=0)
 
 
