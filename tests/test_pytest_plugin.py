@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -225,6 +227,23 @@ def test_the_columns_of_the_config_are_those_of_tests_too(project: Path) -> None
     assert "7 passed" in done.stdout
     assert done.stdout.count("\nPASS test_rag.py::") == 2
     assert run(project, WHOLE + EACH).returncode == 0, "a native file doesn't need the mapping"
+
+
+def test_a_terminal_gets_nothing_invisible(project: Path) -> None:
+    (project / "test_rag.py").write_text(WHOLE.replace("golden.jsonl", "a::b.jsonl"), encoding="utf-8")
+    inner, outer = pty.openpty()
+    with os.fdopen(inner, "rb", buffering=0) as screen:
+        with os.fdopen(outer, "wb") as terminal:
+            command = [sys.executable, "-m", "pytest", "test_rag.py"]
+            process = subprocess.Popen(command, cwd=project, stdout=terminal, stderr=terminal)
+        written = b""
+        with suppress(OSError):  # the other end is closed
+            while piece := screen.read(65536):
+                written += piece
+    assert process.wait() == 1
+    assert b"a::b.jsonl: not found" in written
+    assert "\u200b".encode() not in written
+    assert "a:\u200b:b.jsonl" in run(project, WHOLE.replace("golden.jsonl", "a::b.jsonl")).stdout
 
 
 @pytest.mark.parametrize("setting", ['perturb = ["typos"]', "answers = 2", "oracle = true"])

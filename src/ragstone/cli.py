@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import io
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import click
 
 from ragstone._version import __version__
-from ragstone.errors import EXIT_BUG, RagstoneError
+from ragstone.errors import EXIT_BUG, RagstoneError, suggestion
 from ragstone.judge.llm.deferred_types import postpone_types
+from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.tools.registry import TOOL_COMMANDS
 
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            hint = suggestion(cmd_name, COMMANDS)
+            return None if ctx.resilient_parsing else ctx.fail(f"No such command '{cmd_name}'. {hint}")
         tool = TOOL_COMMANDS.get(cmd_name)
         module = f"commands.{cmd_name}" if tool is None else f"tools.{tool.module}"
         return cast(click.Command, importlib.import_module(f"ragstone.{module}").command)
@@ -105,15 +108,29 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     sys.exit(code)
 
 
+_CLOSED = {errno.EPIPE, errno.ESHUTDOWN, *((errno.EINVAL,) if os.name == "nt" else ())}
+"""What writing to a pipe without a reader fails with."""
+
+
 class _Outliving(io.FileIO):
     """A stream whose reader may go, as that of ``| head``: then the rest goes nowhere."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in _CLOSED:
+                raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             return memoryview(data).nbytes
+
+
+class _Screen(io.TextIOWrapper):
+    """A terminal: what keeps a log from running commands (`report.escape.terminal`) is only in the way there."""
+
+    def write(self, text: str) -> int:
+        super().write(text.replace(ZERO_WIDTH_SPACE, ""))
+        return len(text)
 
 
 def _outlive_readers() -> None:
@@ -121,9 +138,12 @@ def _outlive_readers() -> None:
     for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         if not isinstance(stream, io.TextIOWrapper) or getattr(sys, name) is not stream:
             continue
-        raw = io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
+        screen = stream.isatty()
+        raw = stream.buffer if screen else io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
         line_buffering, write_through = stream.line_buffering, stream.write_through
-        text = io.TextIOWrapper(raw, stream.encoding, stream.errors, None, line_buffering, write_through)
+        text = (_Screen if screen else io.TextIOWrapper)(
+            raw, stream.encoding, stream.errors, None, line_buffering, write_through
+        )
         setattr(sys, name, text)
 
 

@@ -75,7 +75,7 @@ class Ragstone:
         finally:
             node.user_properties.append((_PROPERTY, json.dumps({"found": asdict(found.line)})))
         if found.line.failed or found.outcome is None:
-            pytest.fail(found.line.report, pytrace=False)
+            pytest.fail(_printed(self._request.config, found.line.report), pytrace=False)
         return found.outcome.verdict
 
 
@@ -410,15 +410,24 @@ class _Session:
         terminalreporter.section("ragstone")
         for line in self._lines:
             markup = {"red": True} if line.failed else {"green": line.status == "pass", "yellow": line.status != "pass"}
-            terminalreporter.write_line(f"{line.status.upper()} {line.name}: {line.reason}", **markup)
+            said = _printed(self._config, f"{line.status.upper()} {line.name}: {line.reason}")
+            terminalreporter.write_line(said, **markup)
             if line.failed and line.name in self._arguments:
-                terminalreporter.write_line(line.report)
+                terminalreporter.write_line(_printed(self._config, line.report))
             if line.html is not None:
                 terminalreporter.write_line(f"  report: {_shown(line.html, self._config.invocation_params.dir)}")
 
 
 def _shown(path: str, folder: Path) -> str:
     return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
+
+
+def _printed(config: pytest.Config, text: str) -> str:
+    """`text` without what is only for logs, if it goes to a terminal."""
+    from ragstone.printable import ZERO_WIDTH_SPACE
+
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return text.replace(ZERO_WIDTH_SPACE, "") if reporter is not None and reporter.isatty else text
 
 
 def _text(value: object) -> str | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from ragstone import cli
 from tests.commands.project import POLICY, SYSTEM, make_project, ragstone
 
 INVENTING = SYSTEM.replace(
@@ -103,6 +107,54 @@ def test_2_usage(project: Path, arguments: list[str]) -> None:
     done = ragstone(arguments, project)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [["gaet"], ["golden", "stat"]])
+def test_2_a_misspelt_command_gets_a_suggestion(project: Path, wrong: list[str]) -> None:
+    done = ragstone(wrong, project)
+    assert done.returncode == 2
+    assert f"No such command '{wrong[-1]}'. Did you mean '{'gate' if wrong == ['gaet'] else 'stats'}'?" in done.stderr
+
+
+def test_2_a_rule_by_tag_is_a_slice(project: Path) -> None:
+    (project / "thresholds.toml").write_text("[tags.even.metrics.faithfulness]\nmin = 0.5\n")
+    done = ragstone(["gate"], project)
+    assert done.returncode == 2
+    assert "thresholds.toml:1: unknown key 'tags'." in done.stderr
+    assert "Rules for the samples with a tag: [slices.TAG.metrics.NAME]." in done.stderr
+
+
+def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_taken_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There, writing to such a pipe is an invalid argument: as one byte is to a counter of events here."""
+    with cli._Outliving(os.eventfd(0), "w") as stream, pytest.raises(OSError, match="Invalid argument"):
+        stream.write(b"x")
+    monkeypatch.setattr(cli, "_CLOSED", {*cli._CLOSED, errno.EINVAL})
+    with cli._Outliving(os.eventfd(0), "w") as stream:
+        assert stream.write(b"x") == 1
+        assert stream.write(b"more") == 4
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        yield " ".join((*path, name)), found
+        if isinstance(found, click.Group):
+            yield from commands(found, *path, name)
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*one, id=one[0]) for one in commands(cli.cli)])
+def test_out_is_a_directory_of_runs_and_o_any_other_output(name: str, command: click.Command) -> None:
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.hidden:
+            continue
+        if "--out" in option.opts:
+            assert (option.opts, option.metavar) == (["--out"], "DIR")
+        if {"-o", "--output"} & {*option.opts}:
+            assert option.opts == ["-o", "--output"], name
 
 
 def test_2_a_policy_that_names_an_unknown_metric(project: Path) -> None:

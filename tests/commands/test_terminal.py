@@ -85,3 +85,9 @@ def test_what_matters_fits_on_a_screen(project: Path, arguments: tuple[str, ...]
     assert len(screen.lines) <= 24
     assert max(map(len, screen.lines)) <= 80
     assert "--verbose prints the rest" in screen.text
+
+
+def test_a_terminal_gets_nothing_invisible_and_a_log_what_keeps_it_from_running_commands(project: Path) -> None:
+    for arguments in (["check", "--golden", "a::b.jsonl"], ["history", "add", "a::b", "--history", "c::d.jsonl"]):
+        assert "a::b" in on_terminal(arguments, project, columns=100).text
+        assert "a:\u200b:b" in ragstone(arguments, project).stderr

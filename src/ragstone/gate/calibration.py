@@ -103,7 +103,7 @@ class Calibration(_Part):
 
 def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
     """The calibration in `path`, inside `within`; `where` is the key with its name. Raises ConfigError."""
-    hint = "Create it again: ragstone calibrate LABELS --run RUN --out FILE."
+    hint = "Create it again: ragstone calibrate LABELS --run RUN -o FILE."
     unreadable = f"calibration file {path} can't be read"
     with disk_errors(where or path, unreadable, hint=hint), parse_errors(path, "not a calibration", hint=hint):
         return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))

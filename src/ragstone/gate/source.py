@@ -48,7 +48,10 @@ class Source:
         path = _key_path(found["loc"], document)
         key = ".".join(path)
         if found["type"] == "extra_forbidden":
-            return self.error(path, f"unknown key '{key}'.", suggestion(path[-1], fields_at(model, path[:-1])))
+            known = fields_at(model, path[:-1])
+            slices = path[-1] in ("tag", "tags") and "slices" in known
+            hint = "Rules for the samples with a tag: [slices.TAG.metrics.NAME]." if slices else None
+            return self.error(path, f"unknown key '{key}'.", hint or suggestion(path[-1], known))
         value = found["input"]
         hint = None
         if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:

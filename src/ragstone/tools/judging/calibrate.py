@@ -141,7 +141,8 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 )
 @option("--metric", value="NAME", help="The labelled metric, if the lines don't name it.")
 @option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
-@option("--out", value="FILE", help="Write the calibration for the gate.")
+@option("-o", "--output", value="FILE", help="Write the calibration for the gate.")
+@option("--out", value="FILE", hidden=True, help="The name that --output had.")
 @option("--fit", value="FILE", help="Fit a judge to the labels, for judge fitted:FILE.")
 @POLICY
 @SEED
@@ -152,6 +153,7 @@ def command(
     run: Path,
     metric: str | None,
     scale: tuple[float, float],
+    output: Path | None,
     out: Path | None,
     fit: Path | None,
     thresholds: Path | None,
@@ -174,20 +176,21 @@ def command(
 
     \b
     Example:
-      ragstone calibrate labels.csv --run ragstone-run --metric faithfulness --out calibration.json
+      ragstone calibrate labels.csv --run ragstone-run --metric faithfulness -o calibration.json
     """
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
         return _fit(run, people, fit, settings_from({"config": config}), seed, form)
     scores = read_side(run).scores
     found = calibrate(scores, people, seed=seed)
-    if out is not None:
-        replace_text(out, found.model_dump_json(indent=1) + "\n")
+    output = output or out
+    if output is not None:
+        replace_text(output, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:
         required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
-        values = {"calibration": found, "label": scores.label, "required": required, "file": out}
+        values = {"calibration": found, "label": scores.label, "required": required, "file": output}
         click.echo(terminal(render_text_template("calibration.txt.j2", __package__, **values)))
     return 0
 

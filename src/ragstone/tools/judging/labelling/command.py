@@ -139,7 +139,7 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
     \b
     Example:
       ragstone label merge labels --run ragstone-run
-      ragstone calibrate labels/labels.jsonl --run ragstone-run --out calibration.json
+      ragstone calibrate labels/labels.jsonl --run ragstone-run -o calibration.json
     """
     merged = merge_labels(folder, seed=seed)
     target = output if output is not None else folder / LABELS

@@ -295,7 +295,7 @@ def to_json(found: MetaEvaluation) -> str:
 @option("--limit", value="N", type=click.IntRange(min=1), help="Use only the first N items.")
 @setting("seed")
 @setting("out", help="Directory of the judgement cache")
-@option("--output", value="FILE", help="Also write the results as JSON.")
+@option("-o", "--output", value="FILE", help="Also write the results as JSON.")
 @FORMAT
 def command(
     dataset: Path, method: str, split: str | None, limit: int | None, output: Path | None, form: str, **flags: object
