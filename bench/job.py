@@ -149,7 +149,9 @@ def write_checkout(root: Path, samples: int) -> None:
             golden.write(json.dumps({"id": f"q{number}", "question": question, "reference": reference}) + "\n")
             answer = ". ".join(contexts[0].split(". ")[:4]) + ". " + text(12)
             outputs.write(json.dumps({"id": f"q{number}", "answer": answer, "contexts": contexts}) + "\n")
-    policy = "".join(f"[metrics.{name}]\nmin = 0.01\nmax_drop = 0.05\n" for name in HEADLINE)
+    policy = "[gate]\nonly_named = true\n" + "".join(
+        f"[metrics.{name}]\nmin = 0.01\nmax_drop = 0.05\n" for name in HEADLINE
+    )
     (root / "thresholds.toml").write_text(policy, encoding="utf-8")
     (root / "ragstone.toml").write_text(_CONFIG, encoding="utf-8")
 

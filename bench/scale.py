@@ -326,7 +326,9 @@ def steps(
 ) -> Iterator[Step]:
     """All steps for `n` samples, in an empty folder. `dask` are the numbers of workers of Dask clusters."""
     write_world(folder, n)
-    policy = "".join(f"[metrics.{name}]\nmin = 0.01\nmax_drop = 0.05\n" for name in metrics)
+    policy = "[gate]\nonly_named = true\n" + "".join(
+        f"[metrics.{name}]\nmin = 0.01\nmax_drop = 0.05\n" for name in metrics
+    )
     (folder / "thresholds.toml").write_text(policy, encoding="utf-8")
     given = ["--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", ",".join(metrics)]
     run = folder / "run"

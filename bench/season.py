@@ -57,6 +57,8 @@ from tests.ci.github.test_text_channels import parse_outputs
 METRICS = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 MEANS = {"faithfulness": 0.9, "answer_relevancy": 0.85, "context_recall": 0.85, "context_precision": 0.75}
 POLICY = """
+[gate]
+only_named = true
 [metrics.faithfulness]
 min = 0.77
 max_drop = 0.02

@@ -103,8 +103,9 @@ def test_numbers_out_of_range_are_refused() -> None:
 
 
 def test_a_policy_without_allowed_drops_has_nothing_to_plan() -> None:
+    rules = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faithfulness": {"min": 0.8}}})
     with pytest.raises(ConfigError, match="max_drop"):
-        plan(policy_from_mapping({"metrics": {"faithfulness": {"min": 0.8}}}), drop=0.03)
+        plan(rules, drop=0.03)
 
 
 def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -> None:

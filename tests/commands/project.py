@@ -50,6 +50,8 @@ min = 0.0
 """Takes out of a policy the lines below which any policy fails the answers of a system that is broken on purpose."""
 
 ONE_DROP = """
+[gate]
+only_named = true
 [metrics.faithfulness]
 min = 0.0
 max_drop = 0.05

@@ -98,8 +98,12 @@ def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) ->
     found = ragstone(["check"], make_project(tmp_path, n=12, policy=policy))
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
-    assert "policy       thresholds.toml: faithfulness min 0.8 and max_drop 0.05" in lines
-    assert "only warns   context_recall min 0.8 and max_drop 0.05" in lines
+    assert (
+        "policy       thresholds.toml: faithfulness min 0.8 and max_drop 0.05, answer_correctness max_drop 0.02"
+        in lines
+    )
+    recall, precision = "context_recall min 0.8 and max_drop 0.05", "context_precision min 0.6 and max_drop 0.02"
+    assert f"only warns   answer_relevancy max_drop 0.02, {recall}, {precision}" in lines
     assert "slice        even (6 samples): faithfulness min 0.7" in lines
     assert "must pass    2 samples: house-1, house-2" in lines
     assert "answer       House number 0 is painted red." in lines

@@ -28,11 +28,11 @@ def policy(**tables: Any) -> Policy:
 
 
 def floor(minimum: float, **gate: Any) -> Policy:
-    return policy(gate=gate, metrics={"faithfulness": {"min": minimum}})
+    return policy(gate={"only_named": True, **gate}, metrics={"faithfulness": {"min": minimum}})
 
 
 def drop(allowed: float, **gate: Any) -> Policy:
-    return policy(gate=gate, metrics={"faithfulness": {"max_drop": allowed}})
+    return policy(gate={"only_named": True, **gate}, metrics={"faithfulness": {"max_drop": allowed}})
 
 
 def only(verdict: GateVerdict, kind: CheckKind) -> Check:
@@ -338,6 +338,33 @@ def test_a_rule_that_is_skipped_is_warned_of_once(run: MakeRun, manifest: Callab
 def test_a_difference_that_no_rule_asks_about_is_no_warning(run: MakeRun) -> None:
     baseline, current = run({"faithfulness": HIGH}), run({"faithfulness": HIGH, "tone": HIGH})
     assert decide_gate(current, baseline, drop(0.02)).warnings == ()
+
+
+def test_metrics_that_the_policy_does_not_name_keep_their_defaults_unless_it_says_otherwise(run: MakeRun) -> None:
+    rules: dict[str, Any] = {"faithfulness": {"min": 0.5}}
+    now = run({"faithfulness": HIGH, "context_recall": MIDDLING, "mrr": LOW})
+    then = run({"faithfulness": HIGH, "context_recall": HIGH, "mrr": HIGH})
+    found = {
+        check.name for check in decide_gate(now, then, policy(metrics=rules)).checks if check.kind is CheckKind.DROP
+    }
+    assert {"context_recall.drop", "mrr.drop"} <= found
+    assert "faithfulness.drop" not in found, "what is written about a metric is all that is checked of it"
+    assert decide_gate(now, then, policy(metrics=rules)).status is Status.FAIL
+    alone = decide_gate(now, then, policy(metrics=rules, gate={"only_named": True}))
+    assert alone.status is Status.PASS
+    assert {check.metric for check in alone.checks if check.kind is CheckKind.DROP} == set()
+    warns = {"action": "warn"}
+    assert (
+        decide_gate(now, then, policy(metrics={"mrr": warns | {"max_drop": 0.02}, "context_recall": warns})).status
+        is Status.PASS
+    )
+
+
+def test_a_must_pass_sample_is_held_to_the_floors_that_the_policy_names(run: MakeRun) -> None:
+    now = run({"faithfulness": HIGH, "context_recall": [0.5, *HIGH[1:]]})
+    named = policy(metrics={"faithfulness": {"min": 0.5}}, must_pass=["s0"])
+    assert decide_gate(now, None, named).status is Status.PASS
+    assert decide_gate(now, None, policy(must_pass=["s0"])).status is Status.FAIL
 
 
 def test_a_slice_is_held_to_its_own_rule(run: MakeRun) -> None:

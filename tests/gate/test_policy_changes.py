@@ -25,7 +25,8 @@ def policy(metrics: Any = None, **tables: Any) -> Policy:
         (policy({"faithfulness": {**RULE, "max_drop": 0.1}}), "raises metrics.faithfulness.max_drop from 0.02 to 0.1"),
         (policy({"faithfulness": {**RULE, "action": "warn"}}), "changes metrics.faithfulness from block to warn"),
         (policy({"faithfulness": {"min": 0.85}}), "removes metrics.faithfulness.max_drop = 0.02"),
-        (policy({"context_recall": RULE}), "removes the rule metrics.faithfulness"),
+        (policy({"context_recall": RULE}, gate={"only_named": True}), "removes the rule metrics.faithfulness"),
+        (policy({"context_recall": RULE}, gate={"only_named": True}), "sets gate.only_named = true"),
         (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.9 to 0.5"),
         (
             policy(gate={"max_failed_judgements": 0.5}),

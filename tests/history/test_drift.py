@@ -249,7 +249,8 @@ def test_runs_without_per_sample_scores_are_no_anchor() -> None:
 
 
 def test_a_metric_that_the_policy_does_not_name_is_left_alone() -> None:
-    policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    rules = {"gate": {"only_named": True}, "metrics": {"faithfulness": {"max_drop": 0.02}}}
+    policy = policy_from_mapping(rules)
     assert failed(measured(season(20, lambda n: n / 400), 20, 0.05, policy=policy)) == {"faithfulness.drift"}
 
 

@@ -17,7 +17,7 @@ from ragstone.run.scores import RunScores, rekeyed
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 from tests.history.test_drift import POLICY, draw
 
-ONE = {"metrics": {"faithfulness": {"max_drop": 0.02}}}
+ONE = {"gate": {"only_named": True}, "metrics": {"faithfulness": {"max_drop": 0.02}}}
 
 
 @dataclass

@@ -221,7 +221,7 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
     """The rules for `best`. Of the default ones, those for metrics that apply to a sample."""
     for rule in resolve_rules(policy, best).rules:
         scores = best.metrics.get(rule.metric)
-        if policy.names_metrics or (scores is not None and scores.values):
+        if rule.written or (scores is not None and scores.values):
             yield rule
 
 

@@ -17,7 +17,6 @@ from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
 from ragstone.gate.policy_table import (
-    DEFAULT_METRICS,
     OFFLINE_BLOCKS,
     DriftRules,
     GateRules,
@@ -74,16 +73,14 @@ class Policy:
         return self.table.slices
 
     @property
-    def names_metrics(self) -> bool:
-        """Whether the policy names the metrics to check; False: the default rules apply."""
-        return self.table.metrics is not None
+    def named(self) -> Mapping[str, MetricRule]:
+        """The rules for all samples that the policy itself has, by the name of their metric."""
+        return self.table.metrics or {}
 
     @property
     def metrics(self) -> Mapping[str, MetricRule]:
-        """Metric name to rule. A headline metric named without a number gets its defaults."""
-        if self.table.metrics is None:
-            return DEFAULT_METRICS
-        return {name: _filled(name, rule) for name, rule in self.table.metrics.items()}
+        """Metric name to rule, default rules included."""
+        return self.table.in_force
 
     @property
     def alpha(self) -> float:
@@ -107,10 +104,10 @@ class Policy:
         An explicit action wins, and an explicit rule blocks unless it says otherwise. Under the default rules, an
         offline judge blocks only on drops of `OFFLINE_BLOCKS`.
         """
-        rule = self.metrics.get(metric)
+        rule = self.named.get(metric)
         if rule is not None and rule.action is not None:
             return rule.action
-        if self.names_metrics or not offline_judge:
+        if rule is not None or not offline_judge:
             return Action.BLOCK
         return Action.BLOCK if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS else Action.WARN
 
@@ -206,7 +203,7 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
         raise ConfigError(
             "[labels] needs a calibration file.",
             where=policy.where("labels"),
-            hint='Run `ragstone calibrate LABELS --out calibration.json`, and set file = "calibration.json".',
+            hint='Run `ragstone calibrate LABELS -o calibration.json`, and set file = "calibration.json".',
         )
     return policy
 
@@ -215,6 +212,7 @@ _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
     {
         MetricRule: ("max", "max_rise", "lower_is_better", "target"),
         GateRules: (
+            "only_named",
             "on_judge_change",
             "min_paired",
             "max_failed_judgements",
@@ -231,8 +229,9 @@ _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
 
 
 def policy_hash(policy: Policy) -> str:
-    """SHA-256 (hex) of the rules in force, independent of the file's layout."""
-    rules = policy.table.model_copy(update={"metrics": dict(policy.metrics)}).model_dump(mode="json")
+    """SHA-256 (hex) of the rules of the policy, the default ones if it names none, whatever the layout of its file."""
+    metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
+    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json")
     tables: list[tuple[BaseModel, dict[str, Any]]] = [(GateRules(), rules["gate"]), (SystemRules(), rules["system"])]
     for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
         tables += [(MetricRule(), rule) for rule in metrics.values()]
@@ -242,13 +241,6 @@ def policy_hash(policy: Policy) -> str:
                 del table[key]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def _filled(name: str, rule: MetricRule) -> MetricRule:
-    default = DEFAULT_METRICS.get(name)
-    if default is None or not rule.checks_nothing:
-        return rule
-    return rule.model_copy(update={"min": default.min, "max_drop": default.max_drop})
 
 
 def _in_registry(name: str) -> bool:

@@ -132,6 +132,8 @@ def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
         return f"adds {name} = {_shown(now)}", False
     if now is None:
         return f"removes {name} = {_shown(then)}", True
+    if isinstance(now, bool):
+        return f"sets {name} = {str(now).lower()}", now is (key == "only_named")
     if isinstance(then, int | float) and isinstance(now, int | float):
         lowers = now < then
         is_weaker = key.startswith("min") if lowers else key.startswith("max") or key in LIMITS

@@ -80,7 +80,7 @@ def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a metric that must-pass samples have nothing to reach in."""
-    floors = DEFAULT_METRICS if table.metrics is None else table.metrics
+    floors = table.in_force
     path = ("must_pass", "metrics")
     for name in table.must_pass.metrics or ():
         rule = floors[name] if name in floors else MetricRule()

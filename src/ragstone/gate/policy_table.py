@@ -24,6 +24,11 @@ class _Table(BaseModel):
 class GateRules(_Table):
     """[gate]: settings for every check."""
 
+    only_named: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether to check only the metrics that [metrics] names. Otherwise the others keep their defaults.",
+    )
     min_coverage: Share = Field(
         default=0.9,
         description="Minimum share of samples with a score, among those that a metric applies to. "
@@ -224,7 +229,9 @@ class MustPass(_Table):
 
     samples: tuple[Name, ...] = Field(default=(), description="Ids of the samples.")
     metrics: tuple[Name, ...] | None = Field(
-        default=None, description="Metrics to check for each sample; default: every metric with a floor or a ceiling."
+        default=None,
+        description="Metrics to check for each sample; default: every metric with a floor or a ceiling, of those that "
+        "the policy names, if it names any.",
     )
     min: Share | None = Field(
         default=None,
@@ -239,7 +246,7 @@ class LabelRules(_Table):
 
     file: Name | None = Field(
         default=None,
-        description="The file written by `ragstone calibrate --out`, relative to this file. "
+        description="The file written by `ragstone calibrate -o`, relative to this file. "
         "Required by the two keys below.",
     )
     min_agreement: Share | None = Field(
@@ -265,7 +272,7 @@ DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
         "answer_correctness": MetricRule(max_drop=DEFAULT_MAX_DROP),
     }
 )
-"""The rules of a policy that names no metric.
+"""The rules for the metrics that a policy does not name, unless it says `only_named`.
 
 Those of recall and precision are between the means of good and of bad systems that `bench/default_floors.py` measures;
 that of faithfulness is a share of statements, which the offline judge grades lower. Answer relevancy has none: it is a
@@ -273,7 +280,7 @@ cosine, whose size depends on the embedding model, or on words where there is no
 """
 
 OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
-"""Metrics whose drops the offline judge measures well enough to block on, if the policy names no metric.
+"""Metrics whose drops the offline judge measures well enough to block on by default.
 
 Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and `bench/broken_systems.py` finds no more.
 """
@@ -284,7 +291,7 @@ class PolicyTable(_Table):
 
     gate: GateRules = Field(default=GateRules(), description="Settings for every check.")
     metrics: dict[Name, MetricRule] | None = Field(
-        default=None, description="Metric name to its rule. Without this table the default rules apply."
+        default=None, description="Metric name to its rule. The default rules apply to the other metrics."
     )
     slices: dict[Name, SliceRules] = Field(default_factory=dict, description="Tag to its rules.")
     drift: DriftRules = Field(default=DriftRules(), description="Slow losses over the history of the main branch.")
@@ -297,6 +304,12 @@ class PolicyTable(_Table):
     def _ids_alone(cls, value: object) -> object:
         return {"samples": value} if isinstance(value, list | tuple) else value
 
+    @property
+    def in_force(self) -> dict[str, MetricRule]:
+        """Metric name to rule, defaults included. A headline metric named without a number gets its defaults."""
+        named = {name: _filled(name, rule) for name, rule in (self.metrics or {}).items()}
+        return named if self.gate.only_named else {**DEFAULT_METRICS, **named}
+
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""
         found: list[tuple[KeyPath, str, MetricRule]] = [
@@ -305,3 +318,10 @@ class PolicyTable(_Table):
         for tag, part in self.slices.items():
             found += [(("slices", tag, "metrics", name), name, rule) for name, rule in part.metrics.items()]
         return found
+
+
+def _filled(name: str, rule: MetricRule) -> MetricRule:
+    default = DEFAULT_METRICS.get(name)
+    if default is None or not rule.checks_nothing:
+        return rule
+    return rule.model_copy(update={"min": default.min, "max_drop": default.max_drop})

@@ -18,7 +18,6 @@ from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
-from ragstone.metrics.registry import DEFAULT
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.family import POWER
 from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
@@ -194,8 +193,7 @@ def visible(found: Sequence[Sight]) -> float | None:
 
 def imagined_run(policy: Policy) -> RunScores:
     """A run that measured the metrics in the policy, for resolving its rules."""
-    one = MetricScores({"sample": 1.0})
-    metrics = {name: one for name in policy.metrics if policy.names_metrics or name in DEFAULT}
+    metrics = dict.fromkeys(policy.metrics, MetricScores({"sample": 1.0}))
     return RunScores("plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))})
 
 

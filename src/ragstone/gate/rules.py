@@ -10,7 +10,7 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, DEFAULT_METRICS, MetricRule
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
@@ -128,16 +128,16 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
     for name, rule in policy.metrics.items():
         floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
         drop = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
-        one = _rule(name, rule, policy, floor, drop, written=policy.names_metrics)
+        one = _rule(name, rule, policy, floor, drop, written=name in policy.named)
         yield from (replace(one, metric=metric) for metric in _members(name, run, policy.metrics))
-    if not policy.names_metrics:
-        yield from _unnamed(run)
+    if not policy.gate.only_named:
+        yield from _unnamed(run, policy.metrics)
 
 
-def _unnamed(run: RunScores) -> Iterator[Rule]:
+def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
     # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
     # metrics, functions of the project, and the scores of another evaluator.
-    covered = {metric for name in DEFAULT_METRICS for metric in _members(name, run, DEFAULT_METRICS)}
+    covered = {metric for name in rules for metric in _members(name, run, rules)}
     for metric in sorted(run.metrics):
         if metric not in covered and not is_relative(metric):
             action = _unnamed_action(metric, run.metrics[metric].version)

@@ -30,7 +30,7 @@ _LOST_SHARE = 0.05
 def permissive(evidence: Evidence) -> Iterator[str]:
     """Warnings: rules that apply because there is no policy."""
     policy = evidence.policy
-    if policy.names_metrics:
+    if policy.named:
         return
     floors_warn = any(rule.min is not None and rule.floor_action is Action.WARN for rule in evidence.rules)
     warns = evidence.offline and floors_warn

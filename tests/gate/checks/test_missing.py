@@ -162,4 +162,6 @@ def test_a_metric_that_only_the_baseline_has_is_no_pass(run: MakeRun) -> None:
 
 def test_a_metric_that_the_policy_does_not_name_may_go(run: MakeRun) -> None:
     then = run({"faithfulness": SCORES, "politeness": SCORES})
-    assert decided(run({"faithfulness": SCORES}), then).status is Status.PASS
+    now = run({"faithfulness": SCORES})
+    assert decided(now, then, only_named=True).status is Status.PASS
+    assert decided(now, then).status is Status.INCONCLUSIVE, "politeness has its default rule"

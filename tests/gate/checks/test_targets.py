@@ -103,7 +103,8 @@ def test_a_policy_without_targets_is_the_policy_that_it_was() -> None:
 
 
 def test_the_reports_show_both_levels_and_the_state(tmp_path: Path) -> None:
-    policy = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.9999\n[metrics.context_recall]\ntarget = 0.5\n"
+    named = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.9999\n[metrics.context_recall]\ntarget = 0.5\n"
+    policy = f"[gate]\nonly_named = true\n{named}"
     root = make_project(tmp_path / "repo", n=20, policy=policy)
     done = run_ragstone(["gate", "--verbose"], root)
     assert done.returncode == 0

@@ -56,11 +56,12 @@ class MustPass(Checker):
 
 def _floors(evidence: Evidence) -> dict[str, float]:
     """What each sample must reach, by metric; 1 − the ceiling where less is better."""
-    must = evidence.policy.must_pass
+    must, names = evidence.policy.must_pass, any(rule.written and rule.slice is None for rule in evidence.rules)
     needed = {
         rule.metric: must.min if must.min is not None and not rule.lower_is_better else rule.min
         for rule in evidence.rules
-        if rule.slice is None and (must.metrics is None or {rule.metric, rule.key} & set(must.metrics))
+        if rule.slice is None
+        if (rule.written or not names if must.metrics is None else {rule.metric, rule.key} & set(must.metrics))
     }
     ruled = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
     needed.update({metric: must.min for metric in must.metrics or () if metric not in ruled})
