@@ -160,7 +160,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         )
         manifest = described.describe(context)
         terms = Terms.of(policy, compared, context.now().date(), required=compared is not None, seed=plan.seed)
-        best = perfect_run(golden, metrics, manifest)
+        best = perfect_run(golden, metrics, manifest, response)
         return CheckResult(
             golden=golden,
             policy=policy,

@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.system.response import Response
 
 
-def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest) -> RunScores:
-    """The scores of a finished run in which every metric has its best score wherever it applies to a sample."""
+def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest, response: Response) -> RunScores:
+    """The scores of a finished run in which every metric has its best score wherever it applies to a sample.
+
+    Its answers report the latency and the tokens that `response` does: no time, and the tokens of that answer.
+    """
+    samples = {sample.id: SampleFacts.of(sample) for sample in golden if not sample.draft}
     return RunScores(
         label="this run",
         metrics={metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics},
-        samples={sample.id: SampleFacts.of(sample) for sample in golden if not sample.draft},
+        samples=samples,
         manifest=manifest.model_copy(update={"state": "finished"}),
+        system=SystemFacts(
+            latencies_s={} if response.latency_s is None else dict.fromkeys(samples, 0.0),
+            usage={} if response.usage is None else dict.fromkeys(samples, response.usage),
+        ),
     )
 
 
