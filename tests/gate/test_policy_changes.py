@@ -55,7 +55,10 @@ def test_a_policy_that_is_taken_away_shows_what_no_longer_holds() -> None:
 
 
 def test_a_first_policy_takes_the_place_of_the_default_rules_in_one_phrase() -> None:
-    found = policy_changes(default_policy(), policy({"mrr": {"min": 0.5}, "faithfulness": {"min": 0.9}}))
+    rules = {"mrr": {"min": 0.5}, "faithfulness": {"min": 0.9}}
+    added = policy_changes(default_policy(), policy(rules))
+    assert not any(one.startswith("removes the rule") or "of its own" in one for one in added)
+    found = policy_changes(default_policy(), policy(rules, gate={"only_named": True}))
     assert not any(one.startswith("removes the rule") for one in found)
     (own,) = [one for one in found if "a policy of its own" in one]
     assert own.startswith("has a policy of its own, in place of the default rules for answer_correctness, ")

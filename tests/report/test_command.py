@@ -178,7 +178,7 @@ def test_another_baseline_decides_again_with_the_same_policy(gated: Path) -> Non
     shown = json.loads(found.stdout)
     assert shown["status"] == "pass"
     assert "decided again with --baseline itself" in shown["warnings"][0]
-    assert "floor" not in {check["kind"] for check in shown["checks"]}
+    assert ("faithfulness", "floor") not in {(check["metric"], check["kind"]) for check in shown["checks"]}
 
 
 def test_a_baseline_that_is_gone_is_asked_for(gated: Path) -> None:

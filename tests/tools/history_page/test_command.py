@@ -19,7 +19,7 @@ import pytest
 from tests.commands.project import SYSTEM, command, environment, make_project, ragstone
 from tests.report.paged import inflated
 
-POLICY = "[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
+POLICY = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')
 
 
