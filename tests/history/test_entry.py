@@ -47,9 +47,10 @@ def test_a_line_holds_what_the_run_came_to() -> None:
     assert (line.pull_request, line.github_run, line.scores) == (12, 99, {})
 
 
-def test_a_run_without_a_verdict_is_no_line() -> None:
-    with pytest.raises(ValueError, match="no verdict"):
-        run_line(RUN, make_manifest(), default_policy(), fingerprint="a" * 16)
+def test_a_run_without_a_verdict_has_a_line_that_can_be_no_baseline() -> None:
+    line = run_line(RUN, make_manifest(), default_policy(), fingerprint="a" * 16)
+    assert (line.verdict, line.eligible) == ("none", False)
+    assert line.metrics["faithfulness"].n == 6
 
 
 def test_the_judge_s_key_tells_judges_apart_and_ignores_what_is_at_its_default() -> None:

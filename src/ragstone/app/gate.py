@@ -372,7 +372,7 @@ def write(
     view = view_of(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
     if past is not None:
         history = add_run(past, run, manifest, current.scores, request.policy, verdict.checks)
-        view = replace(view, trends=trends(history.runs, view.sample_metrics))
+        view = replace(view, trends=trends(history.gated, view.sample_metrics))
     view = context.redact.view(view)
     # Now, while the baseline is where it was.
     write_page(run, page_of(current, verdict, terms.baseline, context.redact, request.links))

@@ -93,7 +93,7 @@ def _decided(run: RunDirectory, recorded: RecordedVerdict | None, wanted: Report
         unproven=None if then is None else then.unproven,
     )
     view = view_of(current, verdict, terms.baseline, links)
-    view = replace(view, trends=trends(past.history.runs, view.sample_metrics))
+    view = replace(view, trends=trends(past.history.gated, view.sample_metrics))
     return Compared(verdict, view, current, terms.baseline)
 
 

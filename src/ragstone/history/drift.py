@@ -228,7 +228,7 @@ def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple
 
     The cause is None with fewer than two comparable runs.
     """
-    newest = next((line for line in reversed(history.runs) if metric in line.scores), None)
+    newest = next((line for line in reversed(history.gated) if metric in line.scores), None)
     if newest is None:
         return MetricPast(metric, (), (), 0), None
     looks = looks_before(history, newest)

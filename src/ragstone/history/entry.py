@@ -32,12 +32,10 @@ def run_line(
     event: str | None = None,
     release: str | None = None,
 ) -> RunLine:
-    """The line of `run`, whose `manifest` holds its verdict, without per-sample scores.
+    """The line of `run`, whose `manifest` holds its verdict, if it has one, without per-sample scores.
 
-    Slices are those that `policy` has rules for. Raises ValueError for a run without a verdict.
+    Slices are those that `policy` has rules for.
     """
-    if manifest.verdict is None:
-        raise ValueError(f"{run.label} has no verdict")
     standing = manifest.standing
     latencies = np.array(list(run.system.latencies_s.values()))
     return RunLine(
@@ -48,8 +46,8 @@ def run_line(
         release=release,
         github_run=github_run,
         event=event,
-        verdict=manifest.verdict,
-        eligible=standing.eligible,
+        verdict=manifest.verdict or "none",
+        eligible=standing.eligible and manifest.verdict is not None,
         judge=manifest.judge.label()[:_TEXT],
         judge_key=judge_key(manifest.judge),
         golden=manifest.golden.content_hash[:_TEXT],

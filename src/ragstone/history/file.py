@@ -40,6 +40,11 @@ class History:
     samples: Mapping[str, SamplesLine] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
 
+    @property
+    def gated(self) -> tuple[RunLine, ...]:
+        """The runs with a verdict, which alone are the past of the main branch."""
+        return tuple(one for one in self.runs if one.verdict != "none")
+
     def with_run(self, line: RunLine, scores: Compact | None) -> History:
         """With `line` added, replacing a line of the same run."""
         samples = dict(self.samples)

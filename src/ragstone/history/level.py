@@ -70,7 +70,7 @@ def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
     """The runs before that of `line`, the oldest first: of each commit the first one, where runs of a job are known."""
     found: list[Look] = []
     seen: set[str] = set()
-    for one in history.runs:
+    for one in history.gated:
         samples = history.samples.get(one.samples or "")
         if samples is None or one.time > line.time or same_run(one, line) or _undecided(one):
             continue
@@ -207,9 +207,9 @@ def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Float
 
 def needed_runs(history: History, days: int) -> frozenset[str]:
     """The runs whose scores are needed: those of the windows, the levels, and the anchors (of `days`, of a release)."""
-    if not history.runs:
+    if not history.gated:
         return frozenset()
-    newest = history.runs[-1]
+    newest = history.gated[-1]
     looks = looks_before(history, newest)
     found = {newest.run, *(look.line.run for look in looks[-LOOKED_BACK:])}
     released = max((index for index, look in enumerate(looks) if look.line.release is not None), default=len(looks))

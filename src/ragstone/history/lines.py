@@ -61,7 +61,7 @@ class BelowPart(_Line):
 
 
 class RunLine(_Line):
-    """One run of the main branch."""
+    """One run of the main branch; without a verdict, any run, which is shown and compared with nothing by itself."""
 
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -72,7 +72,7 @@ class RunLine(_Line):
     release: Text | None = Field(default=None, description="the release or tag of this commit")
     github_run: Number | None = Field(default=None, description="GitHub's id of the workflow run")
     event: Event | None = Field(default=None, description="what started the job, as GitHub names it")
-    verdict: Literal["pass", "fail", "inconclusive", "error"]
+    verdict: Literal["pass", "fail", "inconclusive", "error", "none"]
     eligible: bool = Field(description="whether it may be a baseline")
     judge: Text = Field(description="its name, for people")
     judge_key: Key = Field(description="hash of all that tells one judge from another")

@@ -157,11 +157,34 @@ def test_finished_runs_can_be_added_and_marked_as_a_release(project: Path) -> No
     assert "release v1" in ragstone(["history"], project).stdout
 
 
-def test_a_run_without_a_verdict_is_not_added(project: Path) -> None:
+def test_plain_and_rescored_runs_are_shown_without_a_verdict_and_are_no_part_of_the_level(gated: Path) -> None:
+    (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
+    assert ragstone(["run", "--out", "plain"], gated).returncode == 0
+    assert ragstone(["rescore", "plain", "--out", "again"], gated).returncode == 0
+    (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
+    before = ragstone(["report", "ragstone-run", "--format", "md", "--history", "kept/history.jsonl"], gated).stdout
+    added = ragstone(["history", "add", "plain", "again"], gated)
+    assert added.returncode == 0, added.stderr
+    assert added.stdout.count("(no verdict)") == 2
+    assert [one["verdict"] for one in lines(gated)[1:]] == ["pass", "pass", "none", "none"]
+    assert ragstone(["history"], gated).stdout.count("  none  ") == 2
+    assert "faithfulness is not below its level." in ragstone(["history", "blame", "faithfulness"], gated).stdout
+    assert "Trend over 2 runs" in before
+    assert gate(gated) == 0
+    assert "Trend over 3 runs" in (gated / "ragstone-run" / "report.md").read_text(encoding="utf-8")
+    assert ragstone(["history", "report"], gated).returncode == 0
+    page = (gated / "history" / "index.html").read_text(encoding="utf-8")
+    (head,) = re.findall(r'data-packed="head">([^<]*)<', page)
+    assert inflated(head)["runs"]["verdict"] == ["pass", "pass", "none", "none", "pass"]
+
+
+def test_an_unfinished_run_is_not_added(project: Path) -> None:
     assert ragstone(["run"], project).returncode == 0
+    manifest = project / "ragstone-run" / "manifest.json"
+    manifest.write_text(manifest.read_text("utf-8").replace('"finished"', '"stopped"', 1), encoding="utf-8")
     refused = ragstone(["history", "add", "ragstone-run"], project)
     assert refused.returncode == 2
-    assert "this run has no verdict" in refused.stderr
+    assert "this run was stopped, not finished" in refused.stderr
     assert not (project / "kept" / "history.jsonl").exists()
 
 

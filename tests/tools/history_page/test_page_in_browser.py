@@ -20,6 +20,8 @@ from tests.report.hostile import every_fragment
 from tests.tools.history_page.histories import POLICY, made
 from tests.tools.history_page.test_pairs import by_the_gate
 
+VERSIONS = ("model-0, prompt 0000", "model-1, prompt 0001")
+
 pytestmark = [pytest.mark.browser, needs_chromium]
 
 
@@ -405,6 +407,45 @@ def test_production_windows_have_charts_of_their_own(page: Page, tmp_path: Path,
     assert "Europe/<b>" in page.run("document.querySelector('.details:not(:empty)').textContent")
     assert page.run("document.getElementById('compare').hidden") is (count == 0)
     assert page.run("document.querySelectorAll('img, u, i').length") == 0
+    assert page.complaints == []
+
+
+def test_versions_in_production_have_lines_of_their_own_and_are_compared(page: Page, tmp_path: Path) -> None:
+    def rates(old: float, new: float) -> dict[str, Any]:
+        return {name: {"error_rate": {"value": value}} for name, value in zip(VERSIONS, (old, new), strict=True)}
+
+    windows = [
+        {"window": f"2026-10-{day:02}", "figures": {"error_rate": {"value": 0.2}}, "versions": rates(0.1, 0.3)}
+        for day in (5, 6, 7)
+    ]
+    production = MonitorReport.model_validate(
+        {"schema_version": 1, "length": "day", "timezone": "UTC", "windows": windows} | {"versions": rates(0.1, 0.3)}
+    )
+    history = made(12)
+    assert {run.system for run in history.runs} == set(VERSIONS)
+    opened(page, tmp_path, history, production=production)
+    page.run("document.querySelector('#charts > .grid:last-child').scrollIntoView()")
+    plot = "document.querySelector('#charts > .grid:last-child .plot')"
+    waited(page, f"{plot}.dataset.ready === 'yes'")
+    assert page.run(f"{plot}.getAttribute('aria-valuetext')") == (
+        f"2026-10-07, all 20 %, {VERSIONS[0]} 10 %, {VERSIONS[1]} 30 %"
+    )
+    assert page.run(f"{plot}.querySelectorAll('.line.second').length") == 2
+    compared(page, history, 9, 11, by="system")
+    assert page.run("[...document.querySelectorAll('#in-production tbody td')].map(one => one.textContent)") == [
+        "10 %",
+        "30 %",
+    ]
+    assert page.complaints == []
+
+
+def test_a_run_without_a_verdict_says_so(page: Page, tmp_path: Path) -> None:
+    history = made(3)
+    plain = history.runs[-1].model_copy(update={"verdict": "none", "eligible": False})
+    opened(page, tmp_path, replace(history, runs=(*history.runs[:-1], plain)))
+    assert "Newest: no verdict" in page.run("document.getElementById('summary').textContent")
+    waited(page, "document.querySelector('.plot').dataset.ready === 'yes'")
+    assert page.run("document.querySelectorAll('.plot .verdicts.none').length") > 0
     assert page.complaints == []
 
 

@@ -74,6 +74,19 @@ def test_another_judge_and_a_lasting_alert_are_marked(tmp_path: Path) -> None:
     assert rate["marks"] == [[1, "alert", "alert: worse since 2026-10-02"]]
 
 
+def test_versions_have_a_series_and_a_mean_of_their_own(tmp_path: Path) -> None:
+    both = {"v1": {"error_rate": share(0.1, 50)}, "v2": {"error_rate": share(0.3, 50)}}
+    path = written(
+        tmp_path / "report.json",
+        {**window(1, error_rate=share(0.1, 50)), "versions": {"v1": both["v1"]}},
+        {**window(2, error_rate=share(0.2, 100)), "versions": both},
+        versions={name: {"error_rate": one["error_rate"]} for name, one in both.items()},
+    )
+    (rate,) = figures_of(read_monitor_report(path))
+    assert rate["versions"] == {"v1": [0.1, 0.1], "v2": [None, 0.3]}
+    assert rate["over"] == {"v1": 0.1, "v2": 0.3}
+
+
 def test_a_share_beyond_all_numbers_has_no_exact_interval(tmp_path: Path) -> None:
     path = written(tmp_path / "r.json", window(1, error_rate={"value": 1e308, "n": 10}))
     (rate,) = figures_of(read_monitor_report(path))

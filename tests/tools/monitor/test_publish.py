@@ -9,8 +9,8 @@ import pytest
 from ragstone.run.redact import Redactor
 from ragstone.stats.surveillance import Look
 from ragstone.tools.monitor.command import publish_monitored
-from ragstone.tools.monitor.figures import Figure, kind_of
-from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window
+from ragstone.tools.monitor.figures import Figure, Window, kind_of
+from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched
 from tests.ci.github.conftest import QUICK
 from tests.ci.github.fake import FakeGitHub
 from tests.job.builders import Checkout

@@ -26,10 +26,11 @@ from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
 from ragstone.system.response import Context
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts, read_alerts_file
-from ragstone.tools.monitor.figures import Figure
+from ragstone.tools.monitor.figures import Figure, Window
 from ragstone.tools.monitor.interaction import Problem
-from ragstone.tools.monitor.outcome import Monitored, Window, watch_figures
+from ragstone.tools.monitor.outcome import Monitored, watch_figures
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
+from ragstone.tools.monitor.versions import compare_versions
 from ragstone.tools.monitor.watch import monitor
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
@@ -418,6 +419,86 @@ def test_sources_without_texts_are_counted_and_not_judged(tmp_path: Path) -> Non
     found = watch(tmp_path, log, day=1.5, rules={"sample": {"size": 5}})
     assert found.windows[0].scored == 0
     assert found.windows[0].figures["no_source_rate"].value == 0.0
+
+
+@pytest.mark.parametrize("column", ["system_version", "systemHash", "promptHash"])
+def test_a_column_of_the_log_splits_the_figures_by_version(tmp_path: Path, column: str) -> None:
+    records = [
+        *days(0, 4, 40, latency_ms=1000, **{column: "v1"}),
+        *({**one, "id": f"new {one['id']}"} for one in days(3, 4, 20, latency_ms=9000, **{column: "v2"})),
+    ]
+    found = watch(tmp_path, write(tmp_path / "a.jsonl", records), day=4.5)
+    assert list(found.windows[0].versions) == ["v1"]
+    last = found.windows[-1].versions
+    assert {name: one["interactions"].value for name, one in last.items()} == {"v1": 40, "v2": 20}
+    assert {name: one["latency_p95"].value for name, one in last.items()} == {"v1": 1, "v2": 9}
+    assert found.windows[-1].figures["interactions"].value == 60
+    told = json.loads(monitor_json(found))
+    assert (list(told["versions"]), told["together"]) == (["v1", "v2"], True)
+    (mean,) = [one for one in told["differences"] if one["name"] == "latency_mean"]
+    assert (mean["before"], mean["after"], mean["word"]) == (1, 9, "worse")
+    assert "worse: latency, mean, 1.00 s → 9.00 s" in monitor_text(found)
+    assert "worse: latency, mean" in monitor_markdown(found)
+
+
+def test_a_column_with_any_name_can_be_the_version_and_without_one_there_are_none(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", days(0, 2, 10, meta={"build": 7}))
+    rules = {**COUNT_ONLY, "logs": {"columns": {"version": "meta.build"}}}
+    assert list(watch(tmp_path, log, day=2.5, rules=rules).windows[0].versions) == ["7"]
+    (tmp_path / "state.sqlite").unlink()
+    found = watch(tmp_path, log, day=2.5)
+    assert (found.windows[0].versions, found.versions.figures) == ({}, {})
+
+
+def test_each_version_is_scored_as_a_run_that_names_it(tmp_path: Path) -> None:
+    source = ["Shoes can be returned for 30 days."]
+    records = [
+        {**one, "id": f"{version} {one['id']}", "answer": answer, "sources": source, "system_version": version}
+        for version, answer in (("v1", source[0]), ("v/2", "Bananas were invented in 1834 by a king."))
+        for one in days(0, 1, 30)
+    ]
+    found = watch(tmp_path, write(tmp_path / "a.jsonl", records), day=1.5, rules={"sample": {"size": 20}})
+    versions = found.windows[0].versions
+    assert versions["v1"]["faithfulness"].value > 0.9
+    assert versions["v/2"]["faithfulness"].value < 0.1
+    assert found.windows[0].figures["faithfulness"].value == pytest.approx(0.5, abs=0.05)
+    assert found.windows[0].scored == 20
+    systems = {path.name: RunDirectory.open(path).manifest.system.version for path in found.runs}
+    assert set(systems.values()) == {"v1", "v/2"}
+    assert systems["2026-10-01-v1"] == "v1"
+    assert all(path.parent == tmp_path / "out" for path in found.runs)
+
+
+def test_versions_without_end_share_a_place(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", [line(0.1 + i / 1e5, system_version=f"r{i}") for i in range(200)])
+    watch(tmp_path, log, day=0.995)
+    with sqlite3.connect(tmp_path / "state.sqlite") as state:
+        assert state.execute("SELECT count(DISTINCT version) FROM interactions").fetchone() == (51,)
+
+
+def test_a_state_from_before_versions_were_known_is_used_on(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", days(0, 2))
+    watch(tmp_path, log, day=2.5)
+    with sqlite3.connect(tmp_path / "state.sqlite") as state:
+        state.execute("ALTER TABLE interactions DROP COLUMN version")
+        state.execute("PRAGMA user_version = 1")
+    write(log, days(2, 3, system_version="v2"), "a")
+    found = watch(tmp_path, log, day=3.5)
+    assert [one.figures["interactions"].value for one in found.windows] == [50, 50, 50]
+    assert [list(one.versions) for one in found.windows] == [[], [], ["v2"]]
+
+
+def test_versions_one_after_the_other_are_compared_and_equal_ones_differ_in_nothing() -> None:
+    def window(day: int, version: str, rate: float) -> Window:
+        figures = {"interactions": Figure(100.0), "error_rate": Figure(rate, 100.0, rate * (1 - rate))}
+        return Window(f"2026-10-{day:02}", figures, versions={version: figures})
+
+    rates = (0.02, 0.03, 0.01, 0.02)
+    worse = compare_versions([*(window(i, "a", r) for i, r in enumerate(rates)), window(5, "b", 0.3)])
+    equal = compare_versions([*(window(i, "a", r) for i, r in enumerate(rates)), window(5, "b", 0.03)])
+    assert [(one.name, one.word) for one in worse.differences] == [("error_rate", "worse")]
+    assert [(one.name, one.word) for one in equal.differences] == [("error_rate", "no difference shown")]
+    assert not worse.together
 
 
 def test_a_small_route_is_drawn_more_often_and_weighs_less(tmp_path: Path) -> None:

@@ -108,9 +108,7 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
     recorded = read_verdict(run)
     scores, drafts = without_drafts(run.scores())
     policy = recorded.terms.policy_again() if recorded is not None else read_policy(settings, manifest.metrics)
-    # The line of a run in the history has its summary; only the verdict would be missing in a run without one.
-    judged = manifest if manifest.verdict is not None else manifest.model_copy(update={"verdict": "inconclusive"})
-    line = line_of(run, judged, scores, policy)
+    line = line_of(run, manifest, scores, policy)
     figures = dict(_figures(manifest, scores, line, 0 if drafts is None else len(drafts.samples)))
     commit = (manifest.system.commit or manifest.system.version or "")[:7]
     found = FinishedRun(

@@ -92,7 +92,10 @@ def add(
     thresholds: str | None,
     history: str | None,
 ) -> int:
-    """Add finished runs to the history, in any order. A run that was added before is replaced."""
+    """Add finished runs to the history, in any order. A run that was added before is replaced.
+
+    Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown, and are no part of the level.
+    """
     flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
     path = _path(flags)
     past = read_history(path)
@@ -104,7 +107,8 @@ def add(
     for line in added:
         did = "Replaced" if line.run in had else "Added"
         had.add(line.run)
-        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({line.verdict})."))
+        verdict = "no verdict" if line.verdict == "none" else line.verdict
+        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict})."))
     click.echo(terminal(f"{path} now has {counted(len(past.runs), 'run')}."))
     return 0
 

@@ -76,7 +76,7 @@
   }
 
   function factsOf(run) {
-    const pairs = [["Started", `${moment(runs.time[run])} UTC`], ["Verdict", runs.verdict[run] + (runs.eligible[run] ? "" : " (not a baseline)")]];
+    const pairs = [["Started", `${moment(runs.time[run])} UTC`], ["Verdict", worded(runs.verdict[run]) + (runs.eligible[run] ? "" : " (not a baseline)")]];
     const add = (title, text) => { if (text !== null && text !== "") { pairs.push([title, text]); } };
     add("Release", table("release", runs.release[run]));
     add("Commit", table("commit", runs.commit[run]));
@@ -93,7 +93,8 @@
     return pairs;
   }
   const listed = (pairs, links) => make("dl", {}, ...pairs.flatMap(([title, text]) => [make("dt", {}, title), make("dd", {}, linked(text, links[title]))]));
-  const pill = word => make("span", { class: `pill ${word}` }, word);
+  const worded = verdict => verdict === "none" ? "no verdict" : verdict;
+  const pill = word => make("span", { class: `pill ${word}` }, worded(word));
 
   // Which runs are shown, for all charts of runs.
   const axis = { places: [], date: run => day(runs.time[run]), hour: run => moment(runs.time[run]).slice(11), verdict: run => runs.verdict[run] };
@@ -197,6 +198,7 @@
     fail: (x, y) => `M${x - 4} ${y - 4}l8 8M${x + 4} ${y - 4}l-8 8`,
     inconclusive: (x, y) => `M${x} ${y - 4.6}l4.4 8h-8.8Z`,
     error: (x, y) => `M${x - 3.6} ${y - 3.6}h7.2v7.2h-7.2Z`,
+    none: (x, y) => `M${x - 4} ${y}h8M${x} ${y - 4}v8`,
   };
 
   function picture(chart) {
@@ -315,7 +317,7 @@
   function announce(chart, at) {
     const place = chart.spec.axis.places[at];
     const said = [chart.spec.axis.title(place), ...valuesOf(chart, place).map(([name, value, rest]) => [name, value, rest].filter(Boolean).join(" ")),
-      chart.spec.axis.verdict ? chart.spec.axis.verdict(place) : "", ...chart.spec.marks().filter(mark => mark.place === place).map(mark => mark.text)];
+      chart.spec.axis.verdict ? worded(chart.spec.axis.verdict(place)) : "", ...chart.spec.marks().filter(mark => mark.place === place).map(mark => mark.text)];
     chart.plot.setAttribute("aria-valuenow", String(at + 1));
     chart.plot.setAttribute("aria-valuetext", said.filter(Boolean).join(", "));
   }
@@ -415,18 +417,20 @@
     return found;
   }
 
+  const FORMS = { score: shares, share: { form: percent, share: true, tick: percent }, seconds: { form: seconds, tick: secondsTick }, number: { form: value => number(Math.round(value)), tick: number } };
+
   // What a monitor found, by day or week.
   function productionCharts({ windows, length, timezone, figures }) {
     const named = window => `${length === "week" ? "week of " : ""}${windows[window]}`;
     const windowAxis = { places: windows.map((_, at) => at), noun: "windows", date: window => windows[window], title: named, facts: () => [["Time zone", timezone]] };
-    const forms = { score: shares, share: { form: percent, share: true, tick: percent }, seconds: { form: seconds, tick: secondsTick }, number: { form: value => number(Math.round(value)), tick: number } };
     return figures.map(figure => {
       const marks = figure.marks.map(([place, kind, text]) => ({ place, kind, text }));
       const load = async () => {
-        const { value, low, high, n } = await part(figure.part), known = low.some(one => one !== null);
-        return [{ name: "", values: value, ...(known ? { low: low.map((one, at) => one === null ? value[at] : one), high: high.map((one, at) => one === null ? value[at] : one), n } : {}) }];
+        const { value, low, high, n, versions } = await part(figure.part), known = low.some(one => one !== null);
+        const several = versions.length > 1 ? versions : [];
+        return [{ name: several.length ? "all" : "", values: value, ...(known ? { low: low.map((one, at) => one === null ? value[at] : one), high: high.map((one, at) => one === null ? value[at] : one), n } : {}) }, ...several.map(([name, values]) => ({ name, values }))];
       };
-      return makeChart({ ...forms[figure.form], axis: windowAxis, title: figure.title, note: figure.rising ? "less is better" : "", marks: () => marks, load,
+      return makeChart({ ...FORMS[figure.form], axis: windowAxis, title: figure.title, note: [figure.rising ? "less is better" : "", figure.over.length > 1 ? "dashed: each version" : ""].filter(Boolean).join("; "), marks: () => marks, load,
         breaks: (before, after) => marks.some(mark => mark.kind === "judge" && mark.place > before && mark.place <= after) }).box;
     });
   }
@@ -582,7 +586,7 @@
     const means = make("section", { class: "card" }, make("h3", {}, "Metrics"), make("div", { class: "scroll" }, make("table", { id: "means" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Metric"), ...heads)), make("tbody", {}, ...rows))),
       make("p", { class: "soft small" }, `Mean with its 95 % interval; below it the mean difference to the reference over the samples that both scored and whose scores the history keeps, with its 95 % interval (Gaffke’s bound for paired differences, by group where samples have groups) if the page has one. ${tests > 1 ? `These are ${number(tests)} comparisons: of equal versions, one in twenty shows a difference by chance.` : ""}`),
       bare ? make("p", { class: "soft small", id: "bare" }, "The page has intervals for each version against the one before it, against the newest, and against the newest release (without releases, against the oldest run with scores). For other pairs, compare their run directories: ", make("code", {}, "ragstone compare BASELINE RUN")) : null);
-    result.replaceChildren(means, factsTable(those), ...(await sliceTables(those)), ...(samples.some(Boolean) ? [await sampleTable(those, samples)] : [make("p", { class: "soft" }, "The scores of single samples are not kept for these versions.")]));
+    result.replaceChildren(means, ...productionTable(those), factsTable(those), ...(await sliceTables(those)), ...(samples.some(Boolean) ? [await sampleTable(those, samples)] : [make("p", { class: "soft" }, "The scores of single samples are not kept for these versions.")]));
     result.removeAttribute("aria-busy");
     result.dataset.ready = "yes";
     if (turn !== drawing) { delete result.dataset.ready; }
@@ -603,6 +607,16 @@
     });
     const { all, lower, title } = metrics[metric], terms = [all.limit === undefined ? "" : `${lower ? "max" : "min"} ${all.limit}`, all.drop === undefined ? "" : `${lower ? "max rise" : "max drop"} ${all.drop}`].filter(Boolean);
     return make("tr", { "data-metric": metrics[metric].name }, make("th", { scope: "row" }, title, make("div", { class: "soft small" }, [lower ? "less is better" : "", ...terms].filter(Boolean).join(", "))), ...cells);
+  }
+
+  // What the monitor found of the versions that are named as in its logs.
+  function productionTable(those) {
+    const names = those.map(one => table("system", runs.system[one.run])), { figures = [], length } = head.production || {};
+    const rows = figures.map(figure => [figure, new Map(figure.over)]).filter(([, over]) => names.some(name => over.has(name)))
+      .map(([figure, over]) => make("tr", {}, make("th", { scope: "row" }, figure.title), ...names.map(name => make("td", { class: "number" }, over.has(name) ? FORMS[figure.form].form(over.get(name)) : "–"))));
+    if (!rows.length) { return []; }
+    return [make("section", { class: "card" }, make("h3", {}, "Production"), make("div", { class: "scroll" }, make("table", { id: "in-production" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Figure"), ...those.map(one => make("th", { scope: "col", class: "number" }, one.name)))), make("tbody", {}, ...rows))),
+      make("p", { class: "soft small" }, `Means by ${length}, as the monitor found them for the versions that its logs name. Users ask other questions of each.`))];
   }
 
   function factsTable(those) {
@@ -673,7 +687,7 @@
     const sign = (kind, path) => draw("svg", { width: 22, height: 16, viewBox: "0 0 22 16", "aria-hidden": "true" }, draw("path", { class: kind, d: path }));
     const item = (kind, path, text) => make("li", {}, sign(kind, path), text);
     return [make("ul", {},
-      ...Object.keys(SYMBOLS).map(verdict => item(`verdicts ${verdict}`, SYMBOLS[verdict](11, 8), `run with the verdict ${verdict}`)),
+      ...Object.keys(SYMBOLS).map(verdict => item(`verdicts ${verdict}`, SYMBOLS[verdict](11, 8), verdict === "none" ? "run without a verdict" : `run with the verdict ${verdict}`)),
       item("band", "M0 2H22V14H0Z", "95 % interval of the mean"), item("limit-line", "M0 8H22", "threshold of the policy as it is now"),
       item("break", "M11 0V16", "another judge, version of the metric, or half of the system"), item("break golden", "M11 0V16", "another golden set"),
       head.production ? item("break alert", "M11 0V16", "since when an alert of the monitor lasts") : null,

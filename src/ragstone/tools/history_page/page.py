@@ -148,7 +148,11 @@ def history_page(
                     **{name: one[name] for name in ("form", "rising")},
                     "title": texts.shown(one["title"]),
                     "marks": [[place, kind, texts.shown(text)] for place, kind, text in one["marks"]],
-                    "part": page.add({name: one[name] for name in ("value", "low", "high", "n")}),
+                    "over": [[texts.shown(version), value] for version, value in one["over"].items()],
+                    "part": page.add(
+                        {name: one[name] for name in ("value", "low", "high", "n")}
+                        | {"versions": [[texts.shown(name), values] for name, values in one["versions"].items()]}
+                    ),
                 }
                 for one in figures_of(production)
             ],
@@ -222,27 +226,19 @@ def _left_out(noun: str, found: int, most: int) -> Iterator[str]:
 
 def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> dict[str, list[Any]]:
     """What is known of each run beside its means, in columns."""
-    for table in ("event", "commit", "release", "judge", "golden", "system", "part", "versions"):
+    shared = ("event", "commit", "release", "golden", "system", "part")
+    for table in (*shared, "judge", "versions"):
         texts.tables.setdefault(table, [])
+    plain = {"verdict": "verdict", "pull": "pull_request", "coverage": "coverage", "calls": "calls", "cost": "cost_usd"}
+    plain |= {"p50": "latency_p50_s", "p95": "latency_p95_s"}
     return {
         "id": [f"{run.run}{'' if run.github_run is None else f'-{run.github_run}'}" for run in runs],
         "time": [round(run.time.timestamp()) for run in runs],
-        "verdict": [run.verdict for run in runs],
         "eligible": [int(run.eligible) for run in runs],
-        "event": [texts.number("event", run.event) for run in runs],
-        "pull": [run.pull_request for run in runs],
-        "commit": [texts.number("commit", run.commit) for run in runs],
-        "release": [texts.number("release", run.release) for run in runs],
         "judge": [texts.number("judge", run.judge_key, run.judge) for run in runs],
-        "golden": [texts.number("golden", run.golden) for run in runs],
-        "system": [texts.number("system", run.system) for run in runs],
-        "part": [texts.number("part", run.part) for run in runs],
         "versions": [[texts.number("versions", run.versions.get(name)) for name in metrics] for run in runs],
-        "coverage": [run.coverage for run in runs],
-        "p50": [run.latency_p50_s for run in runs],
-        "p95": [run.latency_p95_s for run in runs],
-        "calls": [run.calls for run in runs],
-        "cost": [run.cost_usd for run in runs],
+        **{name: [texts.number(name, getattr(run, name)) for run in runs] for name in shared},
+        **{key: [getattr(run, name) for run in runs] for key, name in plain.items()},
     }
 
 

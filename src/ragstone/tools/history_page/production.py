@@ -21,6 +21,7 @@ from ragstone.tools.monitor.figures import KINDS, kind_of
 MAX_BYTES = 32 * 1024 * 1024
 MAX_WINDOWS = 10_000
 MAX_FIGURES = 200
+MAX_VERSIONS = 5
 _Z = 1.959963984540054
 _HINT = "It must be the report of `ragstone monitor --format json`."
 
@@ -46,6 +47,7 @@ class ReportedWindow(_Part):
     window: Day
     judge: Text | None = None
     figures: dict[Text, WindowFigure]
+    versions: dict[Text, dict[Text, WindowFigure]] = Field(default_factory=dict)
 
 
 class ReportedAlert(_Part):
@@ -64,6 +66,9 @@ class MonitorReport(_Part):
     timezone: Text
     windows: Annotated[tuple[ReportedWindow, ...], Field(max_length=MAX_WINDOWS)]
     figures: tuple[ReportedAlert, ...] = ()
+    versions: dict[Text, dict[Text, WindowFigure]] = Field(
+        default_factory=dict, description="the figures of each version of the system, the oldest first"
+    )
 
 
 def read_monitor_report(path: Path) -> MonitorReport:
@@ -88,6 +93,7 @@ def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
     names = list(dict.fromkeys(name for one in report.windows for name in one.figures))
     ordered = [name for name in names if name not in KINDS] + [name for name in KINDS if name in names]
     found = []
+    versions = dict(list(report.versions.items())[-MAX_VERSIONS:])
     for name in ordered:
         kind, form = kind_of(name), _form(name)
         values = [one.figures.get(name) for one in report.windows]
@@ -97,14 +103,24 @@ def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
                 "title": metric_title(name) if name not in KINDS else f"{kind.title[0].upper()}{kind.title[1:]}",
                 "form": form,
                 "rising": kind.rising,
-                "value": [None if value is None else round(value.value, 6) for value in values],
+                "value": [_value(value) for value in values],
                 "low": [None if both is None else round(both[0], 6) for both in limits],
                 "high": [None if both is None else round(both[1], 6) for both in limits],
                 "n": [None if value is None or value.n == 0 else round(value.n) for value in values],
                 "marks": _marks(report, name),
+                "versions": {
+                    version: [_value(one.versions.get(version, {}).get(name)) for one in report.windows]
+                    for version, figures in versions.items()
+                    if name in figures
+                },
+                "over": {version: _value(figures[name]) for version, figures in versions.items() if name in figures},
             }
         )
     return found
+
+
+def _value(found: WindowFigure | None) -> float | None:
+    return None if found is None else round(found.value, 6)
 
 
 def _form(name: str) -> Literal["score", "share", "seconds", "number"]:

@@ -12,27 +12,8 @@ from ragstone.history.drift import Cause, since
 from ragstone.history.level import MetricPast
 from ragstone.history.lines import RunLine
 
-_FACTS = (
-    "time",
-    "run",
-    "commit",
-    "pull_request",
-    "release",
-    "github_run",
-    "event",
-    "verdict",
-    "eligible",
-    "judge",
-    "judge_key",
-    "golden",
-    "system",
-    "coverage",
-    "latency_p50_s",
-    "latency_p95_s",
-    "calls",
-    "cost_usd",
-    "accepted",
-)
+_NO_FACTS = ("kind", "schema_version", "part", "metrics", "versions", "slices", "below", "samples", "scores")
+_FACTS = ("time", *(name for name in RunLine.model_fields if name != "time" and name not in _NO_FACTS))
 _NUMBERED = len("0.000")
 _PARTS = ("mean", "low", "high", "n")
 

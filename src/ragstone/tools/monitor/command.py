@@ -235,19 +235,11 @@ def command(
     paths = logs or tuple(str(file.parent / path) for path in table.logs.paths)
     with run_context(settings) as context:
         notify = partial(_notify, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
-        found = run_to_end(
-            monitor(
-                paths,
-                table,
-                settings,
-                context,
-                state_file=state,
-                out=out.absolute(),
-                where=str(file),
-                notify=notify,
-                drafts=drafts,
-            )
-        )
+        job = monitor(
+            paths, table, settings, context,
+            state_file=state, out=out.absolute(), where=str(file), notify=notify, drafts=drafts,
+        )  # fmt: skip
+        found = run_to_end(job)
         render = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}[form]
         text = context.redact(render(found))
         if github:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +31,10 @@ class Kind:
     relative: bool
     show: Callable[[float | None], str]
     line: float | None = None
+
+    @property
+    def is_number(self) -> bool:
+        return self.show is _number
 
     @property
     def is_share(self) -> bool:
@@ -80,25 +84,40 @@ class Figure:
     variance: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A decided window. `judge` names what scored its sample, and with which versions of the metrics.
+
+    `versions` has the figures of each version of the system, if that is logged.
+    """
+
+    name: str
+    figures: Mapping[str, Figure]
+    judge: str | None = None
+    scored: int = 0
+    versions: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
+
+
 _COUNTS = """
 SELECT count(*), count(DISTINCT user), count(DISTINCT session), count(user), count(session),
-  count(latency), total(latency), total(latency * latency), total(latency > ?),
+  count(latency), total(latency), total(latency * latency), total(latency > ?1),
   total(answered AND sourced IS NOT NULL), total(answered AND sourced = 0 AND NOT coalesce(abstained, 0)),
   count(found), total(found = 0), count(abstained), total(abstained), total(error), count(feedback), total(feedback)
-FROM interactions WHERE window = ?
+FROM interactions WHERE window = ?2 AND version = coalesce(?3, version)
 """
 
 _LATENCY = """
-SELECT latency FROM interactions WHERE window = ? AND latency IS NOT NULL ORDER BY latency LIMIT 1 OFFSET ?
+SELECT latency FROM interactions WHERE window = ?1 AND version = coalesce(?2, version) AND latency IS NOT NULL
+ORDER BY latency LIMIT 1 OFFSET ?3
 """
 
 
-def figures_of(state: State, window: str, *, slow_s: float) -> dict[str, Figure]:
-    """The figures of the interactions of a window. What is not logged has no figure."""
+def figures_of(state: State, window: str, *, slow_s: float, version: str | None = None) -> dict[str, Figure]:
+    """The figures of the interactions of a window, or of one version in it. What is not logged has no figure."""
     (
         total, users, sessions, with_user, with_session, timed, seconds_, squares, slow, with_sources, bare,
         searched, nothing, checked, abstained, errors, judged, good,
-    ) = state.one(_COUNTS, slow_s, window)  # fmt: skip
+    ) = state.one(_COUNTS, slow_s, window, version)  # fmt: skip
 
     def rates() -> Iterator[tuple[str, float, float]]:
         yield "slow_rate", slow, timed
@@ -118,7 +137,7 @@ def figures_of(state: State, window: str, *, slow_s: float) -> dict[str, Figure]
         mean = seconds_ / timed
         found["latency_mean"] = Figure(mean, float(timed), max(0.0, squares / timed - mean**2))
         place = min(timed - 1, math.ceil(0.95 * timed) - 1)
-        (p95,) = state.one(_LATENCY, window, place)
+        (p95,) = state.one(_LATENCY, window, version, place)
         found["latency_p95"] = Figure(float(p95))
     for name, hits, n in rates():
         if n and not (name == "feedback_rate" and not judged):

@@ -35,12 +35,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "feedback": ("feedback", "user_feedback", "thumbs", "rating"),
     "abstained": ("abstained", "is_abstention", "no_answer"),
     "route": ("route", "tag", "tags", "endpoint", "intent"),
+    "version": ("system_version", "system_hash", "app_version", "prompt_hash", "prompt_version"),
 }
 """Names of each field, best first, as `golden.aliases.normal` writes them."""
 
 _GOOD = frozenset({"up", "thumbs_up", "positive", "good", "like", "liked", "yes", "true", "helpful", "👍", "+1"})
 _BAD = frozenset({"down", "thumbs_down", "negative", "bad", "dislike", "disliked", "no", "false", "unhelpful", "👎"})
-_MAX_ROUTE = 80
+_MAX_LABEL = 80
 _MAX_LATENCY_S = 86_400.0
 
 
@@ -71,7 +72,7 @@ class Interaction:
 
     `user` and `session` are hashes. `sources` are texts or documents, in order (None: not logged), `results` how many
     documents were found, if that is logged. `abstained` None: not logged. `feedback` is 1 for good, 0 for bad.
-    `history` are the earlier turns of a conversation, if they are logged with the query.
+    `version` is that of the system. `history` are the earlier turns of a conversation, if they are in the record.
     """
 
     key: bytes
@@ -88,6 +89,7 @@ class Interaction:
     abstained: bool | None
     feedback: float | None
     route: str
+    version: str = ""
     history: tuple[Turn, ...] = ()
 
     @property
@@ -137,7 +139,8 @@ class Reader:
             error=_error(error),
             abstained=_flag(fields("abstained")),
             feedback=feedback,
-            route=_route(fields("route")),
+            route=_label(fields("route")),
+            version=_label(fields("version")),
             history=_history(fields("history"), given),
         )
         if not (found.query or found.answer or found.error or found.only_feedback):
@@ -286,7 +289,9 @@ def _flag(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | int) else None
 
 
-def _route(value: object) -> str:
+def _label(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         value = next((one for one in value if isinstance(one, str)), None)
-    return " ".join(value.split())[:_MAX_ROUTE].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+    return " ".join(value.split())[:_MAX_LABEL].encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -12,18 +12,9 @@ from pathlib import Path
 from ragstone.metrics.registry import find_metric
 from ragstone.stats.surveillance import Look, Observed, surveil, surveil_line
 from ragstone.tools.monitor.alerts_file import Action, AlertRule, AlertsTable
-from ragstone.tools.monitor.figures import KINDS, Figure, Kind, kind_of
+from ragstone.tools.monitor.figures import KINDS, Kind, Window, kind_of
 from ragstone.tools.monitor.interaction import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A decided window. `judge` names what scored its sample, and with which versions of the metrics."""
-
-    name: str
-    figures: Mapping[str, Figure]
-    judge: str | None = None
-    scored: int = 0
+from ragstone.tools.monitor.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +183,7 @@ class Monitored:
     runs: tuple[Path, ...] = ()
     empty: bool = False
     drafts: Drafts | None = None
+    versions: Versions = field(default_factory=Versions)
 
     @property
     def alerts(self) -> tuple[Watched, ...]:

@@ -15,8 +15,10 @@ from typing import Any
 from ragstone.formatting import NONE, counted
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
 from ragstone.report.templates import render_text_template
-from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window
+from ragstone.tools.monitor.figures import Window, kind_of
+from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched
 from ragstone.tools.monitor.personal import replacements
+from ragstone.tools.monitor.versions import Difference
 
 _WIDEST_NAME = 60
 
@@ -72,11 +74,11 @@ def monitor_json(found: Monitored) -> str:
         "empty": found.empty,
         "decided": list(found.decided),
         "figures": [_figure(one) for one in found.figures],
-        "windows": [
-            {"window": one.name, "judge": one.judge, "scored": one.scored, "figures": _values(one)}
-            for one in found.windows
-        ],
-        "open": [{"window": one.name, "figures": _values(one)} for one in found.open],
+        "windows": [_window(one) for one in found.windows],
+        "open": [{"window": one.name, "figures": _window(one)["figures"]} for one in found.open],
+        "versions": asdict(found.versions)["figures"],
+        "differences": [asdict(one) | {"word": one.word} for one in found.versions.differences],
+        "together": found.versions.together,
         "logs": [
             {**asdict(log), "problems": {problem.value: count for problem, count in sorted(log.problems.items())}}
             for log in found.logs
@@ -143,13 +145,20 @@ def _cells(one: Watched) -> tuple[str, str, str]:
     return show(one.now), show(one.before), show(one.anchor)
 
 
+def _change(one: Difference) -> str:
+    show = kind_of(one.name).show
+    reach = f"difference of {show(abs(one.after - one.before))} ± {show((one.high - one.low) / 2.0)}"
+    return f"{one.word}: {kind_of(one.name).title}, {show(one.before)} → {show(one.after)}, {reach}"
+
+
 def _remarks(found: Monitored) -> list[str]:
     made = found.drafts
     replaced = [] if made is None else [replacements(name, count) for name, count in made.replaced.items()]
     quoted = "" if made is None else shlex.quote(made.file)
     return render_text_template(
-        "remarks.txt.j2", __package__, found=found, replaced=replaced, quoted=quoted, shares=_shares, line=one_line
-    ).splitlines()
+        "remarks.txt.j2", __package__, found=found, replaced=replaced, quoted=quoted, shares=_shares, line=one_line,
+        changes=[_change(one) for one in found.versions.differences if one.word != "no difference shown"],
+    ).splitlines()  # fmt: skip
 
 
 def _shares(counts: Mapping[str, int]) -> str:
@@ -170,8 +179,9 @@ def _counts(log: LogRead) -> str:
     return ", ".join(parts) or NONE
 
 
-def _values(window: Window) -> dict[str, dict[str, float]]:
-    return {name: asdict(figure) for name, figure in window.figures.items()}
+def _window(window: Window) -> dict[str, Any]:
+    found = asdict(window)
+    return {"window": found.pop("name"), **found}
 
 
 _FACTS = ("name", "now", "before", "anchor", "anchor_windows", "anchor_needed", "shift", "action")

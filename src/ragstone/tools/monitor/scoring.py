@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
+import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ragstone.app.rescore import rescore
@@ -22,7 +23,7 @@ from ragstone.system import payload, worker
 from ragstone.system.response import Response
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.drafts import worst_scores
-from ragstone.tools.monitor.figures import figures_of, weighted
+from ragstone.tools.monitor.figures import Figure, figures_of, weighted
 from ragstone.tools.monitor.interaction import Interaction
 from ragstone.tools.monitor.state import State
 
@@ -83,34 +84,57 @@ class OneProgress:
 
 async def summarise(
     state: State, window: str, table: AlertsTable, settings: Settings, context: RunContext, out: Path
-) -> tuple[dict[str, Any], Path | None]:
-    """The figures of `window`, those of a scored sample among them, and the run in `out` that has its scores.
+) -> tuple[dict[str, Any], list[Path]]:
+    """The figures of `window` and of each version in it, those of a scored sample among them, and the runs in `out`.
 
-    There is no run if nothing was scored, or if texts are private. Raises what a run raises.
+    There is a run for each version, and none if nothing was scored, or if texts are private. Raises what a run raises.
     """
-    figures = figures_of(state, window, slow_s=table.windows.slow_s)
+    slow_s, names = table.windows.slow_s, state.versions(window)
+    parts: list[str | None] = [*names] or [None]
+    figures = figures_of(state, window, slow_s=slow_s)
+    of_version = {name: figures_of(state, window, slow_s=slow_s, version=name) for name in names}
     summary: dict[str, Any] = {}
-    place = None
+    places: list[Path] = []
     drawn = state.drawn(window, table.sample.size) if table.sample.size else []
     if drawn:
-        with ExitStack() as private:
-            if table.privacy.texts:
-                place = out / window
-            folder = place or Path(private.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))) / window
-            run = settings.run.model_copy(update={"out": str(folder), "answers": 1})
-            stored = StoredAnswers.given(f"interactions of {window}", (answer_of(one.payload) for one in drawn))
-            asked = settings.model_copy(update={"run": run})
-            plan = run_plan(asked, context, golden=GoldenSet(()), command=None)
-            found = (await rescore(stored, plan, context, missing=True)).run
-            assert found is not None  # noqa: S101 - it was no dry run
-            scores, manifest = found.scores(), found.manifest
+        values: dict[str, dict[str, float]] = {}
         chances = {one.key: one.probability for one in drawn}
-        worst = {}
-        for name, one in scores.metrics.items():
-            if one.values:
-                figures[name] = weighted(list(one.values.values()), [chances[key] for key in one.values])
-                worst[name] = worst_scores(name, one.values)
+        with ExitStack() as private:
+            root = out if table.privacy.texts else Path(private.enter_context(TemporaryDirectory(prefix="ragstone-")))
+            for name in parts:
+                part = [one for one in drawn if name in (None, one.version)]
+                if not part:
+                    continue
+                places.append(root / (window if name is None or len(parts) == 1 else f"{window}-{_slug(name)}"))
+                run = settings.run.model_copy(update={"out": str(places[-1]), "answers": 1})
+                stored = StoredAnswers.given(f"interactions of {window}", (answer_of(one.payload) for one in part))
+                system = settings.system.model_copy(update={"version": name or settings.system.version})
+                asked = settings.model_copy(update={"run": run, "system": system})
+                plan = run_plan(asked, context, golden=GoldenSet(()), command=None)
+                found = (await rescore(stored, plan, context, missing=True)).run
+                assert found is not None  # noqa: S101 - it was no dry run
+                manifest = found.manifest
+                for metric, one in found.scores().metrics.items():
+                    if one.values:
+                        values.setdefault(metric, {}).update(one.values)
+                        of_version.setdefault(name or "", {})[metric] = _mean(one.values, chances)
+        figures |= {metric: _mean(scores, chances) for metric, scores in values.items()}
+        worst = {metric: worst_scores(metric, scores) for metric, scores in values.items()}
         measured = [asdict(manifest.judge), manifest.metrics, manifest.repeats]
         digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:12]
         summary |= {"judge": f"{manifest.judge.label()} {digest}", "scored": len(drawn), "worst": worst}
-    return summary | {"figures": {name: asdict(figure) for name, figure in figures.items()}}, place
+    summary["versions"] = {name: _plain(of_version[name]) for name in names}
+    return summary | {"figures": _plain(figures)}, places if table.privacy.texts else []
+
+
+def _slug(version: str) -> str:
+    """`version`, or where a folder can't be named so, its hash."""
+    return version if re.fullmatch(r"[\w.-]{1,60}", version) else hashlib.sha256(version.encode()).hexdigest()[:12]
+
+
+def _mean(scores: Mapping[str, float], chances: Mapping[str, float]) -> Figure:
+    return weighted(list(scores.values()), [chances[key] for key in scores])
+
+
+def _plain(figures: Mapping[str, Figure]) -> dict[str, dict[str, float]]:
+    return {name: asdict(figure) for name, figure in figures.items()}

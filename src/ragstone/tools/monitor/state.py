@@ -21,8 +21,9 @@ from ragstone.errors import ConfigError
 from ragstone.tools.monitor.interaction import Interaction
 from ragstone.tools.monitor.logs import Head, Log, Place
 
-SCHEMA = 1
-MAX_ROUTES = 50
+SCHEMA = 2
+MAX_LABELS = 50
+"""Routes, and versions, that are told apart."""
 OTHER = "(other)"
 _WAIT_S = 60.0
 
@@ -35,8 +36,8 @@ CREATE TABLE logs (digest BLOB NOT NULL, size INTEGER NOT NULL, offset INTEGER N
   PRIMARY KEY (digest, size)) WITHOUT ROWID;
 CREATE TABLE interactions (key BLOB PRIMARY KEY, ref BLOB, window TEXT NOT NULL, route TEXT NOT NULL,
   draw INTEGER NOT NULL, latency REAL, sourced INTEGER, found INTEGER, abstained INTEGER, error INTEGER NOT NULL,
-  answered INTEGER NOT NULL, judgeable INTEGER NOT NULL, feedback REAL, user BLOB, session BLOB, payload TEXT)
-  WITHOUT ROWID;
+  answered INTEGER NOT NULL, judgeable INTEGER NOT NULL, feedback REAL, user BLOB, session BLOB, payload TEXT,
+  version TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE INDEX by_window ON interactions (window, route, draw);
 CREATE INDEX by_ref ON interactions (ref) WHERE ref IS NOT NULL;
 CREATE TABLE windows (window TEXT PRIMARY KEY, decided_at TEXT NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
@@ -60,10 +61,12 @@ class Drawn:
     key: str
     payload: str
     probability: float
+    version: str
 
 
 class State:
-    """The state in the file `path`, which is created if needed. `candidates` is how many texts are kept per route.
+    """The state in the file `path`, which is created if needed. `candidates` is how many texts are kept per route and
+    version.
 
     `created` is when it was created.
 
@@ -73,9 +76,8 @@ class State:
     def __init__(self, path: Path, *, terms: Mapping[str, str], candidates: int, now: datetime) -> None:
         self._path = path
         self._candidates = candidates
-        self._limits: dict[tuple[str, str], int] = {}
-        self._sizes: dict[tuple[str, str], int] = {}
-        self._routes: set[str] = set()
+        self._limits: dict[tuple[str, str, str], int] = {}
+        self._sizes: dict[tuple[str, str, str], int] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
@@ -100,7 +102,11 @@ class State:
                 self._set("salt", os.urandom(16))
                 self._set("created", now.isoformat().encode())
                 self._set("terms", json.dumps(dict(terms)).encode())
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version == 1:
+                self._db.execute("ALTER TABLE interactions ADD COLUMN version TEXT NOT NULL DEFAULT ''")
+                self._db.execute("PRAGMA user_version = 2")
+                version = 2
         if version != SCHEMA:
             raise ConfigError(f"has schema version {version}, expected {SCHEMA}.", where=str(self._path))
         known = json.loads(self._get("terms"))
@@ -113,7 +119,10 @@ class State:
                 )
         self.salt: bytes = self._get("salt")
         self.created = datetime.fromisoformat(self._get("created").decode())
-        self._routes = {row[0] for row in self._db.execute("SELECT DISTINCT route FROM interactions")}
+        self._routes, self._versions = (
+            {row[0] for row in self._db.execute(f"SELECT DISTINCT {label} FROM interactions")}  # noqa: S608
+            for label in ("route", "version")
+        )
 
     def _set(self, name: str, value: bytes) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
@@ -179,31 +188,18 @@ class State:
                 else:
                     lost += 1
                 continue
-            route = self._route(one.route)
-            place = (row.window, route)
+            route, version = _known(one.route, self._routes), _known(one.version, self._versions)
+            place = (row.window, route, version)
             draw = self._draw(one.key)
             candidate = self._candidates > 0 and row.payload is not None and draw < self._limits.get(place, 1 << 63)
-            added = self._db.execute(
-                "INSERT OR IGNORE INTO interactions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    one.key,
-                    one.ref,
-                    row.window,
-                    route,
-                    draw,
-                    one.latency_s,
-                    None if one.sources is None else int(bool(one.sources)),
-                    None if one.results is None else int(one.results > 0),
-                    None if row.abstained is None else int(row.abstained),
-                    int(one.error is not None),
-                    int(bool(one.answer)),
-                    int(row.payload is not None),
-                    one.feedback,
-                    one.user,
-                    one.session,
-                    row.payload if candidate else None,
-                ),
-            ).rowcount
+            values = (
+                one.key, one.ref, row.window, route, draw, one.latency_s,
+                None if one.sources is None else bool(one.sources), None if one.results is None else one.results > 0,
+                row.abstained, one.error is not None, bool(one.answer), row.payload is not None,
+                one.feedback, one.user, one.session, row.payload if candidate else None, version,
+            )  # fmt: skip
+            marks = ", ".join("?" * len(values))
+            added = self._db.execute(f"INSERT OR IGNORE INTO interactions VALUES ({marks})", values).rowcount  # noqa: S608
             if added > 0:
                 new += 1
                 if candidate:
@@ -218,17 +214,18 @@ class State:
                 self._trim(place)
         return new, known, lost
 
-    def _trim(self, place: tuple[str, str]) -> None:
-        """Keep only the texts of the interactions that a sample of this window and route may draw."""
+    def _trim(self, place: tuple[str, str, str]) -> None:
+        """Keep only the texts of the interactions that a sample of this window, route and version may draw."""
         row = self._db.execute(
-            "SELECT draw FROM interactions WHERE window = ? AND route = ? AND judgeable ORDER BY draw LIMIT 1 OFFSET ?",
+            "SELECT draw FROM interactions WHERE window = ? AND route = ? AND version = ? AND judgeable"
+            " ORDER BY draw LIMIT 1 OFFSET ?",
             (*place, self._candidates),
         ).fetchone()
         self._sizes[place] = self._candidates
         if row is not None:
             self._limits[place] = row[0]
             self._db.execute(
-                "UPDATE interactions SET payload = NULL WHERE window = ? AND route = ? AND draw >= ?"
+                "UPDATE interactions SET payload = NULL WHERE window = ? AND route = ? AND version = ? AND draw >= ?"
                 " AND payload IS NOT NULL",
                 (*place, row[0]),
             )
@@ -237,12 +234,11 @@ class State:
         """A number that decides on sampling, random for all who don't know the salt."""
         return int.from_bytes(hashlib.blake2b(key, key=self.salt, digest_size=8).digest(), "big") >> 1
 
-    def _route(self, name: str) -> str:
-        if name not in self._routes:
-            if len(self._routes) >= MAX_ROUTES:
-                return OTHER
-            self._routes.add(name)
-        return name
+    def versions(self, window: str) -> list[str]:
+        """The versions in a window, the most frequent first; none if no interaction has one."""
+        query = "SELECT version FROM interactions WHERE window = ? GROUP BY version ORDER BY count(*) DESC, version"
+        found = [row[0] for row in self._db.execute(query, (window,))]
+        return found if any(found) else []
 
     def open_windows(self) -> list[str]:
         """The windows that have interactions and are not decided, oldest first."""
@@ -295,27 +291,37 @@ class State:
         return found
 
     def drawn(self, window: str, size: int) -> list[Drawn]:
-        """A random sample of the interactions of a window that can be judged, stratified by route, at most `size`.
+        """A random sample of the interactions of a window that can be judged, stratified by route and version, at most
+        `size`.
 
-        A route gets a share in proportion to the root of its size (power allocation: M. Bankier, The American
+        A stratum gets a share in proportion to the root of its size (power allocation: M. Bankier, The American
         Statistician 42, 1988), so that small ones are seen too, but at least one.
         """
         rows = self._db.execute(
-            "SELECT route, count(*) FROM interactions WHERE window = ? AND judgeable GROUP BY route ORDER BY route",
+            "SELECT route, version, count(*) FROM interactions WHERE window = ? AND judgeable"
+            " GROUP BY route, version ORDER BY route, version",
             (window,),
         ).fetchall()
         found = []
-        for (route, total), n in zip(rows, allocated([count for _, count in rows], size), strict=True):
+        for (route, version, total), n in zip(rows, allocated([row[-1] for row in rows], size), strict=True):
             texts = self._db.execute(
-                "SELECT key, payload FROM interactions WHERE window = ? AND route = ? AND judgeable"
+                "SELECT key, payload FROM interactions WHERE window = ? AND route = ? AND version = ? AND judgeable"
                 " ORDER BY draw LIMIT ?",
-                (window, route, n),
+                (window, route, version, n),
             ).fetchall()
-            found += [Drawn(key.hex(), text, n / total) for key, text in texts if text is not None]
+            found += [Drawn(key.hex(), text, n / total, version) for key, text in texts if text is not None]
         return found
 
     def close(self) -> None:
         self._db.close()
+
+
+def _known(label: str, known: set[str]) -> str:
+    """`label`, one of those `known` from now on, or OTHER if there are too many of them."""
+    if label not in known and len(known) >= MAX_LABELS:
+        return OTHER
+    known.add(label)
+    return label
 
 
 def allocated(counts: Sequence[int], size: int) -> list[int]:

@@ -18,13 +18,14 @@ from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.rounds.context import RunContext
 from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
-from ragstone.tools.monitor.figures import Figure, figures_of, kind_of
+from ragstone.tools.monitor.figures import Figure, Window, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
-from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, Window, is_known, watch_figures
+from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, is_known, watch_figures
 from ragstone.tools.monitor.scoring import OneProgress, payload_of, summarise
 from ragstone.tools.monitor.state import Row, State
 from ragstone.tools.monitor.traces import interactions_of, is_trace
+from ragstone.tools.monitor.versions import compare_versions
 
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000
@@ -77,11 +78,10 @@ async def monitor(
         with closing(OneProgress(context.progress)) as progress:
             each = replace(context.quiet(), progress=progress)
             for name in job.over():
-                summary, run = await summarise(state, name, table, settings, each, out)
+                summary, places = await summarise(state, name, table, settings, each, out)
                 state.decide(name, summary, now)
                 decided.append(name)
-                if run is not None:
-                    runs.append(run)
+                runs += places
         known = tuple(_window(name, summary) for name, summary in state.decided().items())
         if known:
             state.forget(_earlier(windows, known[-1].name, table.windows.keep))
@@ -96,18 +96,13 @@ async def monitor(
             )  # fmt: skip
         figures = watch_figures(known, table, per_year=windows.per_year)
         found = Monitored(
-            logs=logs,
-            windows=known,
-            decided=tuple(decided),
-            figures=figures,
-            open=running,
-            length=table.windows.length,
-            timezone=table.windows.timezone,
+            logs, known, tuple(decided), figures, running, table.windows.length, table.windows.timezone,
             notes=tuple(_notes(figures)),
             runs=tuple(runs),
             empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
             drafts=made,
-        )
+            versions=compare_versions(known[-table.windows.anchor :]),
+        )  # fmt: skip
         if notify is not None:
             often = table.webhook.when == "alerts" and found.lasting
             if (often or found.lasting != state.note("told")) and notify(found):
@@ -273,8 +268,11 @@ def _hasher(key: bytes) -> Callable[[str], bytes]:
 
 
 def _window(name: str, summary: Mapping[str, Any]) -> Window:
-    figures = {key: Figure(**found) for key, found in summary["figures"].items()}
-    return Window(name, figures, summary.get("judge"), int(summary.get("scored", 0)))
+    def read(figures: Mapping[str, Any]) -> dict[str, Figure]:
+        return {key: Figure(**found) for key, found in figures.items()}
+
+    versions = {version: read(figures) for version, figures in summary.get("versions", {}).items()}
+    return Window(name, read(summary["figures"]), summary.get("judge"), int(summary.get("scored", 0)), versions)
 
 
 def _earlier(windows: Windows, name: str, count: int) -> str:
