@@ -12,11 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
-from ragstone.formatting import percent, seconds
 from ragstone.history.lines import Text
 from ragstone.report.wording import metric_title
 from ragstone.stats.intervals import proportion_interval
-from ragstone.tools.monitor.figures import KINDS, kind_of
+from ragstone.tools.monitor.figures import KINDS, Figure, kind_of
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_WINDOWS = 10_000
@@ -25,7 +24,6 @@ MAX_VERSIONS = 5
 _Z = 1.959963984540054
 _HINT = "It must be the report of `ragstone monitor --format json`."
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
 Day = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
@@ -33,21 +31,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class WindowFigure(_Part):
-    """A figure of a window: its value, of how many units (0: it is not a mean), and their variance."""
-
-    value: Number
-    n: Annotated[Number, Field(ge=0, le=2**53)] = 0.0
-    variance: Annotated[Number, Field(ge=0)] = 0.0
-
-
 class ReportedWindow(_Part):
     """A window that is over."""
 
     window: Day
     judge: Text | None = None
-    figures: dict[Text, WindowFigure]
-    versions: dict[Text, dict[Text, WindowFigure]] = Field(default_factory=dict)
+    figures: dict[Text, Figure]
+    versions: dict[Text, dict[Text, Figure]] = Field(default_factory=dict)
 
 
 class ReportedAlert(_Part):
@@ -66,7 +56,7 @@ class MonitorReport(_Part):
     timezone: Text
     windows: Annotated[tuple[ReportedWindow, ...], Field(max_length=MAX_WINDOWS)]
     figures: tuple[ReportedAlert, ...] = ()
-    versions: dict[Text, dict[Text, WindowFigure]] = Field(
+    versions: dict[Text, dict[Text, Figure]] = Field(
         default_factory=dict, description="the figures of each version of the system, the oldest first"
     )
 
@@ -95,13 +85,13 @@ def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
     found = []
     versions = dict(list(report.versions.items())[-MAX_VERSIONS:])
     for name in ordered:
-        kind, form = kind_of(name), _form(name)
+        kind = kind_of(name)
         values = [one.figures.get(name) for one in report.windows]
-        limits = [None if value is None else _limits(value, form) for value in values]
+        limits = [None if value is None else _limits(value, kind.form) for value in values]
         found.append(
             {
                 "title": metric_title(name) if name not in KINDS else f"{kind.title[0].upper()}{kind.title[1:]}",
-                "form": form,
+                "form": kind.form,
                 "rising": kind.rising,
                 "value": [_value(value) for value in values],
                 "low": [None if both is None else round(both[0], 6) for both in limits],
@@ -119,18 +109,11 @@ def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
     return found
 
 
-def _value(found: WindowFigure | None) -> float | None:
+def _value(found: Figure | None) -> float | None:
     return None if found is None else round(found.value, 6)
 
 
-def _form(name: str) -> Literal["score", "share", "seconds", "number"]:
-    if name not in KINDS:
-        return "score"
-    show = KINDS[name].show
-    return "share" if show is percent else "seconds" if show is seconds else "number"
-
-
-def _limits(found: WindowFigure, form: str) -> tuple[float, float] | None:
+def _limits(found: Figure, form: str) -> tuple[float, float] | None:
     """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; None for what is not a mean."""
     if found.n < 1:
         return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ragstone.formatting import percent, score, seconds, whole
 from ragstone.gate.alignment import MAX_IGNORED
@@ -15,6 +17,9 @@ from ragstone.metrics.registry import find_metric
 from ragstone.stats.ppi import inverse_weights
 from ragstone.tools.monitor.alerts_file import Action
 from ragstone.tools.monitor.state import State
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Form = Literal["score", "share", "seconds", "number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,37 +34,29 @@ class Kind:
     action: Action
     shift: float
     relative: bool
-    show: Callable[[float | None], str]
+    form: Form
     line: float | None = None
 
-    @property
-    def is_number(self) -> bool:
-        return self.show is _number
-
-    @property
-    def is_share(self) -> bool:
-        """Whether values are in [0, 1]."""
-        return self.show in (percent, score)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else whole(value)
+    def show(self, value: float | None) -> str:
+        if self.form == "number":
+            return "–" if value is None else whole(value)
+        return {"score": score, "share": percent, "seconds": seconds}[self.form](value)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "interactions": Kind("interactions", False, "off", 0.5, True, _number),
-        "users": Kind("distinct users", False, "off", 0.5, True, _number),
-        "sessions": Kind("distinct sessions", False, "off", 0.5, True, _number),
-        "latency_mean": Kind("latency, mean", True, "warn", 0.25, True, seconds),
-        "latency_p95": Kind("latency, 95th percentile", True, "warn", 0.25, True, seconds),
-        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, percent, 0.5),
-        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, percent, 0.5),
-        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, percent, 0.5),
-        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, percent, 0.5),
-        "error_rate": Kind("errors", True, "fail", 0.02, False, percent, 0.1),
-        "feedback_rate": Kind("share with feedback", False, "off", 0.05, False, percent),
-        "bad_feedback_rate": Kind("bad feedback", True, "warn", 0.05, False, percent),
+        "interactions": Kind("interactions", False, "off", 0.5, True, "number"),
+        "users": Kind("distinct users", False, "off", 0.5, True, "number"),
+        "sessions": Kind("distinct sessions", False, "off", 0.5, True, "number"),
+        "latency_mean": Kind("latency, mean", True, "warn", 0.25, True, "seconds"),
+        "latency_p95": Kind("latency, 95th percentile", True, "warn", 0.25, True, "seconds"),
+        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, "share", 0.5),
+        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, "share", 0.5),
+        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, "share", 0.5),
+        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, "share", 0.5),
+        "error_rate": Kind("errors", True, "fail", 0.02, False, "share", 0.1),
+        "feedback_rate": Kind("share with feedback", False, "off", 0.05, False, "share"),
+        "bad_feedback_rate": Kind("bad feedback", True, "warn", 0.05, False, "share"),
     }
 )
 
@@ -72,16 +69,16 @@ def kind_of(name: str) -> Kind:
         return KINDS[name]
     metric = find_metric(name)
     rising = metric is not None and metric.info.lower_is_better
-    return Kind(name, rising, "fail", 0.05, False, score, _LINES.get(name))
+    return Kind(name, rising, "fail", 0.05, False, "score", _LINES.get(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of a window: its value, of how many units (0: it is not a mean), and their variance."""
 
-    value: float
-    n: float = 0.0
-    variance: float = 0.0
+    value: Number
+    n: Annotated[Number, Field(ge=0, le=2**53)] = 0.0
+    variance: Annotated[Number, Field(ge=0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)

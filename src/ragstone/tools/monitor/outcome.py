@@ -104,7 +104,7 @@ def _watched(name: str, windows: Sequence[Window], rule: AlertRule, needed: int,
         Observed(figure.value, figure.n, figure.variance, date.fromisoformat(one.name).weekday())
         for one, figure in ((one, one.figures[name]) for one in having)
     ]
-    look_at = partial(surveil_line, series, share=kind.is_share, looks_per_alarm=looks_per_alarm)
+    look_at = partial(surveil_line, series, share=kind.form in ("share", "score"), looks_per_alarm=looks_per_alarm)
     charts: dict[str | None, tuple[Look, ...]] = {
         side: look_at(line=line, shift=shift(line), rising=side == "max") for side, line in rule.lines.items()
     }

@@ -52,7 +52,7 @@ def compare_versions(windows: Sequence[Window]) -> Versions:
     changes = (
         _difference(name, old[name], new[name])
         for name in old
-        if name in new and not kind_of(name).is_number and old[name].n and new[name].n
+        if name in new and kind_of(name).form != "number" and old[name].n and new[name].n
     )
     return Versions(found, tuple(changes), bool(both))
 

@@ -63,7 +63,7 @@ async def monitor(
                 hint="See the names in docs/monitoring.md, or run `ragstone monitor` to list them.",
             )
         for side, line in rule.lines.items():
-            if line > 1.0 and kind_of(name).is_share:
+            if line > 1.0 and kind_of(name).form in ("share", "score"):
                 raise ConfigError(f"'alerts.{name}.{side}' must be at most 1, a share, found {line:g}.", where=where)
     files = _files(paths)
     windows = Windows(table.windows.length, zone_of(table.windows.timezone))
