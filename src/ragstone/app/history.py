@@ -145,10 +145,11 @@ def add_runs(
     added = []
     for path in directories:
         run = RunDirectory.open(path)
-        if run.manifest.state != "finished":
-            raise RunDirectoryError(f"this run was {run.manifest.state}, not finished.", where=str(path))
+        manifest = run.manifest
+        if manifest.state != "finished" or manifest.shard or manifest.oracle_of or manifest.perturbed:
+            raise RunDirectoryError(f"can't be added: {manifest.standing.reason}.", where=str(path))
         scores, _ = without_drafts(run.scores())
-        line = line_of(run, run.manifest, scores, policy, release=release)
+        line = line_of(run, manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
     return _trimmed(history, policy), added
