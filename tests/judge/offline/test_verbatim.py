@@ -17,7 +17,7 @@ from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.passage import read_passage
-from ragstone.judge.offline.verbatim import stands_in
+from ragstone.judge.offline.support import stands_in
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.report.escape import markdown_inline

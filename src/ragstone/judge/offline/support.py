@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import Support, Verdict
@@ -14,13 +15,15 @@ from ragstone.judge.offline.model import Weights, load_weights
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage, read_sentence
 from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.verbatim import stands_in
+from ragstone.judge.offline.tokens import running, running_words
 
 BASE_RATE = 0.85
 """The share of statements that are supported where the probabilities are calibrated."""
 
 _VERBATIM = 0.998
 """The probability of a statement that stands in a context word for word."""
+
+_STOP = re.compile(r"[.!?;,:\n。！？；，、]")
 
 _AS_GOOD = 0.95
 """A context with this share of the best one's support also counts as supporting the statement."""
@@ -114,6 +117,34 @@ def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
             chosen.add(rank)
             seen |= found.held[rank]
     return tuple(source for rank, source in enumerate(sources) if rank in chosen)
+
+
+def stands_in(statement: str, contexts: Sequence[Passage], language: Language) -> bool:
+    """Whether the words of `statement` follow each other in one of `contexts`, and nothing before them negates them."""
+    wanted = running(statement)
+    return bool(wanted.strip()) and any(
+        not _negated(text, run.count(" ", 0, at), language)
+        for context in contexts
+        for text, run in context.running
+        for at in _places(wanted, run)
+    )
+
+
+def _places(wanted: str, run: str) -> Iterator[int]:
+    at = run.find(wanted)
+    while at >= 0:
+        yield at
+        at = run.find(wanted, at + 1)
+
+
+def _negated(text: str, words: int, language: Language) -> bool:
+    """Whether a negation is between the word of `text` that follows `words` others and the stop before it."""
+    lowered = text.lower()
+    start = next((found.start() for rank, found in enumerate(running_words(lowered)) if rank == words), 0)
+    before = _STOP.split(lowered[:start])[-1]
+    if not language.spaced:
+        return any(negation in before for negation in language.negations)
+    return "n't" in before or any(found[0] in language.negations for found in running_words(before))
 
 
 def holds(texts: Sequence[str], statement: str) -> bool:
