@@ -37,7 +37,10 @@ async def watch_judge(
         return run
     earlier = baseline.manifest.observed if baseline is not None and inherits else None
     used_earlier = earlier if run.manifest.cost.cached_calls else None
-    update: dict[str, object] = {"observed": _observed(sightings, used_earlier)}
+    observed = Observed(
+        models=tuple(sightings.models), fingerprints=tuple(sightings.fingerprints), ways=tuple(sightings.ways)
+    ).plus(used_earlier or Observed())
+    update: dict[str, object] = {"observed": observed if observed != Observed() else None}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
         found, ledger = await _ask(judge, sightings, baseline, canaries, mine)
         update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
@@ -56,13 +59,6 @@ async def _ask(
     models = tuple(sorted(sightings.models))
     sightings.models |= before
     return (found.model_copy(update={"models": models}) if found.asked or found.unanswered else None), ledger
-
-
-def _observed(sightings: Sightings, earlier: Observed | None) -> Observed | None:
-    found = Observed(
-        models=tuple(sightings.models), fingerprints=tuple(sightings.fingerprints), ways=tuple(sightings.ways)
-    ).plus(earlier or Observed())
-    return found if found != Observed() else None
 
 
 CANARIES = 20

@@ -159,7 +159,6 @@ class Session:
     deadline: float | None = None
     _judge: Judge | None = None
     _system: StaysOpen | None = None
-    _noted: set[str] = field(default_factory=set)
 
     @property
     def judge(self) -> Judge:

@@ -83,18 +83,14 @@ class Account:
 
     def without_secrets(self, text: str) -> str:
         """`text` without key, headers and tokens: a server may echo what it was sent."""
-        for secret in self._secrets():
-            text = text.replace(secret, "***")
-        for value in self.cloud.aws.values() if self.cloud is not None else ():
-            text = text.replace(value.get_secret_value(), "***")
-        return self.federation.tokens.scrubbed(text) if self.federation is not None else text
-
-    def _secrets(self) -> list[str]:
-        """Longest first, so that a secret that contains another is replaced whole."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
         values = [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
-        return sorted([*values, *([self.key.get_secret_value()] if self.key else [])], key=len, reverse=True)
+        own = [*([self.key] if self.key else []), *(self.cloud.aws.values() if self.cloud is not None else ())]
+        # Longest first, so that a secret that contains another is replaced whole.
+        for secret in sorted([*values, *(one.get_secret_value() for one in own)], key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return self.federation.tokens.scrubbed(text) if self.federation is not None else text
 
 
 def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:

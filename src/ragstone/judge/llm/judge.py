@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from ragstone.golden.sample import Turn
 from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
@@ -112,7 +113,7 @@ class LlmJudge:
                 for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                     own = part_names(part)
                     asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
-                    data = _support_data(context_blocks(part), texts)
+                    data = partial(_support_data, context_blocks(part), texts)
                     replies += [await self._core.completer.fill(asked, data, call)]
             return merging.support(replies)
 
@@ -268,12 +269,9 @@ class LlmJudge:
                 self._core.cache.close()
 
 
-def _support_data(contexts: Sequence[Block], texts: dict[str, str]) -> Callable[[Sequence[Field]], str]:
-    def data(pending: Sequence[Field]) -> str:
-        lines = listed([(field.path[1], texts[field.path[1]]) for field in pending])
-        return fenced([*contexts, Block("statements", lines)])
-
-    return data
+def _support_data(contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]) -> str:
+    lines = listed([(field.path[1], texts[field.path[1]]) for field in pending])
+    return fenced([*contexts, Block("statements", lines)])
 
 
 def _cosines(known: object, n: int) -> tuple[float, ...] | None:

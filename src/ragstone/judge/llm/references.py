@@ -61,9 +61,8 @@ class ReferenceJudging:
             known, replies = given, []
             fixed = [question, reference, *(item.text for item in given or ())]
             for part in core.context_parts(form(given), contexts, fixed):
-                data = _rendered(
-                    [Block("question", question), Block("reference", reference)], context_blocks(part), known
-                )
+                blocks = [Block("question", question), Block("reference", reference)]
+                data = partial(_rendered, blocks, context_blocks(part), known)
                 reply = reply_schemas.keyed(await core.completer.fill(form_of(known, part_names(part)), data, call))
                 replies.append(reply)
                 known = reply_schemas.listed_statements(reply) if known is None else known
@@ -94,7 +93,7 @@ class ReferenceJudging:
         async def ask(given: Given) -> Values:
             core.check_room(form(given), [question, reference, answer, own])
             blocks = [Block("question", question), Block("reference", reference), Block("answer", answer)]
-            data = _rendered([*blocks, Block("statements", own)], [], given)
+            data = partial(_rendered, [*blocks, Block("statements", own)], [], given)
             return reply_schemas.keyed(await core.completer.fill(form(given), data, call))
 
         content = (question, reference, answer, *(f"{item.id}:{item.text}" for item in statements))
@@ -166,14 +165,10 @@ def _content(task: _Task, statements: Sequence[Statement]) -> list[str]:
     return [*task.content, "", *(item.text for item in statements)]
 
 
-def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given) -> Callable[[Sequence[Field]], str]:
+def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given, pending: Sequence[Field]) -> str:
     """Data for a form: only those of the given statements that are still requested."""
-
-    def data(pending: Sequence[Field]) -> str:
-        if given is None:
-            return fenced([*blocks, *contexts])
-        wanted = {field.path[1] for field in pending if field.path[0] == reply_schemas.REFERENCE[0]}
-        lines = listed([(item.id, item.text) for item in given if item.id in wanted])
-        return fenced([*blocks, Block("reference statements", lines), *contexts])
-
-    return data
+    if given is None:
+        return fenced([*blocks, *contexts])
+    wanted = {field.path[1] for field in pending if field.path[0] == reply_schemas.REFERENCE[0]}
+    lines = listed([(item.id, item.text) for item in given if item.id in wanted])
+    return fenced([*blocks, Block("reference statements", lines), *contexts])

@@ -161,7 +161,7 @@ class Checker:
     def _parts(self, sentence: str) -> list[_Sentence]:
         """`sentence`, split if it alone would fill more than a quarter of the model's window."""
         most = self._piece
-        encoded = self._encoded(sentence)
+        encoded = _encoded(self._tokenizer, sentence, special=False)
         ids = encoded.ids
         if len(ids) <= most:
             return [_Sentence(sentence, tuple(ids))]
@@ -173,27 +173,18 @@ class Checker:
         return parts
 
     def _tokens(self, text: str) -> tuple[int, ...]:
-        return tuple(self._encoded(text).ids)
-
-    def _encoded(self, text: str) -> Any:
-        try:
-            return encode(self._tokenizer, text, special=False)
-        except ValueError as error:
-            raise JudgementFailed(f"the model can't read the text: {error}") from None
+        return tuple(_encoded(self._tokenizer, text, special=False).ids)
 
     # -- the model -----------------------------------------------------------------------------------------------------
 
     def _encoding(self, text: str, statement: str) -> Any:
-        try:
-            if self._template is None:
-                found = encode(self._pairs, text, statement)
-            else:
-                # The statement first: a context may contain the text {statement}.
-                before, _, after = self._template.partition("{context}")
-                whole = f"{before.replace('{statement}', statement)}{text}{after.replace('{statement}', statement)}"
-                found = encode(self._tokenizer, whole)
-        except ValueError as error:
-            raise JudgementFailed(f"the model can't read the text: {error}") from None
+        if self._template is None:
+            found = _encoded(self._pairs, text, statement)
+        else:
+            # The statement first: a context may contain the text {statement}.
+            before, _, after = self._template.partition("{context}")
+            whole = f"{before.replace('{statement}', statement)}{text}{after.replace('{statement}', statement)}"
+            found = _encoded(self._tokenizer, whole)
         if len(found.ids) > self.max_tokens:
             raise JudgementFailed(f"{len(found.ids)} tokens are more than the model takes ({self.max_tokens})")
         return found
@@ -286,6 +277,13 @@ class Checker:
             return int(self._tokenizer.num_special_tokens_to_add(True))
         bare = self._template.replace("{context}", "").replace("{statement}", "")
         return len(encode(self._tokenizer, bare).ids)
+
+
+def _encoded(tokenizer: Any, *texts: str, special: bool = True) -> Any:
+    try:
+        return encode(tokenizer, *texts, special=special)
+    except ValueError as error:
+        raise JudgementFailed(f"the model can't read the text: {error}") from None
 
 
 def _windows(sentences: Sequence[_Sentence], room: int) -> list[tuple[_Sentence, ...]]:
