@@ -23,7 +23,7 @@ from ragstone.judge.local.runtime import (
     input_types,
     load_session,
     load_tokenizer,
-    short,
+    run,
     usable_threads,
 )
 from ragstone.judge.offline.lexicon import guess_language
@@ -212,9 +212,9 @@ class Checker:
                 row[: len(one.ids)] = values[name]
             feed[name] = rows
         try:
-            found = np.asarray(self._session.run([self._output], feed)[0], dtype=np.float64)
-        except Exception as error:  # the runtime's own exceptions share no base
-            raise JudgementFailed(f"the model failed: {short(error)}") from None
+            found = run(self._session, self._output, feed)
+        except ValueError as error:
+            raise JudgementFailed(f"the model failed: {error}") from None
         wanted = (len(encodings), *((width,) if self.by_token else ()), len(self.labels))
         if found.shape != wanted:
             raise JudgementFailed(f"the model returned an array of shape {found.shape}, expected {wanted}")
@@ -276,7 +276,10 @@ class Checker:
         if self._template is None:
             return int(self._tokenizer.num_special_tokens_to_add(True))
         bare = self._template.replace("{context}", "").replace("{statement}", "")
-        return len(encode(self._tokenizer, bare).ids)
+        try:
+            return len(encode(self._tokenizer, bare).ids)
+        except ValueError as error:
+            raise ConfigError(f"the model can't read it: {error}.", where="judge.local.template") from None
 
 
 def _encoded(tokenizer: Any, *texts: str, special: bool = True) -> Any:

@@ -6,15 +6,27 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 
+_FIELDS: Mapping[str, Mapping[int, str]] = {
+    kind: {int(number): name for number, name in fields.items()}
+    for kind, fields in json.loads(files(__package__).joinpath("onnx.json").read_text(encoding="utf-8")).items()
+}
+"""The fields of ONNX's messages that lead to operators and to the places of weights: messages, and names."""
+
 _QUANTISED = frozenset({b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"MatMulIntegerToFloat"})
+MAX_FIELDS = 1_000_000
+MAX_OPERATORS = 50_000
+"""Limits for a model's fields, and for its operators once each call of a function is replaced by the function."""
+
+_MAX_DEPTH = 100
+_MAX_NAME = 4096
+_NOT_A_MODEL = "it is truncated, or not an ONNX model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,41 +38,83 @@ class OnnxFacts:
 
 
 def read_facts(body: bytes) -> OnnxFacts:
-    """The facts of the model `body`. Raises ValueError if it is not an ONNX model."""
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = _model_type().FromString(body)
-    except DecodeError:
-        raise ValueError("it is truncated, or not an ONNX model") from None
-    messages = list(_within(model))
-    if not any(message.DESCRIPTOR.name == "Graph" for message in messages):
+    """The facts of the model `body`. Raises ValueError if it is not an ONNX model, or larger than the limits."""
+    found = _Messages()
+    found.read(memoryview(body), "Model", (), 0)
+    if () not in found.calls:
         raise ValueError("it contains no graph")
-    entries = (message for message in messages if message.DESCRIPTOR.name == "Entry")
+    found.check_size()
     return OnnxFacts(
-        tuple(sorted({entry.value.decode("utf-8") for entry in entries if entry.key == b"location"})),
-        any(message.op_type in _QUANTISED for message in messages if message.DESCRIPTOR.name == "Node"),
+        tuple(sorted({value.decode("utf-8") for value in found.locations})),
+        any(operator in _QUANTISED for called in found.calls.values() for _, operator in called),
     )
 
 
-def _within(message: Any) -> Iterator[Any]:
-    """All messages in `message`."""
-    for field, values in message.ListFields():
-        for found in values if field.message_type is not None else ():
-            yield found
-            yield from _within(found)
+class _Messages:
+    """The names in a model, read without unpacking it: a few bytes of a file can stand for gigabytes of messages."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple[bytes, ...], list[tuple[bytes, ...]]] = {}
+        """The operators, each with its domain, of each function, and of the graphs of the model: ()."""
+        self.locations: set[bytes] = set()
+        self._left = MAX_FIELDS
+
+    def read(self, body: memoryview, kind: str, within: tuple[bytes, ...], depth: int) -> None:
+        """Take the names from the message `body`, which belongs to the function `within`."""
+        if depth > _MAX_DEPTH:
+            raise ValueError(_NOT_A_MODEL)
+        known = _FIELDS[kind]
+        fields = [(known[at], part) for at, part in self._fields(body) if at in known]
+        names = {name: bytes(part[:_MAX_NAME]) for name, part in fields if name not in _FIELDS}
+        operator = (names.get("domain", b"").replace(b"ai.onnx", b""), names.get("operator", b""))
+        if kind == "Node":
+            self.calls.setdefault(within, []).append(operator)
+        elif kind in ("Graph", "Function"):
+            within = within if kind == "Graph" else operator
+            self.calls.setdefault(within, [])
+        elif names.get("key") == b"location":
+            self.locations.add(names.get("value", b""))
+        for name, part in fields:
+            if name in _FIELDS:
+                self.read(part, name, within, depth + 1)
+
+    def check_size(self) -> None:
+        """Raise ValueError for functions that call each other in a circle, or that are too large when called."""
+        sizes: dict[tuple[bytes, ...], int] = {}
+        try:
+            for name in TopologicalSorter(self.calls).static_order():
+                sizes[name] = max(1, sum(sizes[one] for one in self.calls.get(name, ())))
+        except CycleError:
+            raise ValueError("its functions call each other in a circle") from None
+        if max(sizes.values()) > MAX_OPERATORS:
+            raise ValueError(f"with its functions, it has more than {MAX_OPERATORS:,} operators")
+
+    def _fields(self, body: memoryview) -> Iterator[tuple[int, memoryview]]:
+        """The fields with a length of a message in protobuf's wire format."""
+        at = 0
+        while at < len(body):
+            self._left -= 1
+            if self._left < 0:
+                raise ValueError(f"it has more than {MAX_FIELDS:,} fields")
+            tag, at = _varint(body, at)
+            kind, size = tag & 7, {1: 8, 5: 4}.get(tag & 7, 0)
+            if kind in (0, 2):
+                size, at = _varint(body, at)
+            if kind not in (0, 1, 2, 5) or (kind and size > len(body) - at):
+                raise ValueError(_NOT_A_MODEL)
+            if kind == 2:
+                yield tag >> 3, body[at : at + size]
+            at += size if kind else 0
 
 
-@cache
-def _model_type() -> Any:
-    """The part of ONNX's messages, in onnx.json, that leads to operators and to the places of weights."""
-    from google.protobuf import descriptor_pool, json_format, message_factory
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    pool = descriptor_pool.DescriptorPool()
-    text = files(__package__).joinpath("onnx.json").read_text(encoding="utf-8")
-    pool.Add(json_format.Parse(text, FileDescriptorProto()))
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("onnx_names.Model"))
+def _varint(body: memoryview, at: int) -> tuple[int, int]:
+    """The number that starts at `at`, and where it ends."""
+    number = 0
+    for shift, byte in enumerate(body[at : at + 10]):
+        number |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return number, at + shift + 1
+    raise ValueError(_NOT_A_MODEL)
 
 
 MAX_WEIGHT_BYTES = 3 * 1024**3
@@ -123,8 +177,6 @@ class ModelFolder:
         model = self._read(name, MAX_WEIGHT_BYTES)
         try:
             facts = read_facts(model)
-        except ImportError:
-            raise missing_extra("protobuf", self.where) from None
         except ValueError as error:
             raise ConfigError(
                 f"can't be loaded: {error}.", where=str(file), hint="Check that the file is whole."
@@ -168,7 +220,7 @@ class ModelFolder:
     def _beside(self, file: Path, location: str) -> str:
         """The path in this folder of the file that the model refers to as `location`."""
         plain = PurePosixPath(location)
-        if not location or plain.is_absolute() or ".." in plain.parts or "\\" in location or ":" in location:
+        if not location or plain.is_absolute() or ".." in plain.parts or set(location) & set("\\:*"):
             raise ConfigError(
                 f"the model refers to weights in '{location[:200]}', which is outside of its folder.",
                 where=str(file),

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
+import math
 import os
 import re
 import sys
+import threading
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ragstone.config.settings import Device
 from ragstone.errors import ConfigError
@@ -17,6 +25,14 @@ from ragstone.judge.untrusted_text import cleaned
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TYPES = {"tensor(int64)": "<i8", "tensor(int32)": "<i4"}
 _MAX_THREADS = 4
+_MAX_TOKEN_ID = 2**31 - 1
+MAX_MEMORY_BYTES = 8 * 1024**3
+"""Limit for what all models of this process need at once."""
+MAX_RUN_S = 600.0
+"""Limit for one run of a model, between two of its operators; a loop can be endless."""
+MAX_GROWTH = 1000
+"""How many times longer a tokenizer may make a text, and how many tokens it may add to one."""
+
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
 _CUDA_OPTIONS = {"cudnn_conv_algo_search": "DEFAULT", "use_tf32": "0"}
@@ -32,19 +48,36 @@ def load_tokenizer(folder: ModelFolder, files: ModelFiles) -> Any:
         tokenizer = library.Tokenizer.from_buffer(files.tokenizer)
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        growth = _growth(tokenizer)
+        if growth <= MAX_GROWTH:
+            growth = max(len(tokenizer.encode(*texts).ids) for texts in (("a",), ("a", "a")))
     except BaseException as error:  # the library raises bare Exception, and panics that are not even that
         _let_through(error)
         raise _unusable(str(folder.path / "tokenizer.json"), "it is no tokenizer of the tokenizers library") from None
+    if growth > MAX_GROWTH:
+        raise _unusable(str(folder.path / "tokenizer.json"), "it makes texts more than 1,000 times longer")
     return tokenizer
+
+
+def _growth(tokenizer: Any) -> int:
+    """How many times longer a text may get by what the normaliser of `tokenizer` inserts."""
+    state = json.loads(tokenizer.normalizer.__getstate__()) if tokenizer.normalizer is not None else {}
+    steps = [state]
+    for step in steps:
+        steps += step.get("normalizers", ())
+    return math.prod(1 + len(step["content"]) for step in steps if len(step.get("content", "")) > 1)
 
 
 def encode(tokenizer: Any, text: str, second: str | None = None, *, special: bool = True) -> Any:
     """The encoding of a text or a pair. Raises ValueError for a text that the tokenizer can't take."""
     try:
-        return tokenizer.encode(text, second, add_special_tokens=special)
+        found = tokenizer.encode(text, second, add_special_tokens=special)
     except BaseException as error:
         _let_through(error)
         raise ValueError(short(error)) from None
+    if max(found.ids, default=0) > _MAX_TOKEN_ID:
+        raise ValueError(f"the tokenizer has a token with the id {max(found.ids)}")
+    return found
 
 
 def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1, device: Device = "cpu") -> Any:
@@ -57,6 +90,8 @@ def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1, de
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.add_session_config_entry("session.load_model_format", "ONNX")
+    _bound_memory()
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if files.weights:
         if not hasattr(options, "add_external_initializers_from_files_in_memory"):
@@ -70,6 +105,29 @@ def load_session(folder: ModelFolder, files: ModelFiles, *, threads: int = 1, de
     if device == "cuda":
         return _cuda_session(runtime, options, files)
     return _cpu_session(runtime, options, files)
+
+
+@cache
+def _bound_memory() -> None:
+    runtime = importlib.import_module("onnxruntime")
+    kinds = runtime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, runtime.OrtMemType.DEFAULT
+    limits = runtime.OrtArenaCfg({"max_mem": MAX_MEMORY_BYTES})
+    runtime.create_and_register_allocator(runtime.OrtMemoryInfo("Cpu", *kinds), limits)
+
+
+def run(session: Any, output: str, feed: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The model's `output` for `feed`. Raises ValueError if it fails, or takes more than MAX_RUN_S."""
+    options = importlib.import_module("onnxruntime").RunOptions()
+    timer = threading.Timer(MAX_RUN_S, setattr, (options, "terminate", True))
+    timer.daemon = True
+    timer.start()
+    try:
+        return np.asarray(session.run([output], feed, options)[0], dtype=np.float64)
+    except Exception as error:  # the runtime's own exceptions share no base
+        late = f"it took more than {MAX_RUN_S:g} s"
+        raise ValueError(late if options.terminate else short(error)) from None
+    finally:
+        timer.cancel()
 
 
 def _cpu_session(runtime: Any, options: Any, files: ModelFiles) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from ragstone.config.settings import Device
 from ragstone.errors import ConfigError
 from ragstone.judge.local.files import ModelFiles, ModelFolder
-from ragstone.judge.local.runtime import encode, input_types, load_session, load_tokenizer, short
+from ragstone.judge.local.runtime import encode, input_types, load_session, load_tokenizer, run
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.similarity import cosines
 from ragstone.judge.untrusted_text import cleaned
@@ -143,9 +143,9 @@ class LocalSimilarity:
         if not encoded.ids:
             raise JudgementFailed("the embedding model finds no token in the text")
         try:
-            found = np.asarray(self._session.run([self._output], feed)[0][0], dtype=np.float64)
-        except Exception as error:  # the runtime's own exceptions share no base
-            raise JudgementFailed(f"the embedding model failed: {short(error)}") from None
+            found = run(self._session, self._output, feed)[0]
+        except ValueError as error:
+            raise JudgementFailed(f"the embedding model failed: {error}") from None
         if found.ndim != (1 if self._pooled else 2) or not found.size or not np.isfinite(found).all():
             raise JudgementFailed("the embedding model returned no vector of numbers")
         return found if self._pooled else _pool(found, self._config.pooling)
