@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.base_tree import download_tree
+from ragstone.ci.github.base_tree import add_left_out, download_tree
 from ragstone.ci.github.client import GitHubApi
 from tests.ci.github import fake as fakes
 from tests.ci.github.fake import BASE_SHA, FakeGitHub
@@ -256,3 +256,73 @@ def test_a_tree_is_written_as_it_is(api: GitHubApi, github: FakeGitHub, tmp_path
     assert (tmp_path / "checkout" / "link").read_text(encoding="utf-8") == "text"
     assert str((tmp_path / "checkout" / "away").readlink()) == "/etc/hostname"
     assert [seen for seen in github.storage_seen if "authorization" in seen.headers] == []
+
+
+def leave_out(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """GitHub's archives lack what `export-ignore` in the commit's .gitattributes names."""
+    whole = fakes.tar_of
+    monkeypatch.setattr(
+        fakes, "tar_of", lambda files, top: whole({k: v for k, v in files.items() if k not in names}, top)
+    )
+
+
+def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its facts, its code, its config, or its policy, the base would look worse or would be read wrongly."""
+    names = ("rag.py", "facts.jsonl", "ragstone.toml", "thresholds.toml", "golden.jsonl", ".gitattributes", "run.sh")
+    attributes = "".join(f"{name} export-ignore\n" for name in names)
+    repository.commit(
+        BASE_SHA, **{".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "facts.jsonl"}
+    )
+    leave_out(github, monkeypatch, *names)
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert repository.manifest("base-commit")["counts"]["scored"] == repository.manifest()["counts"]["scored"]
+    repository.checkout.write("rag.py", repository.rag(broken=True))
+    assert repository.gate().code == 1
+
+
+def test_files_that_were_left_out_are_written_as_they_are_and_nowhere_else(
+    api: GitHubApi, github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    github.files[BASE_SHA] = {"a/b.txt": b"text", "c.txt": b"$Format:%H$", "link": "a/b.txt", "away": "/etc/hostname"}
+    leave_out(github, monkeypatch, "a/b.txt", "c.txt")
+    folder = tmp_path / "inner" / "checkout"
+    folder.parent.mkdir()
+    download_tree(api, BASE_SHA, folder)
+    assert add_left_out(api, BASE_SHA, folder) == ()
+    assert (folder / "link").read_text(encoding="utf-8") == "text"
+    assert (folder / "c.txt").read_bytes() == b"$Format:%H$"
+    assert (folder / "c.txt").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("left_out", ["away", "many"])
+def test_a_base_that_can_not_be_completed_blocks(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch, left_out: str
+) -> None:
+    more: dict[str, bytes | str] = {"away": "/etc/hostname"}
+    if left_out == "many":
+        more = {f"docs/{n}.md": b"text" for n in range(201)}
+    repository.commit(BASE_SHA, **more)
+    leave_out(github, monkeypatch, *more)
+    found = repository.gate()
+    assert found.code == 7, found.log
+    says = "lacks 'away', which can't be read apart" if left_out == "away" else "201 files"
+    assert any("can't be downloaded" in line and says in line for line in found.annotations)
+
+
+def test_a_base_of_more_files_than_github_lists_is_asked_and_says_so(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = github._tree
+
+    def cut(*arguments: Any) -> Any:
+        reply = whole(*arguments)
+        reply.body["truncated"] = True
+        return reply
+
+    monkeypatch.setattr(github, "_tree", cut)
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert "so the base lacks those that" in found.summary

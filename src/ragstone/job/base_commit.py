@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragstone.app.gate import GateRequest
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.base_tree import compared_commit, download_tree, lfs_files, submodules
+from ragstone.ci.github.base_tree import add_left_out, compared_commit, download_tree, lfs_files, submodules
 from ragstone.ci.github.client import GitHubApiError
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
@@ -75,10 +75,11 @@ def prepare_base(
     assert job.api is not None  # noqa: S101 - for the type checker
     try:
         download_tree(job.api, commit, checkout)
+        notes = add_left_out(job.api, commit, checkout)
     except (GitHubApiError, ArchiveRefused) as error:
         raise _not_downloaded(error.reason if isinstance(error, ArchiveRefused) else str(error)) from None
     workspace = job.places.workspace.resolve()
-    notes = _missing(checkout, workspace, commit)
+    notes += _missing(checkout, workspace, commit)
     root = checkout / settings.root.resolve().relative_to(workspace)
     root.mkdir(parents=True, exist_ok=True)
     apart = container is not None and container.base is not None

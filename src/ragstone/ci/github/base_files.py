@@ -77,9 +77,14 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
     return found
 
 
+def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
+    """The modes of all files and links at commit `sha`, by path. Raises GitHubApiError."""
+    return {entry.path: entry.mode for entry in _tree(api, sha) if entry.type == "blob"}
+
+
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
-    return tuple(entry.path for entry in _tree(api, sha) if entry.type == "blob" and entry.mode in ("100644", "100755"))
+    return tuple(path for path, mode in list_base_modes(api, sha).items() if mode != "120000")
 
 
 def list_base_links(api: GitHubApi, sha: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ Nothing in the checkout is used, which belongs to the pull request, and no depth
 from __future__ import annotations
 
 import io
+import os
 import re
 import stat
 import tarfile
@@ -17,7 +18,8 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
-from ragstone.ci.github.client import ApiReply, Commit, GitHubApi
+from ragstone.ci.github.base_files import list_base_modes, read_base_files
+from ragstone.ci.github.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 
 MAX_FILES = 200_000
@@ -52,8 +54,9 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
 def download_tree(api: GitHubApi, sha: str, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Write the files of commit `sha` to `folder`, which must not exist yet and whose parent nobody else writes to.
 
-    Files that Git LFS keeps elsewhere, and those of submodules, are not included: see `lfs_files`, `submodules`. Raises
-    GitHubApiError; ArchiveRefused for more than MAX_FILES files, or MAX_TREE_BYTES in total.
+    Files that Git LFS keeps elsewhere, those of submodules, and those that the commit leaves out of archives are not
+    included: see `lfs_files`, `submodules`, `add_left_out`. Raises GitHubApiError; ArchiveRefused for more than
+    MAX_FILES files, or MAX_TREE_BYTES in total.
     """
     location = api.redirect(f"{api.base}/tarball/{quote(sha, safe='')}")
     archive = fetch_without_token(api, location, clock=clock, deadline=clock() + MAX_DOWNLOAD_S)
@@ -63,6 +66,28 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, *, clock: Callable[[],
             _unpack(opened, folder)
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError) as error:
         raise ArchiveRefused(f"the files of commit {sha[:12]} can't be unpacked ({error})") from None
+
+
+def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
+    """Add the files that the `.gitattributes` of commit `sha` leave out of its archive; returns notes on the result.
+
+    Raises GitHubApiError, also for more files than `read_base_files` reads, and ArchiveRefused.
+    """
+    try:
+        modes = list_base_modes(api, sha)
+    except GitHubApiError as error:
+        if error.kind is not ApiErrorKind.INVALID:
+            raise
+        return (f"{error}, so the base lacks those that `export-ignore` leaves out of its archive, if there are any.",)
+    left_out = [path for path in modes if not os.path.lexists(folder / path)]
+    for path, file in read_base_files(api, sha, left_out, folder.with_name("left-out")).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        file.chmod(0o755 if modes[path] == "100755" else 0o644)
+        file.rename(folder / path)
+    for path in left_out:
+        if not os.path.lexists(folder / path):
+            raise ArchiveRefused(f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart")
+    return ()
 
 
 def lfs_files(folder: Path) -> tuple[str, ...]:
