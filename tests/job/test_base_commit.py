@@ -272,9 +272,8 @@ def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
     """Without its facts, its code, its config, or its policy, the base would look worse or would be read wrongly."""
     names = ("rag.py", "facts.jsonl", "ragstone.toml", "thresholds.toml", "golden.jsonl", ".gitattributes", "run.sh")
     attributes = "".join(f"{name} export-ignore\n" for name in names)
-    repository.commit(
-        BASE_SHA, **{".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "facts.jsonl"}
-    )
+    more: dict[str, bytes | str] = {".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "rag.py"}
+    repository.commit(BASE_SHA, **more)
     leave_out(github, monkeypatch, *names)
     found = repository.gate()
     assert found.code == 0, found.log

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config.settings import LocalJudgeSettings
+from ragstone.config.load import OPTIONS
+from ragstone.config.settings import TABLES, JudgeSettings, LocalJudgeSettings, Settings
+from ragstone.errors import ConfigError
+from ragstone.job.trusted_config import CLUSTER, GUARDED, LOCAL_GUARDED
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
 from ragstone.judge.local.checker import Checker
 from ragstone.judge.offline.model import load_weights
@@ -218,6 +221,167 @@ def test_neither_does_the_identity_of_the_job(
     asked = {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{listener.url}/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": KEY}
     judge = f'name = "{service}:m"\nbase_url = "{listener.url}"\n'
     refused(gate(checkout, github, judge, **identity, **asked), "'judge.base_url' differs from the base branch")
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("setting", ["base_url", "embeddings_base_url", "ca_bundle"])
+def test_a_pull_request_does_not_take_away_where_the_key_goes(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, setting: str
+) -> None:
+    """The key of a gateway is not one that the provider should see."""
+    theirs = {
+        "base_url": 'name = "openai:m"\nbase_url = "https://gateway.example/v1"\n',
+        "embeddings_base_url": 'name = "openai:m"\nembeddings_base_url = "https://gateway.example/v1"\n',
+        "ca_bundle": 'name = "openai:m"\nca_bundle = "ca.pem"\n',
+    }[setting]
+    github.files[BASE_SHA] |= {"ragstone.toml": config(theirs).encode(), "ca.pem": CA.format("good").encode()}
+    found = gate(checkout, github, 'name = "openai:m"\n', OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
+    refused(found, f"'judge.{setting}' differs from the base branch")
+    assert listener.heard == []
+
+
+def test_a_pull_request_does_not_take_the_prices_away(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    judge = 'name = "openai:gpt-5.4-mini"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(judge + FREE.replace("0.0", "99.0")).encode()
+    refused(gate(checkout, github, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url), "'judge.prices' differs")
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize(
+    "variable", ["RAGSTONE_JUDGE_API_KEY", "RAGSTONE_JUDGE_HEADERS", "RAGSTONE_EMBEDDINGS_API_KEY"]
+)
+def test_a_pull_request_does_not_choose_another_provider_for_the_key(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, variable: str
+) -> None:
+    key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
+    environ = {variable: key, "ANTHROPIC_BASE_URL": listener.url, "OPENAI_BASE_URL": listener.url}
+    github.files[BASE_SHA]["ragstone.toml"] = config('name = "openai:gpt-5.4-mini"\n').encode()
+    found = gate(checkout, github, 'name = "anthropic:claude-haiku-4-5"\n', ANTHROPIC_API_KEY=KEY, **environ)
+    refused(found, "'judge.name' differs from the base branch", "another provider", "input 'judge'")
+    assert listener.heard == []
+
+
+def test_the_workflow_may_name_another_provider_and_a_pull_request_another_model(
+    github: FakeGitHub, checkout: Checkout, listener: Listener
+) -> None:
+    environ = {"RAGSTONE_JUDGE_API_KEY": KEY, "ANTHROPIC_BASE_URL": listener.url, "OPENAI_BASE_URL": listener.url}
+    theirs = 'name = "openai:gpt-5.4-mini"\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(theirs).encode()
+    assert gate(checkout, github, theirs, RAGSTONE_JUDGE="anthropic:claude-haiku-4-5", **environ).code == 5
+    assert gate(checkout, github, 'name = "openai:gpt-5.4"\n', **environ).code == 5
+    assert len(listener.heard) >= 2
+
+
+@pytest.mark.parametrize("place", ["file", "link", "relative"])
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_file_of_credentials_that_the_code_of_a_pull_request_can_read_is_not_used(
+    github: FakeGitHub, checkout: Checkout, tmp_path: Path, place: str, readable: bool
+) -> None:
+    """As a step that signs in to Google writes it by default: it holds a token that stands for the job."""
+    if not readable:
+        for actor in github.actors.values():
+            actor.reads = ALL_RIGHTS - {"contents"}
+    checkout.write("gha-creds-0123.json", '{"type": "external_account"}')
+    name = str(checkout.root / "gha-creds-0123.json")
+    if place == "link":
+        (tmp_path / "elsewhere.json").symlink_to(name)
+        name = str(tmp_path / "elsewhere.json")
+    elif place == "relative":
+        name = "gha-creds-0123.json"
+    environ = {"CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p", "GOOGLE_APPLICATION_CREDENTIALS": name}
+    found = gate(checkout, github, 'name = "vertex:m"\n', **environ)
+    refused(found, "names a file in the workspace, 'gha-creds-0123.json'", "short-lived access token")
+
+
+SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}
+"""Settings of [judge] that decide who gets a request, or what is in it."""
+
+SPENT = {"prices", "max_cost_usd"}
+OF_MODELS = {"local", "model_digests"}
+NEVER_IN_A_FILE = {"api_key", "headers", "embeddings_api_key"}
+PROVIDER = {"name", "auth", "embeddings"}
+"""They choose among addresses that Ragstone knows. A provider's own key goes to that provider only; see
+`test_a_pull_request_does_not_choose_another_provider_for_the_key` and `test_neither_does_the_identity_of_the_job`."""
+
+HARMLESS = {
+    *("concurrency", "timeout_s", "max_attempts", "breaker_failures", "requests_per_minute", "tokens_per_minute"),
+    *("context_window", "refresh", "canaries", "batch"),
+}
+"""How often and how fast the same address is asked, within the budget."""
+
+
+def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
+    """Of a new setting, say which set it belongs to, and guard it in `job/trusted_config.py` if it can move a key."""
+    decided = [SENT_TO, SPENT, OF_MODELS, NEVER_IN_A_FILE, PROVIDER, HARMLESS]
+    assert sorted(name for names in decided for name in names) == sorted(JudgeSettings.model_fields)
+    assert {f"judge.{name}" for name in SENT_TO | SPENT - {"max_cost_usd"}} == set(GUARDED)
+    assert {f"judge.{name}" for name in OF_MODELS} == set(LOCAL_GUARDED)
+    secret = {option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file}
+    assert secret == NEVER_IN_A_FILE
+    in_tables = {f"{table}.{name}" for table in TABLES[:-1] for name in type(getattr(Settings(), table)).model_fields}
+    addresses = {key for key in in_tables if key.endswith(("url", "store", "dask", "entrypoint", "http"))}
+    assert addresses == {
+        *("judge.base_url", "judge.embeddings_base_url", CLUSTER),
+        *("gate.baseline_store", "gate.baseline_entrypoint"),  # refused in a job: see test_base_commit.py
+        *("system.entrypoint", "system.http"),  # the system under test, which never gets a judge's key
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("region", '"evil"'),
+        ("project", '"evil"'),
+        ("deployment", '"evil"'),
+        ("credentials_file", '"creds.json"'),
+        ("api_key", f'"{KEY}"'),
+        ("embeddings_api_key", f'"{KEY}"'),
+        ("headers", '"Host: evil.example"'),
+    ],
+)
+@pytest.mark.parametrize("judge", ["bedrock:m", "vertex:m", "openai:m"])
+def test_a_config_file_has_no_region_project_key_or_header(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, setting: str, value: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"'judge.{setting}'"):
+        gate(checkout, github, f'name = "{judge}"\n{setting} = {value}\n', **CLOUDS, **at(listener))
+    assert listener.heard == []
+
+
+CLOUDS = {
+    **{"AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": KEY, "CLOUD_ML_REGION": "eu"},
+    **{"ANTHROPIC_VERTEX_PROJECT_ID": "p", "RAGSTONE_JUDGE_API_KEY": KEY, "OPENAI_API_KEY": KEY},
+}
+
+
+def at(listener: Listener) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": listener.url, "ANTHROPIC_BASE_URL": listener.url}
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        'name = "bedrock:m"\nbase_url = "{url}"\n',
+        'name = "vertex:m"\nbase_url = "{url}"\n',
+        'name = "vertex:m"\nauth = "oidc"\nbase_url = "{url}"\n',
+        'name = "bedrock:m"\nembeddings = "openai:m"\nembeddings_base_url = "{url}"\n',
+        'name = "openai:m"\nbase_url = "{url}/openai/deployments/evil?api-version=1"\n',
+        'name = "openai:m"\nembeddings_base_url = "{url}/openai/deployments/evil?api-version=1"\nembeddings = "m"\n',
+        'name = "openai:m"\n[judge.parameters]\nextra_headers = {{Host = "evil.example"}}\n',
+        'name = "openai:m"\n[judge.parameters]\nextra_query = {{api-version = "1"}}\n',
+        'name = "bedrock:m"\nca_bundle = "ca.pem"\n',
+    ],
+)
+def test_the_credentials_of_a_cloud_do_not_go_where_a_pull_request_says(
+    github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str
+) -> None:
+    azure = f"{listener.url}/openai/deployments/theirs?api-version=1"
+    github.files[BASE_SHA]["ragstone.toml"] = config(f'name = "{judge[8:].partition(":")[0]}:m"\n').encode()
+    checkout.write("ca.pem", CA.format("forged"))
+    environ = {**CLOUDS, **at(listener), "OPENAI_BASE_URL": azure}
+    refused(gate(checkout, github, judge.format(url=listener.url), **environ), "differs from the base branch")
     assert listener.heard == []
 
 

@@ -2,10 +2,11 @@
 
 The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
-from the environment, or with their value in the base's config. With or without a key, the same applies to the digests
-of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails the job
-(`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow the
-base's config too.
+from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
+a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
+digests of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails
+the job (`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow
+the base's config too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED, LOCAL
-from ragstone.judge.providers import all_providers, credential_variables, given
+from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
 from ragstone.system.environment import passed_names
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
@@ -60,6 +61,7 @@ not be checked), or let more gates share the error rate (each of them would fail
 
 _ENV = "system.env"
 _WHY = {
+    "judge.name": "the judge's key would be sent to another provider",
     "judge.base_url": "the judge's key would be sent there",
     "judge.embeddings_base_url": "the embeddings' key would be sent there",
     "judge.ca_bundle": "whoever controls its certificates could read the judge's key",
@@ -111,12 +113,15 @@ def restrict_to_base(
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
-    if not (wanted or bundle or secrets or budget_open or local or verdict_open):
+    exposed = _exposed(settings, environ, workspace)
+    if not (wanted or bundle or secrets or entrusted or local or verdict_open):
         return Restricted(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
         base = _Base.of(settings, reviewed=reviewed, api=api, workspace=workspace, folder=folder)
     except _Unreadable as unreadable:
+        if exposed is not None:
+            raise exposed from None
         if not needed:
             theirs = {key: value for key, (value, _) in _OF_VERDICT.items()}
             allowed = _as_in_base(settings, theirs, f"the base branch can't be read: {unreadable}")
@@ -131,8 +136,14 @@ def restrict_to_base(
         ) from None
     if base.is_checkout:
         return Restricted(Trusted(settings))
+    if exposed is not None:
+        raise exposed
     if local is not None and unpinned:
         raise _unpinned(local)
+    if entrusted:
+        wanted += [key for key in GUARDED if key in base.settings.from_file and not _value(settings, key)]
+        if _other_provider(settings, base.settings):
+            raise _refused("judge.name", settings, base)
     if local is not None and "judge.local" not in wanted:
         wanted.append("judge.local")
     for key in wanted:
@@ -237,6 +248,28 @@ def _value(settings: Settings, key: str) -> object:
 def _local_model(settings: Settings) -> str | None:
     names = (settings.judge.name, settings.judge.embeddings or "")
     return next((name for name in names if name.strip().startswith((LOCAL, FITTED))), None)
+
+
+def _other_provider(settings: Settings, base: Settings) -> bool:
+    """Whether the checkout's config has a key that is not one provider's sent to another one than the base's."""
+    mine, theirs = (one.judge.name.strip().partition(":")[0] for one in (settings, base))
+    known = find_provider(theirs)
+    named = "judge.name" in settings.from_file and mine != theirs and known is not None and known.api is not None
+    return named and bool(settings.judge.secrets())
+
+
+def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) -> ConfigError | None:
+    """The error for a judge's file of credentials that lies among the code that this run's author wrote."""
+    provider = find_provider(settings.judge.name.strip().partition(":")[0])
+    name = provider.credentials_variable if provider is not None else None
+    file = Path(os.path.realpath(workspace / given(name, environ))) if name and given(name, environ) else None
+    if file is None or not file.is_file() or not file.is_relative_to(os.path.realpath(workspace)):
+        return None
+    return ConfigError(
+        f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
+        where=name,
+        hint="Give the judge a short-lived access token instead, or put the file elsewhere in a step before this one.",
+    )
 
 
 def _unpinned(name: str) -> ConfigError:

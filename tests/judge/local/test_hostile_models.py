@@ -12,7 +12,7 @@ from typing import Any
 
 import onnx
 import pytest
-from google.protobuf.internal.encoder import _VarintBytes  # type: ignore[attr-defined]
+from google.protobuf.internal.encoder import _VarintBytes
 from onnx import TensorProto, helper
 
 from ragstone.config.settings import LocalJudgeSettings
