@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +14,7 @@ import click
 
 from ragstone.commands.options import CONFIG, PATH, option, settings_from, with_options
 from ragstone.commands.output import say
+from ragstone.errors import ExportError
 from ragstone.formatting import counted
 
 if TYPE_CHECKING:
@@ -19,6 +23,27 @@ if TYPE_CHECKING:
 
 _RUN = click.argument("run", type=PATH, required=False)
 _TEXTS = option("--texts", is_flag=True, help="Also send questions, answers and messages, with known secrets redacted.")
+
+MAX_EXPORT_S = 900
+MAX_EXPORT_BYTES = 4 * 1024**3
+"""Limits for an export. The other side may send without end, and the tools' own clients read all of it."""
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise ExportError(f"the other side did not take everything within {MAX_EXPORT_S} s.", hint="Export again.")
+
+    if os.name == "posix":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_EXPORT_BYTES, resource.RLIM_INFINITY))
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, MAX_EXPORT_S, 1)  # again: clients catch what they don't know, and retry
+    try:
+        yield
+    except MemoryError:
+        raise ExportError("the other side sent more than fits into memory.") from None
 
 
 @click.group(name="export")
@@ -53,7 +78,9 @@ def otel(run: Path | None, texts: bool, **flags: object) -> None:
     from ragstone.metrics.score import Failed, NotApplicable, Scored
     from ragstone.tools.export.otel import export_otel
 
-    sent = export_otel(_finished(run, texts, flags), os.environ)
+    found = _finished(run, texts, flags)
+    with _bounded():
+        sent = export_otel(found, os.environ)
     parts = [counted(sent.scores[Scored], "score")]
     words = {NotApplicable: "not applicable", Failed: "failed"}
     parts += [f"{sent.scores[kind]:,} {word}" for kind, word in words.items() if sent.scores[kind]]
@@ -86,7 +113,8 @@ def mlflow(run: Path | None, experiment: str | None, texts: bool, **flags: objec
 
     settings = settings_from(flags)
     found = _finished(run, texts, flags)
-    done = export_mlflow(found, settings, os.environ, experiment=experiment, now=lambda: datetime.now(UTC))
+    with _bounded():
+        done = export_mlflow(found, settings, os.environ, experiment=experiment, now=lambda: datetime.now(UTC))
     _tell(found, done)
 
 
@@ -109,7 +137,9 @@ def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool
     from ragstone.tools.export.wandb import export_wandb
 
     found = _finished(run, texts, flags)
-    _tell(found, export_wandb(found, settings_from(flags), os.environ, project=project, entity=entity))
+    with _bounded():
+        done = export_wandb(found, settings_from(flags), os.environ, project=project, entity=entity)
+    _tell(found, done)
 
 
 def _tell(found: FinishedRun, done: Exported) -> None:
