@@ -12,7 +12,7 @@ from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.windows import restated_tokens
-from ragstone.judge.untrusted_text import neutral
+from ragstone.judge.untrusted_text import cleaned, neutral
 
 _T = TypeVar("_T")
 
@@ -153,7 +153,7 @@ def reworded_field(question: str) -> Field:
     most = 200 + 4 * len(question)
 
     def check(value: object) -> object:
-        text = _text(as_object(value)["text"])
+        text = _text(cleaned(_text(as_object(value)["text"])))
         if _flat(text) == _flat(question) or len(text) > most:
             raise ValueError("not a rewording")
         return {"text": text}
