@@ -1,0 +1,198 @@
+"""Every page that shows text of others, clicked through in a real browser, with its policy and without it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragstone.history.codes import sample_code
+from ragstone.report.parts import ReportView
+from ragstone.system.response import Context
+from ragstone.tools.history_page.page import SampleName, history_page, render_history
+from ragstone.tools.history_page.production import MonitorReport
+from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
+from tests.commands.project import ragstone
+from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.conftest import Text, record
+from tests.report.hostile import every_fragment
+from tests.report.paged import paged
+from tests.tools.history_page.histories import POLICY, made
+
+pytestmark = [pytest.mark.browser, needs_chromium]
+
+ATTACK = (
+    "x</script><script>window.hit=1</script><img src=x onerror=window.hit=1><svg onload=window.hit=1>"
+    "<a href='javascript:window.hit=1'>x</a><form action=//evil.example><button>x</button></form>"
+    "<iframe src=//evil.example></iframe><base href=//evil.example><meta http-equiv=refresh content='0;//evil.example'>"
+    "<style>@import '//evil.example'</style>"
+    "\"'onfocus='window.hit=1' autofocus onclick='window.hit=1' x=\"`${window.hit=1}`"
+)
+BEGIN = f"{ATTACK} {every_fragment}".encode("utf-8", "replace").decode()
+CONTENT_POLICY = re.compile(r"(?:<|&lt;|&amp;lt;)meta http-equiv=.{1,20}?Content-Security-Policy.*?(?:>|&gt;|&amp;gt;)")
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with chromium() as found:
+        found.size(1240, 1000)
+        yield found
+
+
+def report(make_view: Callable[..., ReportView], _: Path) -> str:
+    text = Text(**{name: BEGIN for name in Text.__dataclass_fields__ if name != "file"})
+    view = make_view(text=text)
+    mine = record(text)
+    contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
+    answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
+    return paged(view, {view.worst[0].id: replace(mine, answers=(answer,))}, {view.worst[0].id: record(text, BEGIN)})
+
+
+def several(_: Callable[..., ReportView], folder: Path) -> str:
+    (folder / "thresholds.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
+    names = ("main.csv", "same.csv", ATTACK.replace("/", "⁄")[:200])
+    for name, value in zip(names, (0.9, 0.9, 0.2), strict=True):
+        rows = [f'"q{n} {ATTACK.replace(chr(34), chr(34) * 2)}",politeness,{value}' for n in range(30)]
+        (folder / name).write_text("\n".join(["id,metric,value", *rows]) + "\n", encoding="utf-8")
+    done = ragstone(["compare", *names, "--format", "html"], folder)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def history(_: Callable[..., ReportView], __: Path) -> str:
+    found = made(6)
+    evil = BEGIN[:480]
+    runs = tuple(
+        run.model_copy(
+            update={
+                **dict.fromkeys(("system", "release", "commit", "judge"), f"{at} {evil}"),
+                "metrics": {evil[:200]: run.metrics["faithfulness"], "__proto__": run.metrics["faithfulness"]},
+                "slices": {evil[:200]: {"__proto__": run.metrics["faithfulness"]}},
+                "scores": {evil[:200]: run.scores["faithfulness"], "__proto__": run.scores["faithfulness"]},
+            }
+        )
+        for at, run in enumerate(found.runs)
+    )
+    windows = [
+        {"window": f"2026-11-{day:02}", "judge": f"{day} {evil}", "figures": {evil[:200]: {"value": day / 10, "n": 9}}}
+        for day in range(1, 9)
+    ]
+    alerts = [{"name": evil[:200], "alert": True, "since": "2026-11-03"}]
+    monitor = {"schema_version": 1, "length": "day", "timezone": evil, "windows": windows, "figures": alerts}
+    production = MonitorReport.model_validate_json(json.dumps(monitor))
+    names = {sample_code("q1", "1"): SampleName(evil, evil)}
+    return render_history(history_page(replace(found, runs=runs), POLICY, names=names, production=production))
+
+
+def labels(_: Callable[..., ReportView], __: Path, kind: str = "label") -> str:
+    item = PageItem(
+        key=BEGIN,
+        name=BEGIN,
+        question=BEGIN,
+        answer=BEGIN,
+        reference=BEGIN,
+        contexts=((BEGIN, BEGIN), (None, BEGIN)),
+        evidence=(BEGIN,),
+        tags=(BEGIN,),
+        statements=((BEGIN, BEGIN), ("__proto__", "constructor")),
+        judged={"faithfulness": BEGIN},
+        others={"faithfulness": (BEGIN,)},
+        fields={"question": BEGIN, "reference": BEGIN, "tags": BEGIN, "answerable": True},
+    )
+    metrics = (PageMetric("faithfulness", BEGIN, BEGIN),)
+    # Without a name of its own, the page asks for one.
+    found = LabellingPage(kind, BEGIN, "k5", (item,), metrics, "pass-fail", "anna", BEGIN, "anna", BEGIN)
+    return render_labelling(found)
+
+
+def review(make_view: Callable[..., ReportView], folder: Path) -> str:
+    return labels(make_view, folder, "review")
+
+
+CLICKED = """(() => {
+  const documents = [document];
+  let clicked = 0;
+  for (let at = 0; at < documents.length; at += 1) {
+    const found = documents[at];
+    for (let round = 0; round < 2; round += 1) {
+      found.querySelectorAll('details').forEach(one => { one.open = true; });
+      for (const one of found.querySelectorAll('*')) {
+        if (one.tagName === 'IFRAME' && round === 0 && one.contentDocument) documents.push(one.contentDocument);
+        if (one.focus) one.focus();
+        for (const kind of ['pointerenter', 'mouseover', 'pointermove'])
+          one.dispatchEvent(new MouseEvent(kind, { bubbles: true, clientX: 300, clientY: 300 }));
+        if (one.matches('input[type=text], input[type=search], textarea')) {
+          one.value = ATTACK;
+          one.dispatchEvent(new Event('input', { bubbles: true }));
+          one.dispatchEvent(new Event('change', { bubbles: true }));
+        }
+        if (one.matches('a[href^="https:"]')) continue;  // where they lead is looked at
+        if (one.matches('button, summary, th, tr, td, label, a, select, option, input, [role], [tabindex], svg *')) {
+          one.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
+          one.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+          clicked += 1;
+        }
+      }
+    }
+  }
+  return clicked;
+})()""".replace("ATTACK", json.dumps(ATTACK))
+LEFT = """(() => {
+  const all = [document, ...[...document.querySelectorAll('iframe')].map(one => one.contentDocument).filter(Boolean)];
+  const found = kind => all.flatMap(one => [...one.querySelectorAll(kind)]);
+  return {
+    hit: [window, ...all.map(one => one.defaultView)].some(one => one.hit !== undefined),
+    foreign: found('img, form, object, embed, base, link, meta[http-equiv=refresh]').length,
+    frames: found('iframe[src]').length,
+    handlers: found('*').filter(one => [...one.attributes].some(its => its.name.startsWith('on'))).length,
+    links: found('a[href]').map(one => one.getAttribute('href')).filter(one => !/^(#|blob:|OURS)/.test(one)),
+    place: location.href.split('#')[0],
+  };
+})()""".replace("OURS", r"https:\/\/github\.com\/acme\/helpdesk\/[\w/.?=#-]*$")
+
+
+@pytest.mark.parametrize("policy", [True, False])
+@pytest.mark.parametrize("made_by", [report, several, history, labels, review])
+def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(
+    page: Page, make_view: Callable[..., ReportView], tmp_path: Path, made_by: Callable[..., str], policy: bool
+) -> None:
+    html = made_by(make_view, tmp_path)
+    if not policy:
+        html, removed = CONTENT_POLICY.subn("", html)
+        assert removed >= 1
+        assert "Content-Security-Policy" not in html.partition("</head>")[0]
+    file = tmp_path / "page.html"
+    file.write_text(html, encoding="utf-8")
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.open("about:blank")
+    page.requests.clear()
+    page.complaints.clear()
+    page.open(file)
+    time.sleep(0.5)
+    assert page.run(CLICKED) > 10
+    time.sleep(0.5)
+    left = page.run(LEFT)
+    assert left == {"hit": False, "foreign": 0, "frames": 0, "handlers": 0, "links": [], "place": file.as_uri()}
+    assert [url for url in page.requests if not url.startswith(("blob:", "data:", "about:"))] == [file.as_uri()]
+    # A script clicks before what is out of sight is drawn, and faster than the address may change.
+    assert [one for one in page.complaints if "TypeError" not in one and "Throttling navigation" not in one] == []
+
+
+def test_the_clicking_finds_what_it_looks_for(page: Page, tmp_path: Path) -> None:
+    """A page that shows the same text as it is."""
+    file = tmp_path / "page.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8><body><p>{ATTACK.replace('http-equiv', 'x')}</p>")
+    page.requests.clear()
+    page.open(file)
+    time.sleep(0.5)
+    page.run(CLICKED)
+    time.sleep(0.5)
+    left = page.run(LEFT)
+    assert left["hit"]
+    assert left["foreign"] >= 2
+    assert len(page.requests) > 1
