@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone.gate.verdict import Status
-from ragstone.report.document import StatementPart
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import ReportView, StatementPart
 from ragstone.report.render import render
 from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
 from tests.report.browser import Page, chromium, needs_chromium

@@ -11,11 +11,30 @@ import jsonschema
 import pytest
 
 import ragstone.report
-from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
-from ragstone.report.document import schema
+from ragstone.config.settings import SystemPrice
+from ragstone.gate import alignment, robustness
+from ragstone.gate.facts import Facts, Said
+from ragstone.gate.verdict import (
+    Action,
+    Attribution,
+    CauseCount,
+    Changed,
+    Check,
+    CheckKind,
+    Diagnosis,
+    GateVerdict,
+    Interval,
+    MetricShares,
+    OracleShares,
+    RetrievalChanges,
+    Status,
+)
+from ragstone.report import parts
+from ragstone.report.document import ELSEWHERE, schema
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.view import build_view
+from ragstone.run import manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 SHIPPED = json.loads(
@@ -23,8 +42,56 @@ SHIPPED = json.loads(
 )
 
 
-def test_the_shipped_schema_is_the_models_schema() -> None:
+DESCRIBED: dict[str, type] = {
+    "AttributionPart": Attribution,
+    "CausePart": CauseCount,
+    "ChangePart": parts.ChangePart,
+    "ChangedPart": Changed,
+    "CheckPart": Check,
+    "ComparisonPart": parts.ComparisonPart,
+    "ContextsUsedPart": alignment.ContextsUsed,
+    "CostPart": manifest.Cost,
+    "DiagnosisPart": Diagnosis,
+    "FactsPart": Facts,
+    "FailedSamplePart": parts.FailedSamplePart,
+    "FailurePart": parts.FailurePart,
+    "GonePart": tuple,
+    "IntervalPart": Interval,
+    "JudgePart": parts.JudgeFacts,
+    "MetricPart": parts.MetricRow,
+    "OraclePart": OracleShares,
+    "PairedChangePart": robustness.PairedChange,
+    "PerturbedCasePart": robustness.PerturbedCase,
+    "PerturbedKindPart": robustness.KindResult,
+    "PlacePart": parts.PlacePart,
+    "PricePart": SystemPrice,
+    "RankUsePart": alignment.RankUse,
+    "ReportDocument": ReportView,
+    "RetrievalPart": RetrievalChanges,
+    "RobustnessPart": robustness.Robustness,
+    "RunPart": parts.RunPart,
+    "SaidPart": Said,
+    "SamplePart": parts.SamplePart,
+    "SharePart": robustness.Share,
+    "SharesPart": MetricShares,
+    "StatementPart": parts.StatementPart,
+    "UsagePart": manifest.SystemUsage,
+}
+
+
+def test_the_schema_is_the_shipped_one_and_all_that_it_names_exists() -> None:
     assert schema() == SHIPPED
+    objects = {"ReportDocument": SHIPPED, **SHIPPED["$defs"]}
+    assert objects.keys() == DESCRIBED.keys()
+    for title, described in DESCRIBED.items():
+        shape = objects[title]
+        assert shape["title"] == title
+        assert shape["additionalProperties"] is False
+        assert set(shape["required"]) <= shape["properties"].keys()
+        known = {*dir(described), *getattr(described, "model_fields", ())}
+        elsewhere = {name for owner, name in ELSEWHERE if owner == title}
+        assert shape["properties"].keys() - elsewhere <= known, title
+    assert all(name in objects[title]["properties"] for title, name in ELSEWHERE)
 
 
 @pytest.mark.parametrize("status", list(Status))

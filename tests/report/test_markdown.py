@@ -11,9 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ragstone.gate.verdict import Status
-from ragstone.report.document import FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.markdown import LEVELS, length, wrapped
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import FailedSamplePart, FailurePart, ReportView, StatementPart
 from ragstone.report.render import render
 from tests.report.conftest import Text, view_of
 from tests.report.test_escape import parser

@@ -11,9 +11,8 @@ from dataclasses import replace
 import pytest
 
 from ragstone.report import page
-from ragstone.report.document import PlacePart, StatementPart
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, ReportView, SampleRow
+from ragstone.report.parts import Links, PlacePart, ReportView, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
 from ragstone.run.redact import Redactor

@@ -7,8 +7,9 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ragstone.app.gate import REPORT_FILES
 from ragstone.config.load import read_text
@@ -28,7 +29,6 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.source import MAX_RULES_BYTES
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import METRICS, find_metric
-from ragstone.report.document import ReportDocument
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
 from ragstone.run.manifest import GOLDEN_SET
@@ -47,6 +47,13 @@ class Shown:
     commit: str | None = None
     left: str | None = None
     """What fails the run anyway, if anything does: a sentence."""
+
+
+class _Report(BaseModel):
+    """What is needed of a run's JSON report."""
+
+    schema_version: Literal[1]
+    checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +164,4 @@ def _checks(path: Path) -> tuple[Check, ...]:
     file = path / REPORT_FILES["json"]
     hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
     with disk_errors(file, hint=hint), parse_errors(file, "not a report of this version", hint=hint):
-        report = ReportDocument.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES))
-    return TypeAdapter(tuple[Check, ...]).validate_python([part.model_dump() for part in report.checks])
+        return _Report.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES)).checks

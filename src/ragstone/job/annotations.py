@@ -15,8 +15,7 @@ from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.golden.sample import Origin
-from ragstone.report.document import SamplePart
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import ReportView, SamplePart
 from ragstone.report.wording import moved
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")

@@ -12,11 +12,10 @@ from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS, Check
 from ragstone.printable import clean as visible
 from ragstone.report import plots, wording
-from ragstone.report.document import PlacePart
 from ragstone.report.escape import bounded, url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import PlacePart, ReportView
 from ragstone.report.rows import check_reason, check_title
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template

@@ -9,9 +9,8 @@ from junitparser.junitparser import FinalResult
 
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
-from ragstone.report.document import PlacePart, SamplePart
 from ragstone.report.escape import clip, xml
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import PlacePart, ReportView, SamplePart
 from ragstone.report.rows import check_title
 
 _LENGTH = 4000

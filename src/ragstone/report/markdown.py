@@ -12,8 +12,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.trend import Trend
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
-from ragstone.report.document import FailurePart, SamplePart
-from ragstone.report.parts import TITLE, MetricRow, ReportView
+from ragstone.report.parts import TITLE, FailurePart, MetricRow, ReportView, SamplePart
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import Example, summary_of

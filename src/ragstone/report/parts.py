@@ -1,7 +1,7 @@
 """The view model of a report: raw text and numbers, neither escaped nor formatted.
 
-It holds the facts of the JSON report (`document.py`), and what only other formats show. Every string may be foreign
-(written by a user, a system under test or a judge). Renderers escape for their target.
+It holds the facts of the JSON report, under the names that its schema has, and what only other formats show. Every
+string may be foreign (written by a user, a system under test or a judge). Renderers escape for their target.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ from typing import Literal
 from urllib.parse import quote
 
 from ragstone.gate.alignment import ContextsUsed
+from ragstone.gate.facts import Facts
 from ragstone.gate.headline import Headline
 from ragstone.gate.robustness import Robustness
-from ragstone.gate.verdict import Attribution, Changed, Check, Diagnosis, OracleShares, RetrievalChanges, Status
+from ragstone.gate.verdict import (
+    Action,
+    Attribution,
+    Changed,
+    Check,
+    Diagnosis,
+    Interval,
+    OracleShares,
+    RetrievalChanges,
+    Status,
+)
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
-from ragstone.report.document import (
-    ComparisonPart,
-    CostPart,
-    FailurePart,
-    JudgePart,
-    MetricPart,
-    PlacePart,
-    RunPart,
-    SamplePart,
-)
+from ragstone.metrics.score import FailedBy
+from ragstone.run.manifest import Cost, SystemUsage
 
 TITLE = "Ragstone"
 """The title of a report that has no other name."""
@@ -66,11 +69,53 @@ class Links:
         return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow(MetricPart):
-    """The row of a metric (of one slice). `deciding` is the check that its state comes from."""
+@dataclass(frozen=True, slots=True)
+class PlacePart(Origin):
+    """Where a sample comes from."""
 
+    url: str | None = None
+
+    @classmethod
+    def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> PlacePart | None:
+        """The place of `origin` with its address; None without an origin."""
+        return None if origin is None else cls(origin.file, origin.line, to_url(origin))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """The row of a metric, for the whole run or one slice.
+
+    `change` is current minus baseline, over the samples that both runs have. Where less is better, `ceiling` and
+    `max_rise` are in place of `floor` and `max_drop`. `target` is the ideal: missing it only warns. `status` and
+    `action` are None if no check covers the metric; `state` is a few words for display, and `deciding` the check that
+    it comes from. `n` are the samples behind the score; `min`, `max` and `sd` (n - 1) are of their scores.
+    `offline_reliability` is the measured grade of the offline judge for this metric.
+    """
+
+    metric: str
+    title: str
+    slice: str | None
+    score: float | None
+    interval: Interval | None
+    change: float | None
+    change_interval: Interval | None
+    floor: float | None
+    max_drop: float | None
+    ceiling: float | None
+    max_rise: float | None
+    target: float | None
+    lower_is_better: bool
+    status: Status | None
+    action: Action | None
+    state: str
     deciding: Check | None
+    n: int
+    not_applicable: int
+    failed: int
+    min: float | None
+    max: float | None
+    sd: float | None
+    offline_reliability: str | None
 
     @property
     def level(self) -> float | None:
@@ -94,11 +139,110 @@ class CheckRow:
     check: Check
 
 
+@dataclass(frozen=True, slots=True)
+class ChangePart:
+    """One metric of one sample."""
+
+    metric: str
+    current: float | None
+    baseline: float | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A statement of an answer that no context supports, and the contradicting passage if the judge quoted one."""
+
+    text: str
+    verdict: Literal["unsupported", "contradicted"]
+    quote: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFacts(JudgePart):
+class SamplePart:
+    """A sample that got worse, or that is far below a floor.
+
+    `missing` are the statements of the reference that no context supports, `cause` is why it is worse, in words.
+    `detailed`: its answer is here.
+    """
+
+    id: str
+    question: str
+    place: PlacePart | None
+    tags: tuple[str, ...]
+    changes: tuple[ChangePart, ...]
+    answer: str
+    baseline_answer: str | None
+    reference: str | None
+    unsupported: tuple[StatementPart, ...]
+    missing: tuple[str, ...]
+    cause: str | None
+    facts: Facts | None
+    contexts: int
+    useful_contexts: int | None
+    detailed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSamplePart:
+    """A sample without a score."""
+
+    id: str
+    place: PlacePart | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePart:
+    """Samples that failed for one reason."""
+
+    by: FailedBy
+    reason: str
+    metrics: tuple[str, ...]
+    samples: tuple[FailedSamplePart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPart:
+    """What the run was compared with."""
+
+    baseline: str | None
+    comparable: bool
+    paired: int
+    total: int
+    notes: tuple[str, ...]
+    commit: str | None
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFacts:
     """Who judged. `grades` are pairs of a metric and the offline judge's measured reliability for it."""
 
+    label: str
+    offline: bool
     grades: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart:
+    """What was run; of a run without a manifest, only its name and size are known.
+
+    `answers` is how often the system was asked each question. `usage` is None if it reports no tokens.
+    """
+
+    label: str
+    samples: int
+    entrypoint: str | None = None
+    commit: str | None = None
+    golden_files: tuple[str, ...] = ()
+    created_at: str | None = None
+    ragstone_version: str | None = None
+    wall_s: float | None = None
+    repeats: int = 1
+    answers: int = 1
+    state: str | None = None
+    stop_reason: str | None = None
+    usage: SystemUsage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +307,7 @@ class ReportView:
     failures: tuple[FailurePart, ...]
     comparison: ComparisonPart | None
     judge: JudgeFacts | None
-    cost: CostPart | None
+    cost: Cost | None
     warnings: tuple[str, ...]
     resolution: str | None
     notes: tuple[str, ...]

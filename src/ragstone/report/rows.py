@@ -11,7 +11,6 @@ from ragstone import formatting
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
 from ragstone.report import wording
-from ragstone.report.document import IntervalPart
 from ragstone.report.parts import CheckRow, MetricRow
 from ragstone.run.scores import MetricScores, RunScores
 
@@ -99,9 +98,9 @@ def _metric_row(
         title=wording.metric_title(metric),
         slice=slice_,
         score=score,
-        interval=IntervalPart.of(shown.interval) if shown else None,
+        interval=shown.interval if shown else None,
         change=drop.estimate if drop else _plain_change(values, baseline) if slice_ is None else None,
-        change_interval=IntervalPart.of(drop.interval) if drop else None,
+        change_interval=drop.interval if drop else None,
         floor=None if lower else level,
         max_drop=None if lower else allowed,
         status=deciding.status if deciding else None,

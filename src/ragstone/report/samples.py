@@ -14,16 +14,18 @@ from ragstone.gate.verdict import GateVerdict, Regression
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report import wording
-from ragstone.report.document import (
+from ragstone.report.parts import (
+    Cell,
     ChangePart,
-    FactsPart,
+    Differences,
     FailedSamplePart,
     FailurePart,
+    Links,
     PlacePart,
     SamplePart,
+    SampleRow,
     StatementPart,
 )
-from ragstone.report.parts import Cell, Differences, Links, SampleRow
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.scores import RunScores, SampleFacts
 
@@ -217,7 +219,7 @@ class RunSamples:
             unsupported=_unsupported(judged),
             missing=_missing(use),
             cause=self.causes.get(sample_id),
-            facts=FactsPart.model_validate(self.facts[sample_id]) if sample_id in self.facts else None,
+            facts=self.facts.get(sample_id),
             contexts=len(shown.response.contexts) if shown is not None else 0,
             useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
             detailed=record is not None,

@@ -11,8 +11,7 @@ from itertools import accumulate
 from ragstone import formatting
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Side, Status
 from ragstone.report import escape, wording
-from ragstone.report.document import SamplePart
-from ragstone.report.parts import MetricRow, ReportView
+from ragstone.report.parts import MetricRow, ReportView, SamplePart
 from ragstone.report.rows import check_reason, check_title, severity
 from ragstone.report.word_diff import Piece, word_diff
 

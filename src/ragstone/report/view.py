@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,16 +16,17 @@ from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 from ragstone.report import wording
-from ragstone.report.document import (
+from ragstone.report.parts import (
     ComparisonPart,
-    CostPart,
     FailedSamplePart,
+    JudgeFacts,
+    Links,
     PlacePart,
+    ReportView,
     RunPart,
     SamplePart,
-    UsagePart,
+    SampleRow,
 )
-from ragstone.report.parts import JudgeFacts, Links, ReportView, SampleRow
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
@@ -92,7 +93,7 @@ def build_view(
         failures=samples.failures(),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
-        cost=_cost(current),
+        cost=current.manifest.cost if current.manifest is not None else None,
         warnings=(
             *(one for one in verdict.warnings if one not in verdict.asides),
             *(language_warnings(facts.question for facts in current.samples.values()) if grades else ()),
@@ -150,21 +151,22 @@ def rows_of(
 
 def _run(current: RunScores) -> RunPart:
     manifest = current.manifest
-    usage = manifest.usage if manifest is not None else None
+    if manifest is None:
+        return RunPart(label=current.label, samples=len(current.samples))
     return RunPart(
         label=current.label,
         samples=len(current.samples),
-        entrypoint=manifest.system.entrypoint if manifest is not None else None,
-        commit=manifest.system.commit if manifest is not None else None,
-        golden_files=manifest.golden.files if manifest is not None else (),
-        created_at=manifest.created_at if manifest is not None else None,
-        ragstone_version=manifest.ragstone_version if manifest is not None else None,
-        wall_s=manifest.wall_s if manifest is not None else None,
-        repeats=manifest.repeats if manifest is not None else 1,
-        answers=manifest.answers if manifest is not None else 1,
-        state=manifest.state if manifest is not None else None,
-        stop_reason=manifest.stop_reason if manifest is not None else None,
-        usage=None if usage is None else UsagePart.model_validate(usage),
+        entrypoint=manifest.system.entrypoint,
+        commit=manifest.system.commit,
+        golden_files=manifest.golden.files,
+        created_at=manifest.created_at,
+        ragstone_version=manifest.ragstone_version,
+        wall_s=manifest.wall_s,
+        repeats=manifest.repeats,
+        answers=manifest.answers,
+        state=manifest.state,
+        stop_reason=manifest.stop_reason,
+        usage=manifest.usage,
     )
 
 
@@ -177,12 +179,6 @@ def _judge(current: RunScores, metrics: tuple[str, ...]) -> JudgeFacts | None:
         offline=judge.offline,
         grades=tuple(offline_grades(metrics).items()) if judge.provider == "offline" else (),
     )
-
-
-def _cost(current: RunScores) -> CostPart | None:
-    if current.manifest is None:
-        return None
-    return CostPart(**{field.name: getattr(current.manifest.cost, field.name) for field in fields(CostPart)})
 
 
 def _comparison(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> ComparisonPart | None:

@@ -19,8 +19,8 @@ from ragstone.gate.verdict import (
 )
 from ragstone.metrics.registry import HEADLINE, METRICS
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.report.document import ChangePart, IntervalPart, MetricPart, SamplePart, UsagePart
-from ragstone.report.parts import MetricRow
+from ragstone.report.parts import ChangePart, MetricRow, SamplePart
+from ragstone.run.manifest import SystemUsage
 
 STATUS_TITLES = {
     Status.PASS: "Pass",
@@ -30,7 +30,7 @@ STATUS_TITLES = {
 }
 
 
-def system_usage(found: UsagePart | None) -> str:
+def system_usage(found: SystemUsage | None) -> str:
     """What an answer of the system under test takes: ``1,234 tokens per answer (p95 2,345), $0.0012 (p95 $0.0031)``."""
     if found is None:
         return "tokens not reported"
@@ -48,7 +48,7 @@ def metric_title(name: str) -> str:
     return metric.info.title if metric else name
 
 
-def interval(found: Interval | IntervalPart | None, digits: int = 2, *, signed: bool = False) -> str:
+def interval(found: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
     """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
     if found is None:
         return ""
@@ -63,7 +63,7 @@ def shown_score(found: Score) -> str:
     return "n/a" if isinstance(found, NotApplicable) else "failed"
 
 
-def spread(row: MetricPart) -> str:
+def spread(row: MetricRow) -> str:
     """``0.00 to 1.00, sd 0.21``: lowest, highest and standard deviation; nothing without scores."""
     if row.min is None:
         return ""
@@ -77,7 +77,7 @@ def moved(change: ChangePart) -> str:
     return f"{metric_title(change.metric)} {before}{score(change.current)}"
 
 
-def row_name(row: MetricPart) -> str:
+def row_name(row: MetricRow) -> str:
     """``Faithfulness``, ``Faithfulness · lang:de``."""
     return row.title if row.slice is None else f"{row.title} · {row.slice}"
 
@@ -149,7 +149,7 @@ def figures(row: MetricRow) -> Figures:
     )
 
 
-def _digits(bound: float | None, value: float | None, found: IntervalPart | None, *, less_is_worse: bool) -> int:
+def _digits(bound: float | None, value: float | None, found: Interval | None, *, less_is_worse: bool) -> int:
     """Decimals with which a value, or an interval, on the wrong side of `bound` isn't rounded onto it."""
     if bound is None:
         return 2

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.config.settings import MAX_SHARDS, Perturbing, SystemPrice
+from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -156,6 +157,12 @@ class Cost(_Summed):
     def of(cls, ledger: Ledger) -> Cost:
         found = asdict(ledger)
         return cls(usd=found.pop("cost_usd"), **found)
+
+    @property
+    def cached_share(self) -> str:
+        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
+        share = self.cached_input_tokens / max(1, self.input_tokens)
+        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
 
 
 class SystemUsage(_Part):
