@@ -145,7 +145,7 @@ def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(hostile)
 def test_only_characters_that_xml_allows_are_left(text: str) -> None:
-    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", escape.xml(text))
+    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", escape.markup(text))
 
 
 def test_emoji_and_scripts_that_need_joiners_are_left_alone() -> None:
@@ -203,7 +203,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("text", COMMANDS)
 @pytest.mark.parametrize(
-    "escaped", [escape.markdown_fence, escape.html, escape.terminal, escape.terminal_line, escape.markdown_inline]
+    "escaped", [escape.markdown_fence, escape.markup, escape.terminal, escape.terminal_line, escape.markdown_inline]
 )
 def test_no_line_is_a_command_to_the_runner_that_prints_it(escaped: Callable[[str], str], text: str) -> None:
     for line in escaped(text).splitlines():

@@ -108,16 +108,13 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
             hint="Run the container in its own process namespace.",
         )
     _gain_no_rights()
-    folder = temporary / f"ragstone-{uid}"
-    confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
-    made = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
-    if made.returncode != 0:
-        folder = Path("/tmp") / f"ragstone-{uid}"  # noqa: S108 - inside the container, for the user's code only
+    for above in (temporary, Path("/tmp")):  # noqa: S108 - inside the container, for the user's code only
+        folder = above / f"ragstone-{uid}"
         confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
         made = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
-    if made.returncode != 0:
-        raise ConfigError(f"can't create a folder for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
-    return confinement
+        if made.returncode == 0:
+            return confinement
+    raise ConfigError(f"can't create a folder for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
 
 
 def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement:

@@ -74,16 +74,10 @@ def line(text: str, length: int = 600) -> str:
     return clip(terminal_line(text), length)
 
 
-def xml(text: str) -> str:
-    """For XML text and attributes: only characters that XML 1.0 allows, and no command to a runner if it is printed.
-
-    The XML writer escapes the rest.
+def markup(text: str) -> str:
+    """For HTML before autoescaping, and for XML, whose writer escapes the rest: nothing invisible or reordering, only
+    characters that XML 1.0 allows, and no command to a runner if it is printed.
     """
-    return without_commands(clean(text))
-
-
-def html(text: str) -> str:
-    """For HTML, before autoescaping: nothing invisible or reordering, and no command to a runner if it is printed."""
     return without_commands(clean(text))
 
 

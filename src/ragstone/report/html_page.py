@@ -14,7 +14,7 @@ from functools import cache
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
-from ragstone.report.escape import html as clean
+from ragstone.report.escape import markup
 from ragstone.report.templates import PACKAGE, read_template
 
 _SHELL = "page.html.j2"
@@ -75,7 +75,7 @@ def html_environment(package: str) -> Environment:
 
 
 def _finalize(value: object) -> object:
-    return clean(value) if type(value) is str else formatting.NONE if value is None else value
+    return markup(value) if type(value) is str else formatting.NONE if value is None else value
 
 
 def _hashes(texts: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from junitparser.junitparser import FinalResult
 
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
-from ragstone.report.escape import clip, xml
+from ragstone.report.escape import clip, markup
 from ragstone.report.parts import PlacePart, ReportView, SamplePart
 from ragstone.report.rows import check_title
 
@@ -69,7 +69,7 @@ def _named_apart(cases: list[TestCase]) -> list[TestCase]:
 
 
 def _line(text: str, length: int = 300) -> str:
-    return clip(" ".join(xml(text).split()), length)
+    return clip(" ".join(markup(text).split()), length)
 
 
 def _describe(suite: TestSuite, view: ReportView) -> None:
@@ -117,7 +117,7 @@ def _worst_case(sample: SamplePart, view: ReportView) -> TestCase:
     if view.status is not Status.FAIL:
         return _case(sample.id, "samples", Skipped(message), sample.place)
     failure = Failure(message, "regression")
-    failure.text = clip(xml(_story(sample)), _LENGTH)
+    failure.text = clip(markup(_story(sample)), _LENGTH)
     return _case(sample.id, "samples", failure, sample.place)
 
 

@@ -11,8 +11,7 @@ from ragstone.formatting import NONE, counted, dollars, score, seconds, some
 from ragstone.gate.grouping import mean_of
 from ragstone.golden.sample import GoldenSet
 from ragstone.report import wording
-from ragstone.report.escape import clip, one_line
-from ragstone.report.escape import html as clean
+from ragstone.report.escape import clip, markup, one_line
 from ragstone.report.html_page import html_environment
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
@@ -138,7 +137,7 @@ def _fragment(*, rows: Iterable[Sequence[str]], worst: Iterable[Sequence[str]] =
 
 def _inert(text: str) -> Markup:
     """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or backslash can start or end one."""
-    escaped = str(escape(clean(text)))
+    escaped = str(escape(markup(text)))
     return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
 
 

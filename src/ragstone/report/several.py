@@ -196,7 +196,7 @@ def _junit(found: Sequence[NamedView]) -> str:
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     root = ElementTree.Element("testsuites", name="Ragstone")
     for one in found:
-        name = escape.clip(" ".join(escape.xml(one.name).split()), 200)
+        name = escape.clip(" ".join(escape.markup(one.name).split()), 200)
         document = ElementTree.fromstring(render(one.view, "junit"))  # noqa: S314 - our own
         for key in counts:
             counts[key] += int(document.get(key) or 0)

@@ -192,22 +192,14 @@ def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
     """The place in `old` of each context of `new` that was there, by its text or else by its id."""
     found: dict[int, int] = {}
     free = dict.fromkeys(range(len(old)))
-    for same in (_same_text, _same_id):
+    for name in ("text", "id"):
         for place, context in enumerate(new):
-            if place not in found:
-                match = next((rank for rank in free if same(context, old[rank])), None)
-                if match is not None:
-                    found[place] = match
-                    del free[match]
+            own = getattr(context, name)
+            match = next((rank for rank in free if getattr(old[rank], name) == own), None)
+            if place not in found and match is not None and (own or name == "text"):
+                found[place] = match
+                del free[match]
     return found
-
-
-def _same_text(one: Context, other: Context) -> bool:
-    return one.text == other.text
-
-
-def _same_id(one: Context, other: Context) -> bool:
-    return bool(one.id) and one.id == other.id
 
 
 class _Marked:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -22,11 +22,14 @@ from typing import Any
 
 from ragstone.errors import GoldenSetError
 from ragstone.formatting import counted
-from ragstone.golden.formats import delimited, json_text, parquet
+from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import find_files, golden_set_of_rows
 from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.sample import GoldenSet, Review
 from ragstone.system.worker import at_path
+
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+"""Of the formats in which the tools export."""
 
 
 class Tool(StrEnum):
@@ -104,20 +107,12 @@ def read_export(sources: Sequence[SourceFile], tool: Tool, *, partial: bool = Fa
 def _content(source: SourceFile) -> Any:
     """A JSON document, or the rows of another format as objects that know their lines."""
     ending = source.path.suffix.lower()
-    readers: Mapping[str, Callable[[SourceFile], Iterator[Row]]] = {
-        ".jsonl": json_text.read_rows,
-        ".ndjson": json_text.read_rows,
-        ".csv": delimited.read_csv,
-        ".tsv": delimited.read_tsv,
-        ".parquet": parquet.read_rows,
-    }
-    if ending in readers:
-        return list(readers[ending](source))
-    if ending == ".json":
-        return json_text.read_document(source)
-    raise source.error(
-        f"unsupported file extension '{ending}'.", hint=f"Supported extensions: .json, {', '.join(readers)}."
-    )
+    if ending not in _ENDINGS:
+        raise source.error(
+            f"unsupported file extension '{ending}'.", hint=f"Supported extensions: {', '.join(_ENDINGS)}."
+        )
+    form = BY_ENDING[ending]
+    return form.read(source) if form.is_document else list(form.read(source))
 
 
 def _page(source: SourceFile, content: Any, tool: Tool) -> _Page:
