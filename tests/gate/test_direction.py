@@ -237,7 +237,7 @@ def test_a_measured_metric_without_a_rule_keeps_its_direction() -> None:
     run = build_run({"noise_sensitivity_irrelevant": [0.1, 0.2], "faithfulness": [1.0, 0.9]})
     verdict = decided(run, None, metrics={"faithfulness": {"min": 0.5}})
     assert verdict.lower_is_better == {"noise_sensitivity_irrelevant"}
-    rows = metric_rows(verdict.checks, run, None, None, {}, verdict.lower_is_better)
+    rows = metric_rows(verdict, run, None, {})
     assert {row.metric: row.lower_is_better for row in rows} == {
         "faithfulness": False,
         "noise_sensitivity_irrelevant": True,

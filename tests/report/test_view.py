@@ -318,7 +318,7 @@ def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
     sliced = Check(
         "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
     )
-    rows = {(row.metric, row.slice): row for row in metric_rows((sliced,), run, None, None, {})}
+    rows = {(row.metric, row.slice): row for row in metric_rows(GateVerdict(Status.PASS, "", (sliced,)), run, None, {})}
     whole, part = rows["tone", None], rows["tone", "de"]
     assert (whole.min, whole.max) == (0.2, 0.9)
     assert whole.sd == pytest.approx(0.3605551)

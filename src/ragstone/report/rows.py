@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ragstone import formatting
 from ragstone.gate.checks.registry import checker_of
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Comparability, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, GateVerdict, Status
 from ragstone.report import wording
 from ragstone.report.parts import CheckRow, MetricRow
 from ragstone.run.scores import MetricScores, RunScores
@@ -35,35 +35,31 @@ def severity(status: Status | None, action: Action | None) -> int:
 
 
 def metric_rows(
-    checks: Sequence[Check],
-    current: RunScores,
-    baseline: RunScores | None,
-    comparability: Comparability | None,
-    grades: Mapping[str, str],
-    lower_is_better: Collection[str] = (),
+    verdict: GateVerdict, current: RunScores, compared: RunScores | None, grades: Mapping[str, str]
 ) -> tuple[MetricRow, ...]:
     """One row per checked metric and slice, then the metrics that are only measured.
 
-    Whole-run rows come before slices, each in the order of the checks.
+    Whole-run rows come before slices, each in the order of the checks. `compared` is the baseline if the scores of both
+    runs can be compared.
     """
     found: dict[tuple[str, str | None], list[Check]] = {}
-    for check in checks:
+    for check in verdict.checks:
         if check.kind in _METRIC_KINDS and check.metric is not None:
             found.setdefault((check.metric, check.slice), []).append(check)
     for metric, scores in current.metrics.items():
         if scores.values or scores.failed:
             found.setdefault((metric, None), [])
     keys = sorted(found, key=lambda key: key[1] is not None)
-    comparable = comparability.metrics if comparability is not None and comparability.comparable else ()
+    shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     return tuple(
         _metric_row(
             metric,
             slice_,
             found[metric, slice_],
             current.metrics.get(metric, MetricScores(values={})),
-            baseline.metrics.get(metric) if baseline is not None and metric in comparable else None,
+            compared.metrics.get(metric) if compared is not None and metric in shared else None,
             grades.get(metric),
-            metric in lower_is_better,
+            metric in verdict.lower_is_better,
             _values(current, metric, slice_),
         )
         for metric, slice_ in keys

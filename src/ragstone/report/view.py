@@ -80,11 +80,7 @@ def build_view(
         headline=replace(said, fact=wording.sentence(said.fact)),
         reason=verdict.reason,
         run=_run(current),
-        metrics=()
-        if unanswered
-        else metric_rows(
-            verdict.checks, current, samples.compared, verdict.comparability, grades, verdict.lower_is_better
-        ),
+        metrics=() if unanswered else metric_rows(verdict, current, samples.compared, grades),
         checks=verdict.checks,
         check_rows=check_rows(verdict.checks),
         attribution=verdict.attribution,
