@@ -11,7 +11,7 @@ left none, the artifacts are listed by name, and the run of each is verified lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -153,6 +153,7 @@ MAX_FAR = 50
 """Maximum number of runs to verify that were found by their artifacts."""
 
 
+@dataclass
 class GitHubArtifacts(BaselineStore):
     """The artifacts called `artifact_name` of a workflow, on `branch` (None: the default branch).
 
@@ -162,34 +163,25 @@ class GitHubArtifacts(BaselineStore):
     name = "GitHub's list of earlier runs"
     hint = "Give the job `permissions: actions: read` (and `contents: read`)."
 
-    def __init__(
-        self,
-        api: GitHubApi,
-        *,
-        run_id: int,
-        workflow: str | None,
-        branch: str | None,
-        artifact_name: str,
-        named: str | None = None,
-    ) -> None:
-        self._api = api
-        self._named = named
-        self._own_run = run_id
-        self._workflow = workflow
-        self._artifact = artifact_name
-        self._seen: set[int] = set()
-        self._found: TrustedRuns | None = None
-        self._has_runs = False
-        self._branch = branch
+    api: GitHubApi
+    _: KW_ONLY
+    run_id: int
+    workflow: str | None
+    branch: str | None
+    artifact_name: str
+    named: str | None = None
+    _seen: set[int] = field(default_factory=set, init=False)
+    _found: TrustedRuns | None = field(default=None, init=False)
+    _has_runs: bool = field(default=False, init=False)
 
     def newest(self, ancestors: Sequence[str] = ()) -> Iterator[Stored]:  # noqa: ARG002 - GitHub knows the branch
         listed = self._runs().newest()
         self._has_runs = bool(listed)
         again = self._runs().earlier_attempt()
-        if again is not None and (artifact := newest_artifact(self._api, again.id, self._artifact)) is not None:
+        if again is not None and (artifact := newest_artifact(self.api, again.id, self.artifact_name)) is not None:
             yield replace(self._stored(again, artifact), history_only=True)
         for run in listed[:MAX_NEAR]:
-            artifact = newest_artifact(self._api, run.id, self._artifact)
+            artifact = newest_artifact(self.api, run.id, self.artifact_name)
             if artifact is not None and run.id not in self._seen:
                 yield self._stored(run, artifact)
         yield from self._by_artifacts({run.id: run for run in listed})
@@ -198,22 +190,22 @@ class GitHubArtifacts(BaselineStore):
         if run_id in self._seen:
             return None
         run = self._runs().get(run_id)
-        artifact = newest_artifact(self._api, run.id, self._artifact) if run is not None else None
+        artifact = newest_artifact(self.api, run.id, self.artifact_name) if run is not None else None
         return self._stored(run, artifact) if run is not None and artifact is not None else None
 
     def why_empty(self) -> str:
-        first, which = ("First run", "this workflow") if self._named is None else ("No baseline", self._named)
+        first, which = ("First run", "this workflow") if self.named is None else ("No baseline", self.named)
         if not self._has_runs:
-            return f"{first}: no finished run of {which} on '{self._branch}' yet."
-        return f"No run of {which} on '{self._branch}' has an artifact called '{self._artifact}'."
+            return f"{first}: no finished run of {which} on '{self.branch}' yet."
+        return f"No run of {which} on '{self.branch}' has an artifact called '{self.artifact_name}'."
 
     def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
         return f"{run}, as an artifact of this workflow run"
 
     def _runs(self) -> TrustedRuns:
         if self._found is None:
-            self._found = TrustedRuns(self._api, self._own_run, self._workflow, self._branch, self._named)
-            branch = self._branch = self._found.branch
+            self._found = TrustedRuns(self.api, self.run_id, self.workflow, self.branch, self.named)
+            branch = self.branch = self._found.branch
             self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
         return self._found
 
@@ -221,7 +213,7 @@ class GitHubArtifacts(BaselineStore):
         """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
         newest: dict[int, Artifact] = {}
         runs = self._runs()
-        for artifact in artifacts_called(self._api, self._artifact, max_pages=MAX_LISTED_PAGES):
+        for artifact in artifacts_called(self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES):
             source = artifact.workflow_run
             # Only to save requests: GitHub's data about the run itself decides.
             if source is None or source.id is None or not runs.names_branch(source.head_branch):
@@ -240,10 +232,10 @@ class GitHubArtifacts(BaselineStore):
         if artifact.expired:
             refused = "the artifact has expired"
         elif not runs.branch_holds(run.head_sha):
-            refused = f"its commit is not on '{self._branch}'"
+            refused = f"its commit is not on '{self.branch}'"
         return Stored(
             f"run {run.id}",
-            partial(read_artifact, self._api, artifact),
+            partial(read_artifact, self.api, artifact),
             runs.branch_holds,
             commit=run.head_sha,
             refused=refused,
