@@ -219,12 +219,15 @@ def _docs() -> dict[str, tuple[Item, ...]]:
             )
             for sample, one in zip(samples, responses, strict=True)
         ]
-    return {fault: _paired(samples, responses) for fault, responses in found.items()}
+    relevant = [frozenset(one.relevant_ids) for one in samples]
+    return {fault: _paired(samples, responses, relevant) for fault, responses in found.items()}
 
 
-def _paired(samples: Sequence[Sample], responses: Sequence[Response]) -> tuple[Item, ...]:
-    """Each with a question elsewhere."""
-    items = [Item(sample, response, Truth()) for sample, response in zip(samples, responses, strict=True)]
+def _paired(
+    samples: Sequence[Sample], responses: Sequence[Response], relevant: Sequence[frozenset[str]]
+) -> tuple[Item, ...]:
+    """Each with the ids of the contexts that answer it, and a question elsewhere."""
+    items = [Item(*one[:2], Truth(), frozenset(one[2])) for one in zip(samples, responses, relevant, strict=True)]
     able = [one for one in items if one.sample.answerable]
     far = len(able) // 2
     others = {one.sample.id: able[(at + far) % len(able)] for at, one in enumerate(able)}
@@ -238,10 +241,12 @@ def _ferry() -> dict[str, tuple[Item, ...]]:
         for at, one in enumerate(data["questions"])
     ]
     passages = [Context(f"{one['title']}\n{one['text']}", f"p{at}") for at, one in enumerate(data["passages"])]
-    return {
-        fault: _paired(samples, [_Ferry(passages, fault).answer(name, one) for name, one in _named(data["questions"])])
+    relevant = [frozenset({f"p{one['passage']}"} if "passage" in one else ()) for one in data["questions"]]
+    found = {
+        fault: [_Ferry(passages, fault).answer(name, one) for name, one in _named(data["questions"])]
         for fault in ("", *SEEDED)
     }
+    return {fault: _paired(samples, responses, relevant) for fault, responses in found.items()}
 
 
 def _named(questions: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
