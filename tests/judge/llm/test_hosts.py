@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragstone.config.settings import JudgeSettings
+from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import judge_hosts
 from tests.judge.issuer import IDS
 
@@ -52,3 +53,20 @@ def test_each_judge_names_the_hosts_that_it_asks(
     settings: dict[str, object], environ: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     assert judge_hosts(JudgeSettings.model_validate(settings), environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("localhost:11434", True),
+        ("127.0.0.1:8000", True),
+        ("[::1]:8000", True),
+        ("10.1.2.3", True),
+        ("vllm:8000", True),
+        ("models.internal", True),
+        ("api.openai.com", False),
+        ("8.8.8.8", False),
+    ],
+)
+def test_a_server_of_ones_own_is_near(host: str, near: bool) -> None:
+    assert parse_address(f"http://{host}/v1").is_near is near

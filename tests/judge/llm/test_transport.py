@@ -19,7 +19,8 @@ from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import make_account
-from ragstone.judge.llm.transport import encoded, retry_after_s, room_of
+from ragstone.judge.llm.provider import Busy
+from ragstone.judge.llm.transport import encoded, retry_after_s, room_of, status_error
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from tests.loopback import write_certificate
 
@@ -222,7 +223,7 @@ def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: 
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(("status", "attempts"), [(429, 3), (503, 3), (529, 3), (500, 3), (502, 3), (408, 3)])
+@pytest.mark.parametrize(("status", "attempts"), [(503, 3), (529, 3), (500, 3), (502, 3), (408, 3)])
 def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     world: Any, refuse: Any, name: str, status: int, attempts: int
 ) -> None:
@@ -230,6 +231,65 @@ def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     with pytest.raises(JudgementFailed, match=rf"no reply after 3 attempts: HTTP {status}"):
         ask(world, name=name, max_attempts=3)
     assert len(world.fake.seen) == attempts
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_limit_that_stays_reached_ends_the_run_and_says_how_to_go_on(
+    world: Any, refuse: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.PATIENCE_S", 0.5)
+    monkeypatch.setattr("ragstone.judge.llm.allowance._PROBES_S", (0.2,))
+    world.fake.always = refuse(429, "not now")
+    with pytest.raises(JudgeError, match=r"refused every call for .* s: HTTP 429: not now") as caught:
+        ask(world, name=name, max_attempts=3)
+    assert "--resume" in str(caught.value)
+    assert len(world.fake.seen) < 12
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"error": {"code": 429, "message": "Quota exceeded.\nPlease retry in 47.1s."}}, 47.1),
+        ([{"error": {"details": [{"@type": "RetryInfo", "retryDelay": "31s"}], "message": "Quota."}}], 31.0),
+        ({"error": {"message": "Rate limit reached on tokens per min (TPM). Please try again in 6m0s."}}, 360.0),
+        ({"error": {"message": "Rate limit reached. Please try again in 120ms."}}, 0.12),
+        ({"error": {"message": "Please retry after 6 seconds."}}, 6.0),
+        ({"error": {"message": "Please retry after lunch, in 999999999999 ways."}}, None),
+        ({"error": {"message": "Slow down.", "details": [{"retryDelay": {"s": 3}}]}}, None),
+    ],
+)
+def test_the_wait_that_a_body_asks_for_is_read(body: Any, says: float | None) -> None:
+    account = make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
+    fault = status_error(account, 429, {}, body, None)
+    assert isinstance(fault, Busy)
+    assert fault.over_limit
+    assert fault.retry_after_s == says
+    told = status_error(account, 429, {"retry-after": "2"}, body, None)
+    assert isinstance(told, Busy)
+    assert told.retry_after_s == 2.0, "a header counts first"
+
+
+def test_a_quota_of_a_day_is_not_waited_for() -> None:
+    account = make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
+    violations = [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "250"}]
+    body = {"error": {"message": "Quota.", "details": [{"violations": violations}, {"retryDelay": "20s"}]}}
+    assert isinstance(status_error(account, 429, {}, body, None), JudgeError)
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens"), [("on tokens per min (TPM)", True), ("on requests per min", False), ("", None)]
+)
+def test_what_is_limited_is_read_from_the_words(words: str, tokens: bool | None) -> None:
+    account = make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
+    fault = status_error(account, 429, {}, {"error": {"message": f"Rate limit reached {words}."}}, None)
+    assert isinstance(fault, Busy)
+    assert fault.by_tokens is tokens
+
+
+def test_a_header_with_thousands_of_digits_is_no_number() -> None:
+    assert (
+        room_of({"x-ratelimit-remaining-requests": "9" * 5_000, "x-ratelimit-reset-requests": "9" * 5_000}) is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -383,10 +443,18 @@ def test_what_is_left_of_the_limits_is_read_from_both_providers_headers() -> Non
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_key_is_in_no_log_error_record_cache_or_chain(
-    world: Any, refuse: Any, key: str, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    world: Any,
+    refuse: Any,
+    key: str,
+    name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After every kind of failure, with a server that echoes the key in all it says, and all loggers wide open."""
     caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.PATIENCE_S", 0.1)
+    monkeypatch.setattr("ragstone.judge.llm.allowance._PROBES_S", (0.1,))
 
     async def hang(_seen: Any) -> web.Response:
         await asyncio.sleep(30)

@@ -112,6 +112,7 @@ class Assembly:
             breaker_failures=settings.breaker_failures,
             requests_per_minute=None if settings.batch else settings.requests_per_minute,
             tokens_per_minute=None if settings.batch else settings.tokens_per_minute,
+            gentle=not settings.batch and not account.address.is_near,
             clock=self.clock,
         )
         budget = Budget(settings.max_cost_usd)

@@ -100,12 +100,25 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 
 
 class Busy(Fault):
-    """429, 503 or 529: the provider pushes back. `retry_after_s` is the wait it asked for, None if it gave none."""
+    """429, 503 or 529: the provider pushes back. `retry_after_s` is the wait it asked for, None if it gave none.
 
-    def __init__(self, reason: str, retry_after_s: float | None = None, room: RateLimits | None = None) -> None:
+    `over_limit`: because of a rate limit (429). `by_tokens`: of tokens or, if False, of requests; None if not known.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        retry_after_s: float | None = None,
+        room: RateLimits | None = None,
+        *,
+        over_limit: bool = False,
+        by_tokens: bool | None = None,
+    ) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
         self.room = room
+        self.over_limit = over_limit
+        self.by_tokens = by_tokens
 
 
 class Broken(Fault):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ragstone.errors import JudgeError
+from ragstone.judge.llm.allowance import PATIENCE_S, Allowance, Sent
 from ragstone.judge.llm.provider import Broken, Busy, Fault, RateLimits, Rejected
 from ragstone.judge.protocol import JudgementFailed
 
@@ -23,6 +24,8 @@ _CUT_EVERY_S = 1.0
 _GROWTH = 0.1
 _STREAK = 3
 _BREAKER_SPAN_S = 5.0
+_GENTLE_CALLS = 96
+_SOON_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,15 @@ class Rate:
 class Scheduler:
     """Runs attempts until one succeeds, within all limits.
 
-    Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`. When the provider pushes
-    back (429, 503, 529) it halves, and then grows by one per ten successes. It halves at most once a second, but again
-    at once when three calls in a row are refused. A refused call waits as long as the provider asked; if the provider
-    asked three times without a success in between, or reports that nothing is left of its limits, all calls wait.
-    Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row also halve concurrency, for a server
-    that only gets slower under load.
+    Concurrency starts at half of `concurrency` and grows with success, up to `concurrency`; if `gentle`, it starts at
+    four, and grows slowly for 96 calls, unless the provider reports its limits. A call that is over a limit (429) is
+    sent again when the `Allowance` permits, which is no attempt; after 200 s in which nothing is taken, no call is.
+
+    When an overloaded provider pushes back (503, 529), concurrency halves, and then grows by one per ten successes. It
+    halves at most once a second, but again at once when three calls in a row are refused. A refused call waits as long
+    as the provider asked; if the provider asked three times without a success in between, or reports that nothing is
+    left of its limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row
+    also halve concurrency, for a server that only gets slower under load.
 
     After `breaker_failures` failures without a success in between, all calls wait until five seconds have passed since
     the first of them; the next failure then opens the circuit for good. Short outages are survived, dead judges are
@@ -95,11 +101,14 @@ class Scheduler:
         breaker_failures: int,
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
+        gentle: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
         self._most = concurrency
-        self._limit = max(1.0, concurrency / 2)
+        self._gentle = _GENTLE_CALLS if gentle else 0
+        self._limit = max(1.0, min(concurrency / 2, 4.0 if gentle else concurrency))
+        self._allowance = Allowance(self._clock.now)
         self._timeout_s = timeout_s
         self._max_attempts = max_attempts
         self._breaker_failures = breaker_failures
@@ -128,10 +137,12 @@ class Scheduler:
         Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
         """
         reason = ""
-        for number in range(1, self._max_attempts + 1):
+        number = refusals = 0
+        while number < self._max_attempts:
             fault: Fault
-            await self._acquire(tokens)
+            sent = await self._acquire(tokens)
             started = self.stats.attempts
+            over = False
             try:
                 reply = await self._timed(attempt)
             except Rejected:
@@ -139,6 +150,7 @@ class Scheduler:
                 raise
             except Fault as caught:
                 fault = caught
+                over = isinstance(fault, Busy) and fault.over_limit
             except JudgeError as error:
                 self._die(error)
                 raise
@@ -146,7 +158,14 @@ class Scheduler:
                 self._succeeded()
                 return reply
             finally:
+                if not over:
+                    self._allowance.took(sent)
                 self._release()
+            if isinstance(fault, Busy) and over:
+                refusals += 1
+                await self._clock.sleep(self._over_limit(fault, sent, refusals))
+                continue
+            number += 1
             reason = fault.reason
             wait_s = self._failed(fault, number, started)
             if number < self._max_attempts:
@@ -156,6 +175,7 @@ class Scheduler:
     def observe(self, room: RateLimits | None) -> None:
         if room is None:
             return
+        self._gentle = 0
         for left, reset_s in ((room.requests, room.requests_reset_s), (room.tokens, room.tokens_reset_s)):
             if left is not None and left <= 0 and reset_s:
                 self._pause(min(reset_s, 60.0))
@@ -173,7 +193,7 @@ class Scheduler:
             pass
         raise Broken(f"no reply within {self._timeout_s:g} s")
 
-    async def _acquire(self, tokens: int) -> None:
+    async def _acquire(self, tokens: int) -> Sent:
         self._refuse_if_dead()
         if self._waiting or self._in_flight >= int(self._limit):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -187,21 +207,27 @@ class Scheduler:
         else:
             self._in_flight += 1
         try:
-            await self._pace(tokens)
+            return await self._pace(tokens)
         except BaseException:
             self._release()
             raise
 
-    async def _pace(self, tokens: int) -> None:
+    async def _pace(self, tokens: int) -> Sent:
         self._refuse_if_dead()
         while True:
-            wait_s = max(self._paused_until - self._clock.now(), self._requests.wait_s(1), self._tokens.wait_s(tokens))
-            if wait_s <= 0:
+            wait_s = max(
+                self._paused_until - self._clock.now(),
+                self._requests.wait_s(1),
+                self._tokens.wait_s(tokens),
+                self._allowance.wait_s(tokens),
+            )
+            if wait_s <= _SOON_S:
                 break
             await self._clock.sleep(wait_s)
             self._refuse_if_dead()
         self._requests.take(1)
         self._tokens.take(tokens)
+        return self._allowance.send(tokens)
 
     def _release(self) -> None:
         self._in_flight -= 1
@@ -217,8 +243,10 @@ class Scheduler:
     def _succeeded(self) -> None:
         self._failures = 0
         self._busy_streak = 0
+        self._gentle = max(0, self._gentle - 1)
         if self._limit < self._most and self._in_flight >= int(self._limit) - 1:
-            self._limit = min(float(self._most), self._limit + (_GROWTH if self._pushed_back else 1.0))
+            growth = _GROWTH if self._pushed_back else 1.0 / 16 if self._gentle else 1.0
+            self._limit = min(float(self._most), self._limit + growth)
 
     def _failed(self, fault: Fault, number: int, started: int) -> float:
         """Book a failure of the attempt that was the `started`-th; returns the seconds to wait before the next."""
@@ -247,6 +275,25 @@ class Scheduler:
             self._die(error)
             raise error
         return backoff_s
+
+    def _over_limit(self, fault: Busy, sent: Sent, refusals: int) -> float:
+        """Book a call that the provider refused because of a limit; returns the seconds that it waits itself."""
+        self.stats.busy += 1
+        self.observe(fault.room)
+        asked_s = fault.retry_after_s
+        self._allowance.refused(sent, asked_s, tokens=fault.by_tokens)
+        too_long = asked_s is not None and asked_s > _LONGEST_WAIT_S
+        if too_long or self._allowance.stalled_s > PATIENCE_S + (asked_s or 0.0):
+            said = f"asks to wait {asked_s:.0f} s" if too_long else f"has refused every call for {PATIENCE_S:.0f} s"
+            error = JudgeError(
+                f"the provider {said}: {fault.reason}",
+                where="judge",
+                hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
+            )
+            self._die(error)
+            raise error
+        backoff_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (refusals - 1))
+        return (backoff_s if asked_s is None else asked_s) * self._clock.uniform(0.75, 1.0)
 
     def _push_back(self, fault: Busy, now: float, backoff_s: float, started: int) -> float:
         self._busy_streak += 1

@@ -8,7 +8,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,11 @@ _LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content":
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TRY_AGAIN = re.compile(
+    r"(?i)\b(?:retry|try again) (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+|\d{1,9}(?:\.\d{1,9})?)"
+)
+_BY_TOKENS = re.compile(r"\btokens? per\b|\btpm\b|tokens?_per|input.tokens|token.limit")
+_BY_CALLS = re.compile(r"\brequests? per\b|\brpm\b|\bqpm\b|requests?_per|generaterequests")
 _ERRORS = QUIRKS["errors"]
 _ROOM = tuple(QUIRKS["headers"].values())
 
@@ -109,7 +114,8 @@ def status_error(
     if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _ERRORS["passing"]):
         return Broken(reason)
     lowered = f"{code} {message}".lower()
-    if status == 402 or (status in (400, 403, 429) and any(word in lowered for word in _ERRORS["quota"])):
+    a_day = status == 429 and any("PerDay" in str(found) for found in _values(body, "quotaId"))
+    if status == 402 or a_day or (status in (400, 403, 429) and any(word in lowered for word in _ERRORS["quota"])):
         return JudgeError(
             f"the {account.service} account is out of quota: {reason}",
             where="judge",
@@ -139,7 +145,15 @@ def status_error(
             hint=f"Check the model's name and {address}, and that the key has access to the model.",
         )
     if status in (429, 503, 529):
-        return Busy(reason, retry_after_s(headers), room)
+        wait_s = retry_after_s(headers)
+        by_tokens = _BY_TOKENS.search(lowered) is not None
+        return Busy(
+            reason,
+            _asked_s(body, message) if wait_s is None else wait_s,
+            room,
+            over_limit=status == 429,
+            by_tokens=by_tokens if by_tokens or _BY_CALLS.search(lowered) else None,
+        )
     if status in (408, 409, 425) or status >= 500:
         return Broken(reason)
     if status == 413 or any(word in lowered for word in _ERRORS["too_long"]):
@@ -206,6 +220,24 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+def _asked_s(body: object, message: str) -> float | None:
+    """The wait that the body of a 429 asks for: Google's ``RetryInfo``, or "try again in 1m2.5s" in its words."""
+    spans = [str(found) for found in _values(body, "retryDelay")]
+    spans += [found[1] for found in _TRY_AGAIN.finditer(message)]
+    return next((seconds for span in spans if (seconds := _span_s(span)) is not None), None)
+
+
+def _values(body: object, key: str, depth: int = 8) -> Iterator[object]:
+    if depth and isinstance(body, list):
+        for one in body[:20]:
+            yield from _values(one, key, depth - 1)
+    elif depth and isinstance(body, dict):
+        if key in body:
+            yield body[key]
+        for one in list(body.values())[:20]:
+            yield from _values(one, key, depth - 1)
+
+
 def room_of(headers: Mapping[str, str]) -> RateLimits | None:
     """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if not reported."""
     for requests, requests_reset, tokens, tokens_reset in _ROOM:
@@ -248,7 +280,7 @@ def _word(value: object) -> str:
 
 
 def _whole(value: str | None) -> int | None:
-    return int(value) if value is not None and value.isascii() and value.isdigit() else None
+    return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) <= 18 else None
 
 
 def _span_s(value: str | None) -> float | None:
