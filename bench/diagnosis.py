@@ -1,6 +1,6 @@
 """Whether injected single faults are blamed rightly: the causes and the attribution of the gate.
 
-``python bench/diagnosis.py [--samples N] [--seed N]`` prints the tables of docs/reports.md. A synthetic system over
+``python bench/diagnosis.py [--samples N] [--seed N]`` prints the tables of bench/README.md. A synthetic system over
 synthetic manuals (BM25, reranking by shared words, an answer made of the best passages' sentences) is run through
 `ragstone.evaluate` healthy and with one fault at a time, and both runs go through `ragstone.compare`. Two judges: the
 offline one, and a perfect one that knows what each sentence says; the difference is the judge's, not the logic's.

@@ -1,6 +1,6 @@
 """The effect of embeddings on the offline judge's answer relevancy, and the best form for them.
 
-``python bench/embeddings.py [--data FOLDER] [--model FOLDER]`` prints the tables of docs/judges.md. Without a model it
+``python bench/embeddings.py [--data FOLDER] [--model FOLDER]`` prints the tables of bench/README.md. Without a model it
 makes one: word vectors (PPMI and SVD over the pages of WiCE, BEGIN and HaluEval, without CLAPNQ and WikiEval), which
 are weaker than any sentence model. Forms are compared on CLAPNQ only. Takes under a minute. Needs the test group.
 """
