@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -273,3 +274,114 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(project: Path) -> None:
     done = run(project, lines)
     assert done.returncode == 0, done.stdout
     assert "ragstone" not in done.stdout.partition("collected")[2]
+
+
+# -- golden sets that somebody else wrote ------------------------------------------------------------------------------
+
+ATTACK = (
+    "\n::error::pwned\n##[error]pwned\n\x1b[31mred\x1b]0;t\x07\r::stop-commands::x\n\u202e <script>alert(1)</script>"
+)
+IDS = (
+    "::error::pwned",
+    "a[b]::c",
+    "../../../etc/passwd",
+    "é",
+    "e\u0301",
+    "-p no:ragstone",
+    "😀" * 512,
+    "A",
+    "a",
+    "a0",
+    "1",
+    "01",
+)
+
+
+def attacked(project: Path, ids: Sequence[str] = IDS, text: str = ATTACK) -> None:
+    rows = [{"id": name, "question": f"{at}{text}", "reference": f"{at}{text}"} for at, name in enumerate(ids)]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    said = "{'answer': 'Bananas ' + q[:9] + TEXT, 'contexts': [TEXT]}"
+    (project / "app.py").write_text(f"TEXT = {text!r}\n\ndef answer(q):\n    return {said}\n", encoding="utf-8")
+
+
+def acts(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines that a terminal or a runner would obey."""
+    lines = (done.stdout + done.stderr).splitlines()
+    return [
+        line for line in lines if line.lstrip().startswith(("::", "##[")) or any(c in line for c in "\x1b\x07\u202e")
+    ]
+
+
+def test_hostile_ids_and_texts_are_tests_like_any_other(project: Path) -> None:
+    attacked(project)
+    before = {path for path in project.parent.rglob("*") if project not in path.parents}
+    done = run(project, EACH + WHOLE, "-v", "-rA", "--junitxml", "junit.xml")
+    assert done.returncode == 0, done.stdout
+    assert f"{len(IDS) + 1} passed" in done.stdout
+    assert "PASS test_rag.py::test_answer: " in done.stdout
+    assert acts(done) == []
+    cases = [case.get("name") for case in ET.parse(project / "junit.xml").iter("testcase")]
+    assert len(set(cases)) == len(IDS) + 1
+    records = list((project / ".pytest_cache").rglob("samples.jsonl"))
+    assert len(records) == 2
+    for path in records:
+        assert {json.loads(line)["sample"]["id"] for line in path.read_text("utf-8").splitlines()} == set(IDS)
+    assert {path for path in project.parent.rglob("*") if project not in path.parents} == before
+
+
+@pytest.mark.parametrize("name", ["x\n::error::pwned", "x\x1b[31m", "x\0", "x\ud800", "x" * 513, "x\u2028y"])
+def test_an_id_that_is_no_line_of_text_is_refused_while_collecting(project: Path, name: str) -> None:
+    attacked(project, ("a", name))
+    done = run(project, EACH)
+    assert done.returncode == 2, done.stdout
+    assert "golden.jsonl:2" in done.stdout
+    assert acts(done) == []
+
+
+def test_the_name_of_a_golden_file_does_not_act_either(project: Path) -> None:
+    (project / "sets").mkdir()
+    (project / "sets" / "x\n::error::pwned\n\x1b[31m.jsonl").write_text("no JSON\n", encoding="utf-8")
+    done = run(project, EACH.replace("golden.jsonl", "sets/*.jsonl"))
+    assert done.returncode == 2, done.stdout
+    assert "pwned" in done.stdout
+    assert acts(done) == []
+
+
+def test_a_golden_file_that_is_exchanged_between_collecting_and_deciding_does_not_act(project: Path) -> None:
+    exchanged = "\n    import pathlib; pathlib.Path('golden.jsonl').write_text('{{\\n::error::pwned \\x1b[31m')\n"
+    done = run(project, EACH + exchanged.replace("{{", "{"))
+    assert done.returncode == 1, done.stdout
+    assert "ERROR test_rag.py::test_answer: " in done.stdout
+    assert acts(done) == []
+
+
+def test_tests_of_one_name_in_folders_with_brackets_are_decided_apart(project: Path) -> None:
+    """The good answers of one must not stand for those of the other."""
+    for folder, broken in (("x[1]", False), ("x[2]", True)):
+        (project / folder).mkdir()
+        text = EACH.replace("import app", f"BROKEN = {broken}\nimport app", 1)
+        text = text.replace("app.answer(rag_sample.question)", "'No.' if BROKEN else app.answer(rag_sample.question)")
+        (project / folder / "test_it.py").write_text(text, encoding="utf-8")
+    (project / "pytest.ini").write_text(
+        "[pytest]\npythonpath = .\naddopts = --import-mode=importlib\n", encoding="utf-8"
+    )
+    done = run(project, "", ".")
+    assert done.returncode == 1, done.stdout
+    assert "PASS x[1]/test_it.py::test_answer: " in done.stdout
+    assert "FAIL x[2]/test_it.py::test_answer: " in done.stdout
+
+
+@pytest.mark.heavy
+def test_thousands_of_samples_and_enormous_texts_are_decided(project: Path) -> None:
+    attacked(project, [f"q{at}" for at in range(3000)], "x")
+    done = run(project, EACH, "-q")
+    assert done.returncode == 1, done.stdout[-2000:]
+    assert "3000 passed" in done.stdout
+    attacked(project, ["a", "b"], "word " * 150_000)
+    done = run(project, EACH, "-q")
+    assert done.returncode == 1, done.stdout[-2000:]
+    assert len(done.stdout) < 20_000
+    attacked(project, ["a"], "x" * 20_000_000)
+    done = run(project, EACH, "-q")
+    assert done.returncode == 2, done.stdout[-2000:]
+    assert len(done.stdout) < 20_000

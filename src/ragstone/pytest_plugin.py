@@ -96,6 +96,7 @@ class RagSample:
 
     def record(self, answer: object) -> None:
         """Take the answer, in any form that a python entrypoint may return. The test fails if it is none of them."""
+        from ragstone.report.escape import terminal
         from ragstone.system import worker
         from ragstone.system.payload import read
 
@@ -105,7 +106,7 @@ class RagSample:
             pytest.fail("record() takes an answer, found a coroutine: await it first.", pytrace=False)
         self.response = read(self.id, whole, None)
         if self.response.failure is not None:
-            pytest.fail(self.response.failure.message, pytrace=False)
+            pytest.fail(terminal(self.response.failure.message), pytrace=False)
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def rag_sample(request: pytest.FixtureRequest) -> Iterator[RagSample]:
 
     response = asked.response or failed(sample.id, SystemFailureKind.MISSING, "the test ended without an answer")
     given = {
-        "group": request.node.nodeid.partition("[")[0],
+        "group": f"{request.node.parent.nodeid}::{request.node.originalname}",
         "arguments": asdict(arguments),
         "response": TypeAdapter(Response).dump_python(response, mode="json"),
     }
@@ -158,12 +159,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from ragstone.errors import RagstoneError
     from ragstone.project.plan import read_golden_set
+    from ragstone.report.escape import terminal
 
     arguments = _marked(metafunc)
     try:
         golden = read_golden_set(_settings(metafunc.config, arguments))
     except RagstoneError as error:
-        raise pytest.Collector.CollectError(str(error)) from None
+        raise pytest.Collector.CollectError(terminal(str(error))) from None
     metafunc.parametrize(
         "rag_sample",
         [(arguments, sample) for sample in golden],
@@ -393,11 +395,12 @@ class _Session:
     def _decided(self, group: str, arguments: GateArguments, responses: Mapping[str, Response]) -> Line:
         from ragstone.errors import RagstoneError
         from ragstone.project.plan import read_golden_set
+        from ragstone.report.escape import terminal, terminal_line
 
         try:
             golden = read_golden_set(_settings(self._config, arguments))
         except RagstoneError as error:
-            return Line(group, reason=error.message, report=str(error))
+            return Line(group, reason=terminal_line(error.message), report=terminal(str(error)))
         ran = sum(sample.id in responses for sample in golden)
         if ran < len(golden):
             reason = f"{ran} of {len(golden)} samples ran, so nothing was decided."
