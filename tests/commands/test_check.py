@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,10 +62,6 @@ REFUSED = {
     "a metric that is not measured": (
         with_policy("[metrics.rouge_l]\nmin = 0.5\n[metrics.noise_sensitivity]\nmax = 0.5\n"),
         None,
-    ),
-    "a metric that the run leaves out": (
-        lambda _project: ["--metrics", "faithfulness"],
-        "the policy names it, but this run did not measure it",
     ),
     "a metric that applies to nothing": (no_references, "most often because the sample has no reference"),
     "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
@@ -174,3 +171,64 @@ def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int,
     assert sentence in " ".join(checked.stderr.split())
     assert sentence in " ".join(gated.stdout.split())
     assert "too small to detect" not in checked.stdout
+
+
+def labelled(project: Path, *, references: int = 12) -> None:
+    """Give all rows relevant ids, and only some of them a reference."""
+    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
+    for number, row in enumerate(rows):
+        row["relevant_ids"] = [f"d{number}?"]
+        if number >= references:
+            del row["reference"]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def measured(project: Path) -> list[str]:
+    manifest = json.loads((project / "ragstone-run/manifest.json").read_text(encoding="utf-8"))
+    return list(manifest["metrics"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--metrics", "faithfulness"]], ids=["defaults", "others"])
+def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, arguments: list[str]) -> None:
+    policy = f"{POLICY}[metrics.token_f1]\nmin = 0.3\n[slices.even.metrics.exact_match]\nmin = 0.3\n"
+    project = make_project(tmp_path, n=12, policy=policy)
+    checked, found = (ragstone([command, *arguments], project) for command in ("check", "gate"))
+    assert (checked.returncode, found.returncode) == (0, 0), found.stdout
+    for name in ("token_f1", "exact_match", "context_recall"):
+        assert name in measured(project)
+        assert re.search(rf"{name} +12 of 12", checked.stdout)
+
+
+def test_retrieval_metrics_are_measured_where_the_golden_set_has_relevant_ids(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=12)
+    assert ragstone(["run"], project).returncode == 0
+    assert "recall@5" not in measured(project)
+    labelled(project)
+    checked = ragstone(["check"], project)
+    assert ragstone(["gate"], project).returncode == 0
+    for name in ("recall@5", "ndcg@10"):
+        assert name in measured(project)
+        assert re.search(rf"{name} +12 of 12 +no judge", checked.stdout)
+
+
+def test_retrieval_metrics_that_a_system_without_ids_has_no_score_of_block_nothing(tmp_path: Path) -> None:
+    system = SYSTEM.replace('{"id": "d" + question.split()[-1], "text": fact + " It has a door."}', "fact")
+    project = make_project(tmp_path, n=12, system=system)
+    (project / "thresholds.toml").unlink()
+    labelled(project)
+    found = ragstone(["gate", "--verbose"], project)
+    assert found.returncode == 0, found.stdout
+    assert "recall@5 has no score: the contexts have no ids" in " ".join(found.stdout.lower().split())
+    (project / "thresholds.toml").write_text('[metrics."recall@5"]\nmin = 0.5\n', encoding="utf-8")
+    assert ragstone(["gate"], project).returncode == 1, "the policy asks for it"
+
+
+def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=12)
+    labelled(project, references=11)
+    assert ragstone(["gate"], project).returncode == 0
+    assert "context_precision" in measured(project)
+    assert "context_precision_no_reference" not in measured(project)
+    labelled(project, references=6)
+    assert ragstone(["gate"], project).returncode == 0
+    assert "context_precision_no_reference" in measured(project)

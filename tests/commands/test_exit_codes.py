@@ -191,12 +191,19 @@ def test_4_an_entrypoint_that_can_not_be_imported_shows_the_users_traceback_once
     assert "houses.py" in done.stderr
 
 
-def test_5_a_system_that_fails_on_many_samples_leaves_too_little_covered(project: Path) -> None:
+def test_1_a_system_that_fails_on_many_samples(project: Path) -> None:
     failing = SYSTEM.replace("    fact = FACTS", "    if '3' in question: raise ValueError('no')\n    fact = FACTS")
     (project / "houses.py").write_text(failing)
     done = ragstone(["gate"], project)
-    assert done.returncode == 5, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "coverage" in done.stdout.lower()
+
+
+def test_5_a_policy_on_a_metric_that_no_sample_has_a_score_of(project: Path) -> None:
+    (project / "thresholds.toml").write_text("[metrics.mrr]\nmin = 0.5\n")
+    done = ragstone(["gate"], project)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "no sample has a score" in " ".join(done.stdout.split())
 
 
 def test_6_a_baseline_that_is_not_there(project: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.commands.project import make_project, ragstone
+from tests.commands.project import SYSTEM, make_project, ragstone
 
 BROKEN = 'def answer(question):\n    raise RuntimeError("no database")\n'
 UNFLUSHED = 'import sys\nfor line in sys.stdin:\n    print(\'{"answer": "x"}\')\n'
@@ -57,3 +57,31 @@ def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path)
     hanging = ragstone(["check", *command], project)
     assert "flush" not in hanging.stderr
     assert "raise --timeout" in hanging.stderr
+
+
+def crashing(when: str) -> str:
+    return SYSTEM.replace("def answer(question):", f"def answer(question):\n    {when}")
+
+
+def test_a_question_that_failed_is_asked_again_once(tmp_path: Path) -> None:
+    """Half of the questions fail the first time that they are asked: a run can't tell them from the others."""
+    once = """import pathlib
+    asked = pathlib.Path("asked-" + question.split()[-1].rstrip("?"))
+    if not asked.exists():
+        asked.touch()
+        if int(asked.name[6:]) % 2:
+            raise RuntimeError("busy")"""
+    found = ragstone(["gate"], make_project(tmp_path, n=8, system=crashing(once)))
+    assert found.returncode == 0, found.stdout
+    assert "8 of 8 done (8 scored)" in found.stderr
+
+
+def test_a_system_that_crashes_on_some_questions_blocks_with_1_and_line_one_says_so(tmp_path: Path) -> None:
+    some = 'if int(question.split()[-1].rstrip("?")) % 4 == 0:\n        raise RuntimeError("no memory")'
+    project = make_project(tmp_path, n=40, system=crashing(some), policy="[gate]\nmin_coverage = 0.5\n")
+    found = ragstone(["gate"], project)
+    assert found.returncode == 1, found.stdout
+    lines = found.stdout.splitlines()
+    assert lines[0].startswith("✘ Blocked: The system under test failed on 10 of 40 samples (25 %), more than the 2 %")
+    assert "no memory" in lines[0] + lines[1]
+    assert "The first one: house-0 (golden.jsonl:1)." in found.stdout

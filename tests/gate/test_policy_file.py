@@ -203,6 +203,13 @@ def test_the_example_loads_and_documents_every_key() -> None:
     assert missing == []
 
 
+def test_a_limit_that_the_example_sets_is_its_default() -> None:
+    policy = load_policy(EXAMPLE)
+    for name in ("gate", "drift", "system", "labels"):
+        table = getattr(policy.table, name)
+        assert table == type(table)(), name
+
+
 def test_every_key_that_the_example_has_commented_out_is_valid_too(tmp_path: Path) -> None:
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
     opened = [line.removeprefix("#~ ") for line in lines]

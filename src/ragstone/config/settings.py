@@ -127,7 +127,7 @@ class SystemSettings(_Table):
         default=1800.0, description="timeout for each of the action's `setup` and `requirements`, in seconds"
     )
     concurrency: int = Field(default=4, ge=1, le=256, description="number of concurrent questions")
-    retries: int = Field(default=0, ge=0, le=10, description="retries for a failed question")
+    retries: int = Field(default=1, ge=0, le=10, description="retries for a failed question")
     memory_limit_mb: int | None = _optional("memory limit in MB per worker of a python entrypoint", ge=16)
     env: Words = Field(default=(), description="names of environment variables passed to the system under test")
     answer_field: str | None = _optional("dotted path to the answer", "the known names")

@@ -23,10 +23,10 @@ from ragstone.gate.verdict import (
     CHANGES,
     COMPARING,
     LEVELS,
+    SYSTEM,
     Action,
     Attribution,
     Check,
-    CheckKind,
     Comparability,
     GateVerdict,
     Side,
@@ -159,10 +159,10 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     blocking = [check for check in checks if check.action is Action.BLOCK]
     by_status = {status: [check for check in blocking if check.status is status] for status in Status}
     undecided = by_status[Status.INCONCLUSIVE]
-    unanswered = [check for check in by_status[Status.FAIL] if check.kind is CheckKind.ANSWERS]
+    unanswered = [check for check in by_status[Status.FAIL] if check.kind in SYSTEM]
     starved = any(check.kind in COMPARING for check in by_status[Status.ERROR])
     if unanswered and not starved:  # such a system could not be scored because of its answers, not because of the judge
-        others = [check for check in by_status[Status.FAIL] if check.kind is not CheckKind.ANSWERS]
+        others = [check for check in by_status[Status.FAIL] if check.kind not in SYSTEM]
         status, reason = Status.FAIL, _first([*unanswered, *others], "failed")
     elif by_status[Status.ERROR]:
         status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")

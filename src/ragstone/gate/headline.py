@@ -66,7 +66,8 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
         return Headline(blocked, _capital(said["system.answers"]))
     found = verdict.attribution if any(check.kind in _TOLD for check in bad) else None
     if found is None or found.cause is None:
-        return Headline(blocked, _said(bad[0]) if bad else _capital(verdict.reason))
+        why = _said(bad[0]) if bad else _capital(verdict.reason)
+        return Headline(blocked, _capital(said.get("system.error_rate", why)))
     changed = _is_compared(verdict)
     broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
     if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in said:

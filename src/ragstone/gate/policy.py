@@ -27,7 +27,7 @@ from ragstone.gate.policy_table import (
     SliceRules,
     SystemRules,
 )
-from ragstone.gate.source import Source
+from ragstone.gate.source import KeyPath, Source
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
@@ -111,11 +111,18 @@ class Policy:
             return Action.BLOCK
         return Action.BLOCK if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS else Action.WARN
 
+    def _named(self) -> list[tuple[KeyPath, str]]:
+        named = [(path, name) for path, name, _ in self.table.rules()]
+        return [*named, *((("must_pass", "metrics"), name) for name in self.must_pass.metrics or ())]
+
+    @property
+    def named_metrics(self) -> tuple[str, ...]:
+        """The metrics, and families of metrics, that the policy has rules for."""
+        return tuple(dict.fromkeys(name for _, name in self._named()))
+
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
         """Raise ConfigError if the policy names a metric that is neither built in nor in `scored`."""
-        named = [(path, name) for path, name, _ in self.table.rules()]
-        named += [(("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()]
-        for path, name in named:
+        for path, name in self._named():
             if name not in scored and not _in_registry(name):
                 raise ConfigError(
                     f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
@@ -235,6 +242,8 @@ def policy_hash(policy: Policy) -> str:
     tables: list[tuple[BaseModel, dict[str, Any]]] = [(GateRules(), rules["gate"]), (SystemRules(), rules["system"])]
     for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
         tables += [(MetricRule(), rule) for rule in metrics.values()]
+    if rules["system"]["max_error_rate"] == SystemRules().max_error_rate:
+        rules["system"]["max_error_rate"] = None  # as before it had a default
     for default, table in tables:
         for key in _LATER[type(default)]:
             if table[key] == getattr(default, key):

@@ -192,8 +192,10 @@ class SystemRules(_Table):
     cost_p95_usd: Limit | None = Field(
         default=None, description="95 of 100 answers must cost at most this many US dollars."
     )
-    max_error_rate: Share | None = Field(
-        default=None, description="Maximum share of samples that the system under test may fail to answer."
+    max_error_rate: Share = Field(
+        default=0.02,
+        description="Maximum share of samples that the system under test may fail to answer. One failure alone is "
+        "allowed, unless this is 0.",
     )
     max_empty: Share = Field(
         default=0.2,

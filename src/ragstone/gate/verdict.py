@@ -48,6 +48,9 @@ class CheckKind(StrEnum):
 COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED})
 """Checks of what a run is compared with."""
 
+SYSTEM = frozenset({CheckKind.ANSWERS, CheckKind.ERROR_RATE})
+"""Checks of whether the system answers at all."""
+
 LEVELS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
 """Checks of a mean. A ceiling is the floor of a metric where less is better."""
 

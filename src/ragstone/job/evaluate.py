@@ -185,7 +185,7 @@ def gate_request(
 ) -> GateRequest:
     """What to ask the gate for: the run, and what it is compared with. Raises ConfigError, BaselineError."""
     settings = judged.settings.value
-    plan = run_plan(settings, context, golden=checkout.golden, command="gate")
+    plan = run_plan(settings, context, golden=checkout.golden, command="gate").requiring(checkout.policy.named_metrics)
     baseline = _baseline(job, write)
     changes = job.gate_changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
     first = 0 if job.base.sentence is None else 1

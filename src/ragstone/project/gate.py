@@ -79,7 +79,7 @@ def gate_request(settings: Settings, context: RunContext, *, shards: Shards | No
     plan = run_plan(settings, context, command="gate")
     named = None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline, gate.baseline_any)
     return GateRequest(
-        run=plan,
+        run=plan.requiring(policy.named_metrics),
         policy=policy,
         fail_on=gate.fail_on,
         baseline=named,

@@ -193,7 +193,8 @@ def _where(view: ReportView) -> tuple[str, str]:
     more = max((one.n_more or 0 for one in view.checks if one.status is Status.INCONCLUSIVE), default=0)
     if view.status is Status.INCONCLUSIVE and more:
         return "", f"About {formatting.counted(formatting.round_up(more), 'more sample')} would settle it."
-    if view.status is Status.ERROR and view.failures:
+    crashed = view.status is Status.FAIL and view.attribution is None
+    if view.failures and (view.status is Status.ERROR or crashed):
         first = view.failures[0].samples[0]
         return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
     if view.attribution is None or view.status is Status.PASS:

@@ -18,7 +18,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.judge.rubric import YES_NO, Rubric, graded_by
 from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import HEADLINE, is_known, select_metrics
+from ragstone.metrics.registry import DEFAULT, HEADLINE, is_known, select_metrics
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.sources import SystemSource
 from ragstone.system.functions import (
@@ -62,13 +62,15 @@ class Measures:
 class ProjectMetrics:
     """The metrics of a run: those that were selected, and how those that the project defines are graded.
 
-    `custom` are the tables [metrics.NAME], in their order; `selected` are names, None for the defaults. Functions run
-    where `system` runs: in its interpreter and environment, never with the judge's key.
+    `custom` are the tables [metrics.NAME], in their order; `selected` are names, None for the defaults, and `required`
+    those that the policy names. Functions run where `system` runs: in its interpreter and environment, never with the
+    judge's key.
     """
 
     system: SystemSource
     custom: Mapping[str, CustomMetric] = field(default_factory=dict)
     selected: tuple[str, ...] | None = None
+    required: tuple[str, ...] = ()
 
     def own(self) -> tuple[Metric, ...]:
         """The metrics that the project defines, in their order. Nothing of the project is imported for it.
@@ -93,29 +95,36 @@ class ProjectMetrics:
     def select(self, golden: GoldenSet | None = None, names: Sequence[str] | None = None) -> tuple[Metric, ...]:
         """The metrics that are selected, or those called `names`; the project's own can be among them.
 
-        If none are selected: the headline metrics, all of the project's own, and `assertions` if a sample of `golden`
-        has any. If only a half of the system is evaluated, those of its defaults that are of that half. Raises
-        ConfigError, also for a selected metric that can't be scored without the other half.
+        If none are selected: the default metrics, all of the project's own, and what the labels of `golden` allow:
+        `RANKING` and `assertions`; but no member of a family that applies to a few samples, where another one applies
+        to more. If only a half of the system is evaluated, those that are of that half. The metrics that the policy
+        names are added. Raises ConfigError, also for a selected metric that can't be scored without the other half.
         """
         own = self.own()
         wanted = names if names is not None else self.selected
         part = self.system.settings.part
-        if wanted is not None:
-            found = select_metrics(wanted, own)
-            if part is not None and (strangers := [one.info.name for one in found if not _is_of(part, one)]):
-                raise _other_half(part, strangers)
-            return found
-        if part is not None and (strangers := [one.info.name for one in own if not _is_of(part, one)]):
+        asked = own if wanted is None else select_metrics(wanted, own)
+        if part is not None and (strangers := [one.info.name for one in asked if not _is_of(part, one)]):
             raise _other_half(part, strangers)
-        found = (*(select_metrics([*HEADLINE, *RANKING]) if part == RETRIEVAL else select_metrics()), *own)
-        if golden is not None and any(sample.assertions is not None for sample in golden):
-            found = (*found, *select_metrics(["assertions"]))
+        required = self.required if names is None else ()
+        chosen = [one.info.name for one in asked]
+        if wanted is None:
+            chosen += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
+            chosen += self._labelled(golden or ())
+        found = select_metrics([*chosen, *required], own)
         if part is not None:
             found = tuple(one for one in found if _is_of(part, one))
-        if part == RETRIEVAL and golden is not None:  # those that the labels of the golden set allow
+        if wanted is None and golden is not None:
+            found = tuple(one for one in found if one.info.name in required or not _is_rare(one, found, golden))
+        if wanted is None and part == RETRIEVAL and golden is not None:  # those that the golden set's labels allow
             labelled = [one for one in found if one in own or any(one.excuse(sample) is None for sample in golden)]
             found = tuple(labelled) or found
         return found
+
+    def _labelled(self, golden: Iterable[Sample]) -> list[str]:
+        """The metrics that are measured by default where samples of `golden` have labels for them."""
+        labels = {label for sample in golden for label in ("relevant_ids", "assertions") if getattr(sample, label)}
+        return [*(RANKING if "relevant_ids" in labels else ()), *(["assertions"] if "assertions" in labels else ())]
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
@@ -180,7 +189,19 @@ def chosen_metrics(
 
 
 RANKING = ("recall@5", "ndcg@10")
-"""Default metrics of a system that only retrieves, beside the headline ones, where samples are labelled."""
+"""Default metrics where samples have relevant ids, or the system only retrieves and samples are labelled."""
+
+MIN_SAMPLES = 5
+"""A metric of fewer samples says nothing that the other one of its family doesn't."""
+
+
+def _is_rare(metric: Metric, others: Iterable[Metric], golden: GoldenSet) -> bool:
+    """Whether `metric` applies to a few samples, and one of its family among `others` to more."""
+    family = [one for one in others if one.info.family == metric.info.family is not None]
+    if len(family) < 2:
+        return False
+    applies = {one.info.name: sum(one.excuse(sample) is None for sample in golden) for one in family}
+    return 0 < applies[metric.info.name] < min(MIN_SAMPLES, max(applies.values()))
 
 
 def _is_of(part: str, metric: Metric) -> bool:

@@ -105,6 +105,10 @@ class RunPlan:
         """The samples to evaluate: those of the shard, or all."""
         return self.golden if self.shard is None else self.shard.part(self.golden)
 
+    def requiring(self, metrics: Sequence[str]) -> RunPlan:
+        """This plan with `metrics` among those that are scored."""
+        return replace(self, metrics=replace(self.metrics, required=tuple(metrics)))
+
     def selected_metrics(self) -> tuple[Metric, ...]:
         """The metrics to score. Raises ConfigError."""
         return self.metrics.select(self.golden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
+from ragstone.run.scores import RunScores, SystemFacts
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]
@@ -91,6 +92,67 @@ def test_the_error_rate_is_a_fact_and_compared_as_it_stands(run: MakeRun) -> Non
     assert (check.status, check.estimate, verdict.exit_code) == (Status.FAIL, 0.02, 1)
     assert "failed on 2 of 100 samples (2 %), more than the 1 % allowed" in check.reason
     assert decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.02}).status is Status.PASS
+
+
+def crashing(run: MakeRun, manifest: MakeManifest, failed: int, n: int) -> RunScores:
+    """A finished run of `n` samples, on the first of which the system failed."""
+    ids = [f"s{i}" for i in range(failed)]
+    by_system = {"faithfulness": {name: Failed("system", "timeout") for name in ids}}
+    return run(
+        {"faithfulness": [1.0] * n},
+        failed=by_system,
+        system_failures=dict.fromkeys(ids, "timeout"),
+        manifest=manifest(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("failed", "n", "code"), [(1, 10, 0), (2, 100, 0), (2, 99, 1), (3, 100, 1), (10, 20, 1)], ids=str
+)
+def test_without_a_share_a_run_fails_from_two_failures_on_and_beyond_2_percent(
+    run: MakeRun, manifest: MakeManifest, failed: int, n: int, code: int
+) -> None:
+    verdict = decide(crashing(run, manifest, failed, n), metrics={"faithfulness": {"min": 0.5}})
+    assert verdict.exit_code == code
+    checks = of_kind(verdict, CheckKind.ERROR_RATE)
+    assert [check.status for check in checks] == [Status.FAIL] * code, "a check that passes is in no table"
+    if code:
+        assert verdict.reason.startswith(f"the system under test failed on {failed} of {n} samples (")
+        assert "more than the 2 % allowed (most often: timeout)." in verdict.reason
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.0, Status.FAIL), (0.02, Status.PASS), (0.2, Status.PASS)])
+def test_one_failure_fails_only_a_policy_that_allows_none(
+    run: MakeRun, manifest: MakeManifest, share: float, status: Status
+) -> None:
+    found = decide(crashing(run, manifest, 1, 10), metrics=FAITHFULNESS, system={"max_error_rate": share})
+    [check] = of_kind(found, CheckKind.ERROR_RATE)
+    assert check.status is status
+    if share == 0.02:
+        assert "one failure is allowed in any run" in check.reason
+
+
+@pytest.mark.parametrize(
+    ("gate", "system"), [({}, {}), ({"min_coverage": 0.5}, {}), ({}, {"max_error_rate": 0.5}), ({}, {"action": "warn"})]
+)
+def test_a_system_that_crashes_is_a_failed_check_and_no_failure_of_the_judge(
+    run: MakeRun, manifest: MakeManifest, gate: dict[str, Any], system: dict[str, Any]
+) -> None:
+    one = crashing(run, manifest, 11, 50)
+    verdict = decide(one, metrics={"faithfulness": {"min": 0.85}}, gate=gate, system=system)
+    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
+    assert "the system under test failed on 11" in verdict.reason
+
+
+def test_a_judge_that_fails_too_does_not_hide_it(run: MakeRun, manifest: MakeManifest) -> None:
+    one = crashing(run, manifest, 11, 50)
+    scores = one.metrics["faithfulness"]
+    lost = {name: Failed("judge", "no reply") for name in list(scores.values)[:20]}
+    values = {name: value for name, value in scores.values.items() if name not in lost}
+    both = replace(one, metrics={"faithfulness": replace(scores, values=values, failed={**scores.failed, **lost})})
+    assert decide(both, metrics=FAITHFULNESS).exit_code == 1
+    judge = replace(both, system=SystemFacts(), metrics={"faithfulness": replace(scores, values=values, failed=lost)})
+    assert decide(judge, metrics=FAITHFULNESS).exit_code == 5
 
 
 def test_the_error_rate_counts_every_time_that_the_system_was_asked(run: MakeRun, manifest: MakeManifest) -> None:

@@ -11,7 +11,7 @@ from ragstone.gate.checks.missing import verdicts_at_worst
 from ragstone.gate.comparability import other_half
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import FAILED_BY, Failed
 from ragstone.run.scores import MetricScores, RunScores
@@ -37,8 +37,10 @@ class Coverage(Checker):
         first: dict[tuple[str, str | None], Rule] = {}
         for rule in evidence.rules:
             first.setdefault((rule.metric, rule.slice), rule)
-        at_worst = verdicts_at_worst(evidence)
+        at_worst, unscorable = verdicts_at_worst(evidence), _unscorable(evidence)
         for rule in first.values():
+            if rule.metric in unscorable:
+                continue
             scores = run.metrics.get(rule.metric, _NO_SCORES)
             values, failed = _within(scores.values, rule.samples), _within(scores.failed, rule.samples)
             if not values and not failed:
@@ -57,6 +59,10 @@ class Coverage(Checker):
 
     def wanted(self, check: Check) -> str:
         return "" if check.threshold is None else f"at least {percent(check.threshold)}"
+
+    def unguarded(self, evidence: Evidence) -> Iterator[str]:
+        for metric, reason in _unscorable(evidence).items():
+            yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
 
 
 class Unfinished(Coverage):
@@ -119,7 +125,8 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float, wor
         reason = "the only sample it applies to has a score."
     else:
         reason = f"all {n:,} samples it applies to have a score."
-    status = worst if enough and worst is not Status.FAIL else Status.ERROR
+    status = Status.FAIL if failed and all(one.by == "system" for one in failed) else Status.ERROR
+    status = worst if enough and worst is not Status.FAIL else status
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
     return replace(check, estimate=covered, threshold=minimum, current=covered, n=n)
 
@@ -146,6 +153,19 @@ def _nothing_scored(rule: Rule, scores: MetricScores, *, measured: bool) -> Chec
     return rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
 
 
+def _unscorable(evidence: Evidence) -> dict[str, str]:
+    """The metrics that nobody asked for and that no answer of this system can be scored by, each with the reason."""
+    base, failures = evidence.baseline, evidence.current.system.failures
+    found: dict[str, str] = {}
+    for metric in {rule.metric: None for rule in evidence.rules if not rule.written}:
+        scores = evidence.current.metrics.get(metric, _NO_SCORES)
+        answered = [one for name, one in scores.failed.items() if name not in failures]
+        known = scores.values or (base is not None and metric in base.metrics and base.metrics[metric].values)
+        if answered and not known and all(one.by == "system" for one in answered):
+            found[metric] = answered[0].reason
+    return found
+
+
 def _lost(evidence: Evidence) -> Iterator[Check]:
     """A check per metric of the default rules that only the baseline has scores of: nothing was compared there."""
     run, base = evidence.current, evidence.baseline
@@ -154,6 +174,6 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     held = {rule.key for rule in evidence.rules if (one := run.metrics.get(rule.metric)) and (one.values or one.failed)}
     for rule in resolve_rules(evidence.policy, base).rules:
         before = base.metrics.get(rule.metric, _NO_SCORES).values
-        if before and not rule.written and rule.key not in held:
+        if len(before) >= MIN_SAMPLES and not rule.written and rule.key not in held:
             reason = f"the baseline has {counted(len(before), 'score')}, this run none: its drop was not checked."
             yield rule.check(CheckKind.COVERAGE, Status.INCONCLUSIVE, rule.action, reason)

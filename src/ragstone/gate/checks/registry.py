@@ -57,7 +57,7 @@ def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
 
 def unguarded(evidence: Evidence) -> tuple[str, ...]:
     """A sentence for each rule of the policy that was not applied to this run."""
-    return tuple(sentence for checker in CHECKERS for sentence in checker.unguarded(evidence))
+    return tuple(dict.fromkeys(sentence for checker in CHECKERS for sentence in checker.unguarded(evidence)))
 
 
 def checker_of(check: Check) -> Checker:
