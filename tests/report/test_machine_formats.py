@@ -32,7 +32,7 @@ from ragstone.gate.verdict import (
 from ragstone.report import parts
 from ragstone.report.document import ELSEWHERE, schema
 from ragstone.report.parts import ReportView
-from ragstone.report.render import render
+from ragstone.report.render import Format, render
 from ragstone.report.view import build_view
 from ragstone.run import manifest
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
@@ -127,6 +127,7 @@ def one_check(status: Status, action: Action, *, blocks: bool = False) -> Report
         (Status.INCONCLUSIVE, Action.BLOCK, True, "failure"),
         (Status.INCONCLUSIVE, Action.WARN, True, "skipped"),
         (Status.ERROR, Action.BLOCK, False, "error"),
+        (Status.ERROR, Action.WARN, False, "skipped"),
     ],
 )
 def test_a_check_is_a_test_case(status: Status, action: Action, blocks: bool, outcome: str | None) -> None:
@@ -135,6 +136,23 @@ def test_a_check_is_a_test_case(status: Status, action: Action, blocks: bool, ou
     assert [child.tag for child in case] == ([outcome] if outcome else [])
     if outcome:
         assert "because" in str(case[0].get("message"))
+
+
+MARKS: dict[Format, str] = {
+    "md": "(warns)",
+    "json": '"action": "warn"',
+    "junit": "warning",
+    "html": "(warns)",
+    "text": "(warns)",
+}
+
+
+@pytest.mark.parametrize("form", MARKS)
+@pytest.mark.parametrize("status", [Status.FAIL, Status.INCONCLUSIVE, Status.ERROR])
+def test_a_check_that_only_warns_is_marked_so(status: Status, form: Format) -> None:
+    mark = MARKS[form]
+    assert mark in render(one_check(status, Action.WARN), form)
+    assert mark not in render(one_check(status, Action.BLOCK), form)
 
 
 @pytest.mark.parametrize("status", list(Status))

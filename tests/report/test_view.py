@@ -90,7 +90,9 @@ def test_slices_come_after_the_whole_run_and_what_is_not_gated_is_said() -> None
         (check(Status.INCONCLUSIVE, n_more=1200), "floor unclear, ~1,200 more samples"),
         (check(Status.INCONCLUSIVE, n_more=1), "floor unclear, ~1 more sample"),
         (check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
+        (check(Status.INCONCLUSIVE, action=Action.WARN), "floor unclear (warns)"),
         (check(Status.ERROR), "error"),
+        (check(Status.ERROR, action=Action.WARN), "error (warns)"),
         (None, "not gated"),
     ],
 )
@@ -292,7 +294,7 @@ def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again()
 
 def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
     values = {f"q{number}": 0.9 for number in range(5)}
-    lost = {f"x{number}": Failed("system", "timeout") for number in range(4)}
+    lost = {f"x{number}": Failed("judge", "timeout") for number in range(4)}
     names = ("faithfulness", "context_recall", "context_precision")
     metrics = {name: MetricScores(values, failed=lost) for name in names}
     metrics["answer_relevancy"] = MetricScores(values, failed={**lost, "y": Failed("judge", "refused")})

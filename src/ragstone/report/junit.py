@@ -102,13 +102,16 @@ def _case(name: str, kind: str, result: FinalResult | None, place: PlacePart | N
 def _check_result(check: Check, view: ReportView) -> FinalResult | None:
     reason = _line(check.reason, 1000)
     blocks = check.action is Action.BLOCK
+    if check.status in (Status.ERROR, Status.FAIL) and not blocks:
+        return Skipped(f"warning: {reason}")
     if check.status is Status.ERROR:
         return Error(reason, "error")
     if check.status is Status.FAIL:
-        return Failure(reason, str(check.kind)) if blocks else Skipped(f"warning: {reason}")
+        return Failure(reason, str(check.kind))
     if check.status is Status.INCONCLUSIVE:
         blocked = blocks and not view.passed and view.status is Status.INCONCLUSIVE
-        return Failure(reason, "inconclusive") if blocked else Skipped(f"inconclusive: {reason}")
+        only = "" if blocks else "warning, "
+        return Failure(reason, "inconclusive") if blocked else Skipped(f"{only}inconclusive: {reason}")
     return None
 
 

@@ -136,18 +136,18 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
 def metric_state(check: Check | None, floor: Check | None = None, drop: Check | None = None) -> str:
     """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``.
 
-    A pass with an estimate on the wrong side of its threshold says why.
+    A pass with an estimate on the wrong side of its threshold says why; what does not pass says so if it only warns.
     """
     if check is None:
         return "not gated"
+    warns = "" if check.action is Action.BLOCK or check.kind is CheckKind.TARGET else " (warns)"
     if check.status is Status.FAIL:
-        text = _FAILED.get(check.kind, "failed")
-        return text if check.action is Action.BLOCK or check.kind is CheckKind.TARGET else f"{text} (warns)"
+        return _FAILED.get(check.kind, "failed") + warns
     if check.status is Status.INCONCLUSIVE:
         more = f", ~{formatting.counted(formatting.round_up(check.n_more), 'more sample')}" if check.n_more else ""
-        return f"{check.kind} unclear{more}"
+        return f"{check.kind} unclear{warns}{more}"
     if check.status is Status.ERROR:
-        return "error"
+        return f"error{warns}"
     if floor is not None and floor.is_below_by_chance:
         return f"pass: {_FAILED[floor.kind]} by chance"
     if drop is None or drop.estimate is None or drop.threshold is None:

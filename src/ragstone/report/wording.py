@@ -83,10 +83,10 @@ def row_name(row: MetricRow) -> str:
 
 
 def status_word(status: Status | None, action: Action | None) -> str:
-    """``pass``, ``fail``, ``warn`` (a failure that doesn't block), ``inconclusive``, ``error``, ``not gated``."""
+    """``pass``, ``fail``, ``warn`` (bad, but doesn't block), ``inconclusive``, ``error``, ``not gated``."""
     if status is None:
         return "not gated"
-    if status is Status.FAIL and action is Action.WARN:
+    if status in (Status.FAIL, Status.ERROR) and action is Action.WARN:
         return "warn"
     return str(status)
 
