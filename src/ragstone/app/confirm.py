@@ -11,7 +11,7 @@ from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.formatting import counted, some
 from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.rounds.confirm import ask_once_more
 from ragstone.rounds.needs import Need
 from ragstone.rounds.session import Session
@@ -63,7 +63,8 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
         if _all_alike(more):
             note = "Asked again, the system gave the same answers: the verdict needs no more."
             return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
-        if decided.status is Status.ERROR:
+        crashed = any(one.kind is CheckKind.ERROR_RATE and one.status is Status.FAIL for one in decided.checks)
+        if decided.status is Status.ERROR or (crashed and not run.scores().system.failed_answers):
             return _standing(first, "some of the new answers failed")
         return _adopted(first, more, decided, alpha)
 

@@ -36,7 +36,7 @@ from ragstone.run.shards import Shard, decode_places, shard_number
 from ragstone.run.writer import RunWriter
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.payload import failed
-from ragstone.system.response import SystemFailureKind
+from ragstone.system.response import LOST, SystemFailureKind
 
 ALIKE = {
     "schema_version": "the format of the run",
@@ -375,7 +375,7 @@ def _failures(golden: GoldenSet, manifest: Manifest, numbers: set[int | None], o
     for place, sample in enumerate(golden):
         number = shard_number(sample, of)
         if number in numbers:
-            response = failed(sample.id, SystemFailureKind.MISSING, f"shard {number} of {of} is missing or damaged")
+            response = failed(sample.id, SystemFailureKind.MISSING, f"shard {number} of {of} {LOST}")
             answers = (scored_answer(metrics, sample, response, ()),) * manifest.answers
             yield place, SampleRecord(sample, answers, sample_scores(metrics, sample, answers))
 
