@@ -31,11 +31,11 @@ from ragstone.config.settings import LocalJudgeSettings, LocalWeights
 from ragstone.errors import ConfigError
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import StatementList
-from ragstone.judge.local import judge as local_judge
 from ragstone.judge.local.checker import Checker, PairRating
 from ragstone.judge.local.judge import LocalJudge, combined, shipped_weights
 from ragstone.judge.local.selftest import require_sense
 from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.offline.model import log_odds
 from ragstone.judge.offline.support import even_odds
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Context
@@ -77,10 +77,6 @@ class Remembering(Checker):
             draft = self._file.with_suffix(".part")
             draft.write_bytes(pickle.dumps(self._known))
             draft.replace(self._file)
-
-
-def log_odds(chance: float) -> float:
-    return local_judge._log_odds(chance)
 
 
 def fit(rows: Sequence[tuple[float, float]], labels: Sequence[float], sources: Sequence[str]) -> LocalWeights:

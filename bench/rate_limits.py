@@ -12,49 +12,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import heapq
 import random
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Busy
-from ragstone.judge.llm.scheduler import Clock, Scheduler
+from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.protocol import JudgementFailed
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.judge.virtual_time import Time
+
 CALLS = 300
-
-
-class Time:
-    """A clock that jumps to the next sleeper as soon as nothing else can run."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._count = 0
-
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.at, sleep=self.sleep, uniform=lambda _low, high: high)
-
-    async def sleep(self, seconds: float) -> None:
-        wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._count += 1
-        heapq.heappush(self._sleepers, (self.at + seconds, self._count, wake))
-        await wake
-
-    async def run(self, work: Awaitable[Any]) -> None:
-        task = asyncio.ensure_future(work)
-        while not task.done():
-            for _ in range(12):
-                await asyncio.sleep(0)
-            if not task.done() and self._sleepers:
-                when, _, wake = heapq.heappop(self._sleepers)
-                self.at = max(self.at, when)
-                if not wake.done():
-                    wake.set_result(None)
-        task.result()
 
 
 class Server(Protocol):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,36 +14,7 @@ from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Broken, Busy, RateLimits, Rejected
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.protocol import JudgementFailed
-
-
-class Time:
-    """Virtual time: it jumps to the next sleeper as soon as nothing else can run."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._count = 0
-
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.at, sleep=self.sleep, uniform=lambda _low, high: high)
-
-    async def sleep(self, seconds: float) -> None:
-        wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._count += 1
-        heapq.heappush(self._sleepers, (self.at + seconds, self._count, wake))
-        await wake
-
-    async def run(self, work: Awaitable[Any]) -> Any:
-        task = asyncio.ensure_future(work)
-        while not task.done():
-            for _ in range(12):
-                await asyncio.sleep(0)
-            if not task.done() and self._sleepers:
-                when, _, wake = heapq.heappop(self._sleepers)
-                self.at = max(self.at, when)
-                if not wake.done():
-                    wake.set_result(None)
-        return task.result()
+from tests.judge.virtual_time import Time
 
 
 def make(time: Time, **changes: Any) -> Scheduler:
@@ -281,5 +252,45 @@ def test_cancelled_calls_give_their_places_back() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(5))) == ["ok"] * 5
+
+    play(body)
+
+
+@pytest.mark.parametrize("asked_s", [None, 0.0, 0.5, 20.0])
+def test_a_limit_that_stays_reached_is_asked_seldom_and_ends_the_run(asked_s: float | None) -> None:
+    """Also if the provider says each time that it takes calls at once."""
+
+    async def body(time: Time) -> None:
+        calls = 0
+
+        async def attempt() -> str:
+            nonlocal calls
+            calls += 1
+            raise Busy("HTTP 429", asked_s, over_limit=True)
+
+        scheduler = make(time)
+        outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
+        assert "has refused every call for 200 s: HTTP 429" in str(outcomes[0])
+        assert 200 <= time.at <= 300
+        assert calls <= 25
+
+    play(body)
+
+
+def test_a_call_that_is_refused_now_and_then_costs_the_others_nothing() -> None:
+    """One 429 of twenty is no limit that is reached."""
+
+    async def body(time: Time) -> None:
+        chance = random.Random(5)
+        server, scheduler = Server(time), make(time, concurrency=16)
+
+        async def attempt() -> str:
+            if chance.random() < 0.05:
+                raise Busy("HTTP 429", 1.0, over_limit=True)
+            return await server.call()
+
+        assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(400))) == ["ok"] * 400
+        assert time.at < 1.5 * 400 / 16
 
     play(body)

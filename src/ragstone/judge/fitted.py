@@ -23,13 +23,13 @@ from ragstone.files import read_regular
 from ragstone.judge.judgements import Statement, Support, SupportTable, Verdict, context_id
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
+from ragstone.judge.offline.model import log_odds, logistic
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 
 MAX_BYTES = 1_000_000
 
 _WORD = re.compile(r"\w+")
-_MAX_LOG_ODDS = 6.0
 _STEPS = 50
 _Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 
@@ -70,7 +70,7 @@ class FittedModel(_Part):
 
     def probability(self, features: Features) -> float:
         """The probability for `features`, those of `weights`."""
-        return _logistic(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
+        return logistic(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
 
 
 class FittedFile(_Part):
@@ -175,13 +175,13 @@ def _shift(odds: Sequence[float], mean: float) -> float:
     low, high = -50.0, 50.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        below = fmean(_logistic(one + middle) for one in odds) < mean
+        below = fmean(logistic(one + middle) for one in odds) < mean
         low, high = (middle, high) if below else (low, middle)
     return (low + high) / 2
 
 
 def _moved(support: Support, shift: float, statement: str, contexts: Sequence[Context]) -> Support:
-    chance = _logistic(log_odds(support.chance) + shift)
+    chance = logistic(log_odds(support.chance) + shift)
     if chance < 0.5:
         verdict = Verdict.CONTRADICTED if support.verdict is Verdict.CONTRADICTED else Verdict.UNSUPPORTED
         return Support(support.statement_id, verdict, (), chance)
@@ -190,16 +190,6 @@ def _moved(support: Support, shift: float, statement: str, contexts: Sequence[Co
     return Support(
         support.statement_id, Verdict.SUPPORTED, support.supported_by or (context_id(nearest),), chance, support.quote
     )
-
-
-def log_odds(chance: float) -> float:
-    """The log-odds of `chance`, at most 6 either way."""
-    inside = min(max(chance, 1e-9), 1 - 1e-9)
-    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, math.log(inside / (1 - inside))))
-
-
-def _logistic(z: float) -> float:
-    return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
 
 
 def _words(text: str) -> list[str]:

@@ -144,7 +144,7 @@ class Allowance:
         self._unanswered -= 1
         if one in self._sent:
             self._sent.remove(one)
-        self._refusing_since = self._refusing_since or now
+        self._refusing_since = now if self._refusing_since is None else self._refusing_since
         if self._wall is not None:
             if one.probe:
                 self._probing = False
@@ -182,7 +182,7 @@ class Allowance:
 
     def _measured(self, limit: Limit, now: float) -> Limit:
         """A lower limit than an even one that was refused: what was taken in the last minute, if that is enough."""
-        since = max(self._opened or now, now - WINDOW_S)
+        since = max(now if self._opened is None else self._opened, now - WINDOW_S)
         held, calls = self._held(since, now)
         most = held / max(1.0, now - since) * limit.window / limit.cap if calls >= 5 else 1.0
         return limit.times(min(0.98, 0.97 * most))
@@ -203,8 +203,11 @@ class Allowance:
         return self._held(now - limit.window, now)[0] >= 0.8 * limit.cap
 
     def _plan(self, now: float, asked_s: float | None) -> None:
-        said = _PROBES_S[min(self._probes, len(_PROBES_S) - 1)]
-        self._next = now + (said if asked_s is None else asked_s + 0.1)
+        """When to try again. A provider that refused what it had asked to be sent is not believed three times."""
+        wait_s = _PROBES_S[min(self._probes, len(_PROBES_S) - 1)]
+        if asked_s is not None:
+            wait_s = asked_s + 0.1 if self._probes < _STREAK else max(asked_s, wait_s)
+        self._next = now + wait_s
 
     def _learn(self, wall: float, opened: float) -> None:
         """Calls are taken again from `opened` on."""

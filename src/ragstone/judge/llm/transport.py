@@ -222,8 +222,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 def _asked_s(body: object, message: str) -> float | None:
     """The wait that the body of a 429 asks for: Google's ``RetryInfo``, or "try again in 1m2.5s" in its words."""
-    spans = [str(found) for found in _values(body, "retryDelay")]
-    spans += [found[1] for found in _TRY_AGAIN.finditer(message)]
+    spans = [str(found)[:40] for found in _values(body, "retryDelay")]
+    spans += [found[1] for found in _TRY_AGAIN.finditer(message[:4000])]
     return next((seconds for span in spans if (seconds := _span_s(span)) is not None), None)
 
 

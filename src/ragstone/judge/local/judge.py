@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,12 +22,12 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.local.checker import Checker, CheckerStopped, PairRating
 from ragstone.judge.offline.judge import OfflineJudge
+from ragstone.judge.offline.model import log_odds, logistic
 from ragstone.judge.offline.support import base_odds, even_odds
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
-_MAX_LOG_ODDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +50,7 @@ def shipped_weights() -> Combination:
 
 def combined(weights: LocalWeights, words: float, model: float) -> float:
     """The combined probability: a logistic function of the weighted sum of both log-odds."""
-    z = weights.bias + weights.words * _log_odds(words) + weights.model * _log_odds(model)
-    return 1 / (1 + math.exp(-max(-40.0, min(40.0, z))))
-
-
-def _log_odds(chance: float) -> float:
-    inside = min(max(chance, 1e-9), 1 - 1e-9)
-    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, math.log(inside / (1 - inside))))
+    return logistic(weights.bias + weights.words * log_odds(words) + weights.model * log_odds(model))
 
 
 @dataclass(frozen=True, slots=True)

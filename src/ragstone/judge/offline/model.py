@@ -10,6 +10,17 @@ from functools import cache
 from ragstone.judge.offline.lexicon import load_data
 
 
+def logistic(z: float) -> float:
+    """1 ÷ (1 + exp(-z)), in (0, 1) for any finite z."""
+    return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, z))))
+
+
+def log_odds(chance: float) -> float:
+    """The log-odds of `chance`, at most 6 either way."""
+    inside = min(max(chance, 1e-9), 1 - 1e-9)
+    return max(-6.0, min(6.0, math.log(inside / (1 - inside))))
+
+
 @dataclass(frozen=True, slots=True)
 class Logistic:
     """p = 1 ÷ (1 + exp(-(bias + Σ w·x))), w ≥ 0: a higher feature never lowers the probability."""
@@ -20,8 +31,7 @@ class Logistic:
 
     def probability(self, features: Sequence[float]) -> float:
         """The probability in (0, 1) for one row of features."""
-        z = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
-        return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, z))))
+        return logistic(self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
