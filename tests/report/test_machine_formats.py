@@ -147,12 +147,25 @@ MARKS: dict[Format, str] = {
 }
 
 
-@pytest.mark.parametrize("form", MARKS)
-@pytest.mark.parametrize("status", [Status.FAIL, Status.INCONCLUSIVE, Status.ERROR])
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [(form, status) for form in MARKS for status in Status if (form, status) != ("junit", Status.PASS)],
+)
 def test_a_check_that_only_warns_is_marked_so(status: Status, form: Format) -> None:
+    """JUnit has no word for a test case that passes and would not have mattered."""
     mark = MARKS[form]
     assert mark in render(one_check(status, Action.WARN), form)
     assert mark not in render(one_check(status, Action.BLOCK), form)
+
+
+@pytest.mark.parametrize("form", ["md", "html", "text"])
+def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
+    def shown(action: Action) -> str:
+        check = Check("latency.p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
+        return render(build_view(GateVerdict(Status.PASS, "fine", (check,)), RunScores("run", {}, {})), form)
+
+    assert "(warns)" in shown(Action.WARN)
+    assert "(warns)" not in shown(Action.BLOCK)
 
 
 @pytest.mark.parametrize("status", list(Status))

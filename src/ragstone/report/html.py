@@ -16,7 +16,7 @@ from ragstone.report.escape import bounded, url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
 from ragstone.report.parts import PlacePart, ReportView
-from ragstone.report.rows import check_reason, check_title
+from ragstone.report.rows import check_reason, marked_title
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
 from ragstone.report.trend import HEIGHT as TREND_HEIGHT
@@ -128,7 +128,7 @@ def _drawn(check: Check | None, axis: plots.Axis | None) -> dict[str, Any] | Non
 
 def _check(check: Check) -> dict[str, Any]:
     return {
-        "title": check_title(check),
+        "title": marked_title(check),
         "word": wording.status_word(check.status, check.action),
         "reason": check_reason(check),
         "n": f"{check.n:,}" if check.n else "–",

@@ -13,7 +13,7 @@ from ragstone.history.trend import Trend
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape, wording
 from ragstone.report.parts import TITLE, FailurePart, MetricRow, ReportView, SamplePart
-from ragstone.report.rows import check_reason, check_title, severity
+from ragstone.report.rows import check_reason, marked_title, severity
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import Example, summary_of
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
@@ -382,7 +382,7 @@ def _cost(view: ReportView) -> dict[str, object] | None:
 
 def _check(check: Check, detail: Detail) -> dict[str, object]:
     return {
-        "title": check_title(check),
+        "title": marked_title(check),
         "icon": _icon(check.status, check.action),
         "state": wording.status_word(check.status, check.action),
         "n": f"{check.n:,}" if check.n else "–",

@@ -89,7 +89,8 @@ class MetricRow:
     `max_rise` are in place of `floor` and `max_drop`. `target` is the ideal: missing it only warns. `status` and
     `action` are None if no check covers the metric; `state` is a few words for display, and `deciding` the check that
     it comes from. `n` are the samples behind the score; `min`, `max` and `sd` (n - 1) are of their scores.
-    `offline_reliability` is the measured grade of the offline judge for this metric.
+    `offline_reliability` is the measured grade of the offline judge for this metric. `level_warns` and `change_warns`:
+    being beyond the floor or ceiling, or the drop or rise, only warns.
     """
 
     metric: str
@@ -116,6 +117,8 @@ class MetricRow:
     max: float | None
     sd: float | None
     offline_reliability: str | None
+    level_warns: bool = False
+    change_warns: bool = False
 
     @property
     def level(self) -> float | None:

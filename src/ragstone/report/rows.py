@@ -114,6 +114,8 @@ def _metric_row(
         max_rise=allowed if lower else None,
         lower_is_better=lower,
         target=target.threshold if target else None,
+        level_warns=floor is not None and floor.action is Action.WARN,
+        change_warns=drop is not None and drop.action is Action.WARN,
     )
 
 
@@ -177,15 +179,22 @@ def check_rows(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
     if covered:
         lowest = min(covered, key=lambda check: 1.0 if check.estimate is None else check.estimate)
         rest = [check for check in rest if check not in covered]
-        rest.append(replace(lowest, metric=None, slice=None) if len(covered) > 1 else lowest)
+        action = Action.BLOCK if any(check.action is Action.BLOCK for check in covered) else Action.WARN
+        rest.append(replace(lowest, metric=None, slice=None, action=action) if len(covered) > 1 else lowest)
     alike: dict[object, list[Check]] = {}
     for check in sorted(rest, key=lambda check: severity(check.status, check.action)):
         same = (wording.status_word(check.status, check.action), check.slice, check.short_reason)
         alike.setdefault(same if check.kind is CheckKind.COVERAGE and check.metric else id(check), []).append(check)
     return tuple(
-        CheckRow(check_title(check, others), checker_of(check).found(check), checker_of(check).wanted(check), check)
+        CheckRow(marked_title(check, others), checker_of(check).found(check), checker_of(check).wanted(check), check)
         for check, *others in alike.values()
     )
+
+
+def marked_title(check: Check, others: Sequence[Check] = ()) -> str:
+    """The title of a check, with a mark if it passes and would only warn; one that does not pass has another word."""
+    only_warns = check.action is Action.WARN and check.status is Status.PASS and check.kind is not CheckKind.TARGET
+    return f"{check_title(check, others)}{wording.WARNS if only_warns else ''}"
 
 
 def check_title(check: Check, others: Sequence[Check] = ()) -> str:

@@ -158,16 +158,21 @@ def _digits(bound: float | None, value: float | None, found: Interval | None, *,
     return digits_for(bound, wrong)
 
 
+WARNS = "\u00a0(warns)"
+"""What follows a check that only warns."""
+
+
 def thresholds(row: MetricRow) -> list[str]:
-    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02`` (or ``≤ 0.2`` and ``rise ≤ 0.02``), with non-breaking spaces."""
+    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``); its spaces don't break."""
     found = (
-        ("≥", row.floor),
-        ("≤", row.ceiling),
-        ("target", row.target),
-        ("drop\u00a0≤", row.max_drop),
-        ("rise\u00a0≤", row.max_rise),
+        ("≥", row.floor, row.level_warns),
+        ("≤", row.ceiling, row.level_warns),
+        ("target", row.target, False),
+        ("drop\u00a0≤", row.max_drop, row.change_warns),
+        ("rise\u00a0≤", row.max_rise, row.change_warns),
     )
-    return [f"{sign}\u00a0{bound(value)}" for sign, value in found if value is not None]
+    marked = ((sign, value, WARNS if warns else "") for sign, value, warns in found if value is not None)
+    return [f"{sign}\u00a0{bound(value)}{mark}" for sign, value, mark in marked]
 
 
 def causes(found: Diagnosis | None, most: int = 3) -> str:
