@@ -1,0 +1,44 @@
+"""Tells names of documents (paths, file names, addresses, ids) from passages of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MAX_NAME = 512
+"""Maximum length of a name, in characters."""
+
+_ENDINGS = (
+    "md|mdx|markdown|txt|text|rst|adoc|tex|pdf|docx?|odt|rtf|pages|pptx?|odp|xlsx?|ods|csv|tsv|jsonl?|ya?ml|xml|toml|"
+    "html?|epub|msg|eml|ipynb|log|srt|vtt|parquet"
+)
+_FILE = re.compile(rf"[^\r\n\t<>|*?\"]{{1,200}}\.(?:{_ENDINGS})(?:[#?:][^\s]*)?", re.IGNORECASE)
+_MAX_WORDS = 12
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://\S+", re.IGNORECASE)
+_ID = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./:#@+~=&%()-]*")
+_TELLING = re.compile(r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]")
+"""What an id has and a single word of prose has not."""
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is plainly the name of a document: a file name with an ending of documents (it may have spaces), an
+    address, or an id or path in ASCII, without spaces and with a digit or a separator.
+
+    A single word, such as "Paris", is none, nor is text in a script without spaces.
+    """
+    name = text.strip()
+    if not 0 < len(name) <= MAX_NAME or name.endswith((".", "!", ";", ",")):
+        return False
+    if _FILE.fullmatch(name):
+        return len(name.split()) <= _MAX_WORDS and ". " not in name
+    return bool(_ADDRESS.fullmatch(name) or (_ID.fullmatch(name) and _TELLING.search(name)))
+
+
+def are_names(texts: Iterable[str]) -> bool:
+    """Whether there are texts, and each is plainly the name of a document."""
+    found = False
+    for text in texts:
+        if not is_name(text):
+            return False
+        found = True
+    return found
