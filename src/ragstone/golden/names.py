@@ -21,7 +21,7 @@ _TELLING = re.compile(r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is plainly the name of a document: a file name with an ending of documents (it may have spaces), an
+    """Whether `text` is plainly the name of a document: a file name with the ending of one (it may have spaces), an
     address, or an id or path in ASCII, without spaces and with a digit or a separator.
 
     A single word, such as "Paris", is none, nor is text in a script without spaces.
