@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -78,7 +78,7 @@ class Survey:
 
 def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
     """Look around in `directory`. With `probe`, the services on `ports` are asked for their API description."""
-    files = list(_files(directory))
+    files = list(files_below(directory))
     open_ports = openapi.listening(ports)
     found = [*_in_code(directory, files), *_in_descriptions(directory, files)]
     if probe:
@@ -105,8 +105,12 @@ def _usable(proposal: Proposal) -> bool:
     return proposal.entrypoint.isprintable() and proposal.why.isprintable()
 
 
-def _files(directory: Path) -> Iterator[PurePosixPath]:
-    """The files below `directory`, nearest first, without links, hidden folders, environments and runs."""
+def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = False) -> Iterator[PurePosixPath]:
+    """The files below `directory`, nearest first, without links, hidden folders, environments and runs.
+
+    Hidden folders of these names are looked into, and with `tests`, folders of tests.
+    """
+    skipped = _SKIPPED - {"tests", "test"} if tests else _SKIPPED
     level, seen = [PurePosixPath()], 0
     for _ in range(MAX_DEPTH):
         below: list[PurePosixPath] = []
@@ -123,11 +127,12 @@ def _files(directory: Path) -> Iterator[PurePosixPath]:
                 seen += 1
                 if seen > MAX_FILES:
                     return
-                if entry.is_symlink() or entry.name.startswith("."):
+                shown = not entry.name.startswith(".") or entry.name in hidden or folder.name in hidden
+                if entry.is_symlink() or not shown:
                     continue
                 if entry.is_file(follow_symlinks=False):
                     yield folder / entry.name
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in skipped:
                     below.append(folder / entry.name)
         level = below
 
