@@ -232,3 +232,20 @@ def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) 
     labelled(project, references=6)
     assert ragstone(["gate"], project).returncode == 0
     assert "context_precision_no_reference" in measured(project)
+
+
+def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{i}", "question": "What holds?", "reference": "It holds.", "contexts": ["a.md"]} for i in range(4)
+    ]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "app.py").write_text(
+        "def answer(q): return {'answer': 'It holds.', 'sources': ['docs/a.md', 'b.md']}\n"
+    )
+    found = ragstone(["check", "--golden", "golden.jsonl", "--entrypoint", "app:answer"], tmp_path)
+    assert found.returncode == 0, found.stderr
+    said = " ".join(found.stdout.split())
+    assert "'contexts' has names of documents, not passages: it is read as relevant_ids." in said
+    assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said
+    assert "can't be measured (faithfulness, hallucination, context_recall" in said
+    assert "None of the ids that were returned (docs/a.md, b.md) is among the relevant_ids" in said

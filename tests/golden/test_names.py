@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.names import are_names, is_name
+from ragstone.golden.sample import GoldenSet, Sample
 
 
 @pytest.mark.parametrize(
@@ -56,3 +62,42 @@ def test_texts_are_names_only_if_each_is_one() -> None:
     assert are_names(["a.md", "b.md"])
     assert not are_names(["a.md", "The second is a passage."])
     assert not are_names([])
+
+
+def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
+    (folder / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return load_golden_set("golden.jsonl", root=folder)
+
+
+@pytest.mark.parametrize("column", ["contexts", "reference_contexts"])
+def test_contexts_that_are_names_are_relevant_ids(tmp_path: Path, column: str) -> None:
+    golden = load(
+        tmp_path,
+        {"question": "A?", "reference": "a", column: ["docs/a.md", "b.md"]},
+        {"question": "B?", "reference": "b", column: "c.md"},
+        {"question": "C?", "reference": "c"},
+    )
+    assert [dict(sample.relevant_ids) for sample in golden] == [{"docs/a.md": 1.0, "b.md": 1.0}, {"c.md": 1.0}, {}]
+    assert not any(sample.reference_contexts for sample in golden)
+    (note,) = golden.mappings[0].notes
+    assert note == f"'{column}' has names of documents, not passages: it is read as relevant_ids"
+
+
+def test_one_passage_in_the_file_keeps_them_passages(tmp_path: Path) -> None:
+    golden = load(
+        tmp_path, {"question": "A?", "contexts": ["a.md"]}, {"question": "B?", "contexts": ["A passage of text."]}
+    )
+    assert [sample.reference_contexts for sample in golden] == [("a.md",), ("A passage of text.",)]
+    assert golden.mappings[0].notes == ()
+
+
+def test_beside_relevant_ids_they_stay_passages(tmp_path: Path) -> None:
+    (sample,) = load(tmp_path, {"question": "A?", "contexts": ["a.md"], "relevant_ids": ["d7"]})
+    assert (dict(sample.relevant_ids), sample.reference_contexts) == ({"d7": 1.0}, ("a.md",))
+
+
+def test_passages_that_look_like_names_are_written_so_that_they_stay_passages(tmp_path: Path) -> None:
+    sample = Sample("a", "A?", reference_contexts=("42",))
+    (tmp_path / "golden.jsonl").write_text("\n".join(native_lines([sample])), encoding="utf-8")
+    (again,) = load_golden_set("golden.jsonl", root=tmp_path)
+    assert (again.reference_contexts, dict(again.relevant_ids)) == (("42",), {})

@@ -157,3 +157,19 @@ def test_a_context_without_an_id_takes_its_place_in_the_ranking() -> None:
 
 def test_no_contexts_is_zero() -> None:
     assert scored("ndcg", [], {"a": 1.0}) == Scored(0.0, note="no contexts were returned")
+
+
+def test_ids_without_texts_are_enough_for_measures_by_id_and_for_no_others() -> None:
+    response = Response("a", "An answer.", (Context("", "b.md"), Context("", "a.md")))
+    by_id = Sample("a", "A?", reference="So.", relevant_ids={"a.md": 1.0})
+    by_text = Sample("a", "A?", reference="So.", reference_contexts=("A passage of text.",))
+    for metric in select_metrics(["recall@5", "mrr", "ndcg", "precision@2"]):
+        assert isinstance(metric.score(by_id, response, Judgements()), Scored)
+        assert metric.score(by_text, response, Judgements()) == NotApplicable(
+            "the contexts were returned as ids, without their texts: label the sample with relevant_ids"
+        )
+    names = ["faithfulness", "hallucination", "context_recall", "context_precision", "context_relevance"]
+    for metric in select_metrics([*names, "citation_support", "context_entity_recall", "contexts_within@100"]):
+        if metric.excuse(by_id) is None:
+            found = metric.score(by_id, response, Judgements())
+            assert found == NotApplicable("the contexts were returned as ids, without their texts"), metric.info.name

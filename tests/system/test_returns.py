@@ -391,3 +391,48 @@ def test_a_stream_and_named_fields_keep_the_trace() -> None:
     assert worker.normalise(pieces.whole())["trace"] == expected
     found = worker.normalise({"data": {"said": "yes"}, **expected}, worker.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", expected)
+
+
+@pytest.mark.parametrize(
+    ("returned", "ids"),
+    [
+        ({"answer": "a", "contexts": [{"id": 3}, {"id": "b", "score": 0.5}]}, ["3", "b"]),
+        ({"answer": "a", "contexts": [{"source": "docs/a.md", "page": 3}, {"metadata": {"source": "b.md"}}]}, None),
+        ({"answer": "a", "retrieved_context_ids": [7, "b"]}, ["7", "b"]),
+        ({"answer": "a", "sources": [], "doc_ids": ["a", "b"]}, ["a", "b"]),
+        ({"answer": "a", "sources": ["sample_2.txt", "Annual report.pdf"]}, ["sample_2.txt", "Annual report.pdf"]),
+        (("a", ["docs/a.md", "docs/b.md"]), ["docs/a.md", "docs/b.md"]),
+    ],
+)
+def test_documents_that_are_only_named_are_contexts_without_a_text(returned: object, ids: list[str] | None) -> None:
+    response = read("s", returned, None)
+    assert response.failure is None
+    assert [context.id for context in response.contexts] == (ids or ["docs/a.md", "b.md"])
+    assert response.without_texts
+
+
+def test_ids_beside_the_contexts_are_theirs() -> None:
+    said = {"answer": "a", "contexts": ["One passage.", {"text": "Two.", "id": "own"}], "retrieved_context_ids": [7, 8]}
+    assert [(one.text, one.id) for one in read("s", said, None).contexts] == [
+        ("One passage.", "7"),
+        ("Two.", "own"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"id": 1, "snippet": "Text under a name that is not known."},
+        {"id": 1, "text": None},
+        {"id": 1, "page": {"words": "Some text."}},
+        {},
+    ],
+)
+def test_a_context_with_something_that_could_be_its_text_is_not_read_as_an_id(context: object) -> None:
+    with pytest.raises(worker.BadReturn, match="Context 1 is"):
+        worker.normalise({"answer": "a", "contexts": [context]})
+
+
+def test_one_passage_among_names_makes_all_of_them_texts() -> None:
+    response = read("s", {"answer": "a", "contexts": ["a.md", "A passage of text."]}, None)
+    assert [(one.text, one.id) for one in response.contexts] == [("a.md", None), ("A passage of text.", None)]

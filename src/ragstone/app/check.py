@@ -26,7 +26,7 @@ from ragstone.judge.names import split_name
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.custom import FunctionMetric, RubricMetric
-from ragstone.metrics.metric import Metric
+from ragstone.metrics.metric import BaseMetric, Metric
 from ragstone.rounds.base_commit import BaseSystem, at_base
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import refuse_conflicts
@@ -182,7 +182,9 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
             perturbed=_perturbed(plan, metrics),
             warnings=(
                 *undrawn,
+                *(f"{mapping.file}: {note}." for mapping in golden.mappings for note in mapping.notes),
                 *remarks(response, metrics, part),
+                *_unknown_ids(response, golden),
                 *unrecorded,
                 *(
                     line
@@ -354,10 +356,29 @@ def remarks(response: Response, metrics: Sequence[Metric], part: str | None = No
             f"No contexts were returned, so nothing can be said of retrieval ({wanted}): return a mapping with answer "
             "and contexts, or a pair of them, or name their field in system.contexts_field."
         )
+    elif response.without_texts:
+        names = some([str(context.id) for context in response.contexts], 3)
+        unmeasured = [metric.info.name for metric in metrics if isinstance(metric, BaseMetric) and metric.reads_texts]
+        yield (
+            f"The contexts are names of documents, without their texts ({names}). Retrieval metrics compare them with "
+            f"relevant_ids; what reads texts can't be measured ({', '.join(unmeasured) or 'faithfulness'}): return the "
+            "texts too, or name their field in system.context_text_field."
+        )
     elif len(sizes) == 1 and sizes[0] > GIANT_CONTEXT:
         yield (
             f"There is one context of {sizes[0]:,} characters. If it is several passages, return them as a list: "
             "metrics judge each context by itself."
+        )
+
+
+def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:
+    """A sentence if the contexts have ids, and the golden set names others only."""
+    returned = {context.id: None for context in response.contexts if context.id is not None}
+    relevant = {name: None for sample in golden for name in sample.relevant_ids}
+    if returned and relevant and not returned.keys() & relevant.keys():
+        yield (
+            f"None of the ids that were returned ({some(list(returned), 3)}) is among the relevant_ids of the golden "
+            f"set ({some(list(relevant), 3)}): ids are compared as they are written."
         )
 
 

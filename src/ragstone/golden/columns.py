@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import accumulate, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, product
 
+from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, normal
-from ragstone.golden.profile import Kinds, Profile
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.names import are_names
+from ragstone.golden.profile import MISSING, Kinds, Profile, follow
+from ragstone.golden.rows import Row, SourceFile
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
@@ -79,6 +81,31 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
         labels=chooser.labels(fields),
         notes=notes,
     )
+
+
+def with_names_as_ids(plan: ColumnPlan, rows: Iterable[Row], wanted: Mapping[str, str]) -> ColumnPlan:
+    """`plan`, with the contexts as relevant ids if each one in `rows` is plainly the name of a document.
+
+    A file with a column of relevant ids, and a user who maps either in `wanted`, says which is which.
+    """
+    paths = plan.fields.get("reference_contexts")
+    if paths is None or "relevant_ids" in {**plan.fields, **wanted} or "reference_contexts" in wanted:
+        return plan
+    if not are_names(chain.from_iterable(_texts_of(row, paths) for row in rows)):
+        return plan
+    fields = {name: path for name, path in plan.fields.items() if name != "reference_contexts"}
+    note = f"'{paths[0]}' has names of documents, not passages: it is read as relevant_ids"
+    return replace(plan, fields={**fields, "relevant_ids": paths}, notes=(*plan.notes, note))
+
+
+def _texts_of(row: Row, paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        value = follow(row.values, path)
+        if value is not MISSING:
+            try:
+                yield from cells.contexts(value)
+            except cells.CellError:
+                yield ""  # the reader tells where
 
 
 class _Chooser:

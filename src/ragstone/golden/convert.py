@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+from ragstone.golden.names import are_names
 from ragstone.golden.sample import Sample
 
 
@@ -34,4 +35,7 @@ def _native(sample: Sample) -> dict[str, object]:
         "reviewed_on": review and review.date,
         "provenance": sample.provenance,
     }
-    return {name: value for name, value in row.items() if value not in (None, (), [], {})}
+    found = {name: value for name, value in row.items() if value not in (None, (), [], {})}
+    if are_names(sample.reference_contexts):
+        found["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
+    return found

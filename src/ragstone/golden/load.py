@@ -16,7 +16,7 @@ from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, disk_errors, suggestion
 from ragstone.golden import in_memory
-from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, with_names_as_ids
 from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import format_of
 from ragstone.golden.profile import Profile, profile_rows
@@ -228,7 +228,7 @@ def _load_table(
     for name in list(missing):
         if asked[name] in profile.found:
             del missing[name]
-    plan = _plan(source, profile, asked)
+    plan = with_names_as_ids(_plan(source, profile, asked), table.rows(), asked)
     reader = SampleReader(source, plan)
     for row in islice(table.rows(), limit or profile.rows):
         add(reader.sample(row))

@@ -23,7 +23,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.system.response import Response
+from ragstone.system.response import Context, Response
 
 Measure = Callable[[Judge, Sample, Response, Call], Awaitable[Grade]]
 """Grades one answer for a custom metric. Raises JudgementFailed."""
@@ -98,6 +98,11 @@ class _Round:
     _call: Call
     _previous: Response | None
 
+    @property
+    def _contexts(self) -> tuple[Context, ...]:
+        """The contexts, if they have texts to judge."""
+        return () if self._response.without_texts else self._response.contexts
+
     async def statement_list(
         self,
         needs: frozenset[JudgementKind],
@@ -105,7 +110,7 @@ class _Round:
         tasks: dict[JudgementKind, asyncio.Task[object]],
     ) -> object:
         """The answer's statements; starts the judgements in `needs` that wait for them."""
-        answer, contexts, call = self._response.answer, self._response.contexts, self._call
+        answer, contexts, call = self._response.answer, self._contexts, self._call
         result: object = StatementList(statements=(), abstains=True)
         if answer.strip():
             result = await _outcome(self._judge.statements(self._sample.question, answer, call=call))
@@ -125,7 +130,7 @@ class _Round:
     def independent(self) -> Iterator[tuple[JudgementKind, Callable[[], Awaitable[object]]]]:
         """The judgements that apply and wait for no other one."""
         judge, question, answer, call = self._judge, self._sample.question, self._response.answer, self._call
-        contexts, references = self._response.contexts, self._sample.references
+        contexts, references = self._contexts, self._sample.references
         if contexts:
             yield (
                 JudgementKind.CONTEXT_USE,
@@ -142,7 +147,7 @@ class _Round:
     async def _relevancy(self) -> object:
         judge, question, answer = self._judge, self._sample.question, self._response.answer
         if isinstance(judge, RatesRelevancy):
-            given = self._response.contexts, self._sample.references
+            given = self._contexts, self._sample.references
             return await judge.relevancy(question, answer, *given, call=self._call)
         return await judge.reverse_questions(question, answer, n=REVERSE_QUESTIONS, call=self._call)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.system.response import Response
+from ragstone.system.response import NO_TEXTS, Response
 
 Seen = Literal["question", "answer", "contexts", "reference"]
 
@@ -59,6 +59,8 @@ async def graded_by(rubric: Rubric, judge: Judge, sample: Sample, response: Resp
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
     sees: Sequence[str] = rubric.sees
+    if "contexts" in sees and response.without_texts:
+        raise JudgementFailed(NO_TEXTS, not_applicable=True)
     shown = RubricTexts(
         question=sample.question if "question" in sees else None,
         answer=response.answer if "answer" in sees else None,

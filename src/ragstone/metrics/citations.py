@@ -82,6 +82,7 @@ class CitationSupport(BaseMetric):
         blames="generation",
         source="Gao et al. 2023, ALCE, section 3 (citation recall), by lexical support instead of an NLI model",
     )
+    texts_needed = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         text = _inside_sentence(normalise(response.answer))

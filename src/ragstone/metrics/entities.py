@@ -95,6 +95,7 @@ class ContextEntityRecall(BaseMetric):
     )
 
     reads = frozenset({JudgementKind.ENTITIES})
+    texts_needed = True
     answerable_only = reference_needed = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:

@@ -17,7 +17,7 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.system.response import Response
+from ragstone.system.response import NO_TEXTS, Response
 
 T = TypeVar("T")
 Blames = Literal["retrieval", "generation", "both"]
@@ -100,6 +100,10 @@ _OF_REFERENCE = frozenset(
 """The judgements that read the reference."""
 
 
+_OF_CONTEXTS = frozenset({JudgementKind.SUPPORT, JudgementKind.CONTEXT_USE, JudgementKind.CONTEXT_RELEVANCE})
+"""The judgements that read the texts of the contexts."""
+
+
 class BaseMetric:
     """A metric that names what it reads and when it applies; `rate` is its formula."""
 
@@ -109,12 +113,19 @@ class BaseMetric:
     answerable_only: ClassVar[bool] = False
     reference_needed: ClassVar[bool] = False
     """Of answerable samples; whether it applies to unanswerable ones is for `answerable_only` to say."""
+    texts_needed: ClassVar[bool] = False
+    """Those of the contexts; also if it reads a judgement of them."""
 
     @property
     def labels(self) -> frozenset[Label]:
         if self.reference_needed or self.reads & _OF_REFERENCE:
             return frozenset({"answerable", "reference"})
         return frozenset({"answerable"} if self.reads or self.answerable_only else ())
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it can't be measured if the contexts are ids without their texts."""
+        return self.texts_needed or bool(self.reads & _OF_CONTEXTS)
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         return self.reads if self.excuse(sample) is None else frozenset()
@@ -129,6 +140,8 @@ class BaseMetric:
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if (excuse := self.excuse(sample)) is not None:
             return excuse
+        if response.without_texts and self.reads_texts:
+            return NotApplicable(NO_TEXTS)
         try:
             return self.rate(sample, response, judgements)
         except EarlyScore as early:

@@ -17,7 +17,7 @@ from ragstone.metrics import ranking
 from ragstone.metrics.evidence import Found, distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.system.response import Response
+from ragstone.system.response import NO_TEXTS, Response
 
 Measure = Callable[[ranking.Located], float]
 
@@ -53,6 +53,8 @@ class RetrievalMetric(BaseMetric):
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):
+            if response.without_texts:
+                return NotApplicable(f"{NO_TEXTS}: label the sample with relevant_ids")
             texts = distinct(tuple(context.text for context in response.contexts))
             found = locate(distinct(sample.reference_contexts), texts)
             held = sum(one.held for one in found)

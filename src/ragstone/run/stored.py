@@ -18,7 +18,7 @@ from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import open_regular
 from ragstone.formatting import counted
 from ragstone.golden.aliases import RECORDED, normal
-from ragstone.golden.columns import ColumnPlan, plan_columns
+from ragstone.golden.columns import ColumnPlan, plan_columns, with_names_as_ids
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
@@ -160,9 +160,7 @@ class StoredAnswers:
             start += len(line)
 
     def _read_interactions(self, source: SourceFile, columns: Mapping[str, str]) -> None:
-        first, rows = open_records(source)
-        with first:
-            profile = profile_rows(source, (Row(record, line) for record, _, _, line in rows), columns.values())
+        profile = profile_rows(source, _rows(source), columns.values())
         if not profile.rows:
             raise source.error("contains no interactions.", hint='Expected {"question": "…", "answer": "…"} per line.')
         reader: SampleReader | None = None
@@ -176,6 +174,7 @@ class StoredAnswers:
                 continue
             if reader is None:
                 plan = _without_responses(plan_columns(source, profile, columns))
+                plan = with_names_as_ids(plan, _rows(source), columns)
                 reader = SampleReader(source, plan)
                 taken = (*(name for paths in plan.fields.values() for name in paths), *self._fields.paths().values())
                 used = _RESPONSE_COLUMNS | {name.partition(".")[0] for name in taken}
@@ -300,6 +299,13 @@ def set_aside(run: RunDirectory) -> None:
                     if record_from_line(line, f"{path}:{number}").sample.id not in known:
                         out.write(line)
         temporary.replace(path)
+
+
+def _rows(source: SourceFile) -> Iterator[Row]:
+    file, found = open_records(source)
+    with file:
+        for record, _, _, line in found:
+            yield Row(record, line)
 
 
 def _lines_of(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from ragstone.golden.names import are_names
 from ragstone.system import worker
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
 
@@ -70,11 +71,14 @@ class Greeting(_Wire):
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
-    """The Response for a valid payload."""
+    """The Response for a valid payload. Contexts that are plainly names of documents are their ids, without a text."""
+    contexts = tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts)
+    if are_names(one.text for one in contexts) and all(one.id in (None, one.text) for one in contexts):
+        contexts = tuple(Context("", one.text.strip(), one.score) for one in contexts)
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
-        contexts=tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts),
+        contexts=contexts,
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,

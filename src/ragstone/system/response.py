@@ -12,7 +12,10 @@ from ragstone.golden.sample import Sample
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One retrieved passage, in rank order. `score` is the retriever's own, in any unit."""
+    """One retrieved passage, in rank order. `text` is empty if the system names it only by `id`.
+
+    `score` is the retriever's own, in any unit.
+    """
 
     text: str
     id: str | None = None
@@ -68,6 +71,14 @@ class Response:
     failure: SystemFailure | None = None
     first_text_s: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def without_texts(self) -> bool:
+        """Whether contexts were returned, and only by their ids."""
+        return bool(self.contexts) and not any(one.text and not one.text.isspace() for one in self.contexts)
+
+
+NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 
 def turns_of(sample: Sample) -> list[dict[str, str]]:

@@ -38,13 +38,30 @@ CONTEXTS_NAMES = (
     "retrieved_context",
     "retrieval_context",
 )
+CONTEXT_IDS_NAMES = (
+    "retrieved_context_ids",
+    "retrieved_ids",
+    "retrieved_doc_ids",
+    "retrieved_document_ids",
+    "retrieved_chunk_ids",
+    "context_ids",
+    "doc_ids",
+    "document_ids",
+    "chunk_ids",
+    "source_ids",
+)
 TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
+NAMING = ("source", "file", "filename", "file_name", "file_path", "path", "url", "uri", "link", "title", "name")
+"""What names a document that comes without its text and without an id."""
+MAX_LABEL_WORDS = 5
+"""A field of more words could be the text."""
 SCORE_NAMES = ("score", "similarity", "relevance_score")
 TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id", "index_digest")
 USAGE_NAMES = ("usage", "usage_metadata")
 _BESIDE = (
     ("contexts", CONTEXTS_NAMES),
+    ("context_ids", CONTEXT_IDS_NAMES),
     ("usage", USAGE_NAMES),
     *((name, (name,)) for name in TRACE_NAMES),
 )
@@ -110,6 +127,7 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 
 
 def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[str, Any]:
+    contexts = _with_ids(contexts, None if isinstance(value, str) else _first(value, CONTEXT_IDS_NAMES))
     characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
     if characters > MAX_CHARACTERS:
         raise BadReturn(
@@ -165,9 +183,10 @@ class Fields(NamedTuple):
             raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
         elif not isinstance(value, (list, tuple)):
             named = _first(value, CONTEXTS_NAMES)
-            if named is None and _context_text(value) is None and not hasattr(type(value), "__next__"):
+            unnamed = named is None and _first(value, CONTEXT_IDS_NAMES) is None
+            if unnamed and _context_text(value) is None and not hasattr(type(value), "__next__"):
                 raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
-            found = value if named is None else named
+            found = value if unnamed else named
         if self._inside and isinstance(found, (list, tuple)):
             found = [self._context(item) for item in found]
         return _contexts(found)
@@ -199,6 +218,8 @@ class Fields(NamedTuple):
         if not isinstance(item, str):
             found["id"], found["score"] = _identity(item), _first(item, SCORE_NAMES)
         found.update((name, at_path(item, path)) for name, path in self._inside.items())
+        if found["text"] is None and self.context_text is None:
+            del found["text"]  # there may be nothing but an id
         return found
 
 
@@ -255,24 +276,44 @@ def _contexts(value: object) -> list[dict[str, Any]]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     if isinstance(value, (str, Mapping)) or _context_text(value) is not None:
-        return [_context(value, 0)]
+        return [_context(value, 0, _context_text(value) is None)]
     table = hasattr(value, "keys")  # iterating over a data frame gives its column names
     if table or isinstance(value, (set, frozenset, bytes)) or not isinstance(value, Iterable):
         reason = "a set has no order" if isinstance(value, (set, frozenset)) else "it is not a list"
         raise BadReturn(f"The contexts are {shown(value)}: {reason}. {EXPECTED}")
-    contexts = []
+    contexts: list[dict[str, Any]] = []
     for rank, item in enumerate(value):
         if rank >= MAX_CONTEXTS:
             raise BadReturn(f"More than {MAX_CONTEXTS:,} contexts were returned for one question.")
-        contexts.append(_context(item, rank))
+        contexts.append(_context(item, rank, not any(context["text"] for context in contexts)))
     return contexts
 
 
-def _context(item: Any, rank: int) -> dict[str, Any]:
+def _with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]]:
+    """`contexts` with the `ids` that were returned beside them, or, if there are none, those ids alone."""
+    if not isinstance(ids, (list, tuple)) or not all(_as_id(one) for one in ids) or len(ids) > MAX_CONTEXTS:
+        return contexts
+    if not contexts:
+        return [{"text": "", "id": _as_id(one), "score": None} for one in ids]
+    if len(ids) != len(contexts):
+        return contexts
+    return [{**context, "id": context["id"] or _as_id(ids[rank])} for rank, context in enumerate(contexts)]
+
+
+def _as_id(value: object) -> str | None:
+    named = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return _clean(str(value)) if named and str(value).strip() else None
+
+
+def _context(item: Any, rank: int, may_be_id: bool) -> dict[str, Any]:
+    """One context; `may_be_id`: one without text, which is known by its id, as all before it are."""
     score = None
     if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
         item, score = item[0], number(item[1])  # (document, score), as returned by vector stores
     text = _context_text(item)
+    if text is None and may_be_id and (name := _name_alone(item)):
+        found = number(_first(item, SCORE_NAMES))
+        return {"text": "", "id": name, "score": score if found is None else found}
     if text is None:
         raise BadReturn(f"Context {rank + 1} is {shown(item)}, in which no text was found. {EXPECTED}")
     if isinstance(item, str):
@@ -308,6 +349,18 @@ def _identity(item: object) -> str | None:
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
                 return _clean(str(value))
     return None
+
+
+def _name_alone(item: object) -> str | None:
+    """The id or name of a document in `item`, if there is nothing in it that could be its text."""
+    fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
+    for key, value in fields.items():
+        if key in TEXT_NAMES or (key != "metadata" and value and isinstance(value, (Mapping, list, tuple))):
+            return None
+        if key not in NAMING and isinstance(value, str) and len(value.split()) > MAX_LABEL_WORDS:
+            return None
+    named = (_as_id(_get(holder, name)) for holder in (item, _get(item, "metadata")) for name in NAMING)
+    return _identity(item) or next(filter(None, named), None)
 
 
 def _usage(value: object) -> dict[str, int] | None:
