@@ -33,8 +33,8 @@ CONTEXTS_NAMES = (
     "context",
     "source_documents",
     "documents",
-    "sources",
     "source_nodes",
+    "sources",
     "retrieved_context",
     "retrieval_context",
 )
@@ -65,7 +65,9 @@ _BESIDE = (
     ("usage", USAGE_NAMES),
     *((name, (name,)) for name in TRACE_NAMES),
 )
-METHODS = ("answer", "query", "invoke")
+METHODS = ("answer", "ask", "query", "invoke", "chat")
+QUESTION_NAMES = ("question", "input", "query", "user_query", "user_question", "user_input", "prompt", "text")
+"""Names of an input that takes the question, the surest first."""
 RETRIEVING = ("retrieve", *METHODS)
 """Methods of a system that only retrieves."""
 
@@ -115,6 +117,8 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
         return _checked("", fields.retrieved(value), value)
     if _is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
+    if not fields or fields.answer is None:
+        value = _unfolded(value)
     if fields and not isinstance(value, Joined):
         value = fields.whole(value)
     answer = value if isinstance(value, str) else _first(value, ANSWER_NAMES)
@@ -138,11 +142,63 @@ def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[s
     return {**found, "trace": named} if named else found
 
 
+def _unfolded(value: object) -> object:
+    """The state of a graph with `messages`, or what a pipeline's components returned, under the known names."""
+    if not isinstance(value, Mapping) or isinstance(value, Joined) or _first(value, ANSWER_NAMES) is not None:
+        return value
+    messages = value.get("messages")
+    if isinstance(messages, list) and messages:
+        kinds = [_get(one, "type") or _get(one, "role") for one in messages]
+        since = max((at for at, kind in enumerate(kinds) if kind in ("human", "user")), default=0)
+        tools = [one for one, kind in zip(messages[since:], kinds[since:]) if kind == "tool"]  # noqa: B905
+        found = [_get(one, "artifact") or [one] for one in tools]
+        listed = [item for items in found for item in (items if isinstance(items, (list, tuple)) else [items])]
+        return {"contexts": listed, **value, "answer": messages[-1]}
+    parts = [part for part in value.values() if isinstance(part, Mapping)]
+    replies = [item for part in parts for name in ("replies", "answers") for item in (part.get(name) or ())[:1]]
+    if not replies or len(parts) != len(value):
+        return value
+    reply, documents = replies[-1], [part["documents"] for part in parts if isinstance(part.get("documents"), list)]
+    own, text = _get(reply, "documents"), _get(reply, "data")
+    contexts = own if isinstance(own, list) and own else documents[-1] if documents else []
+    return {"answer": reply if text is None else text, "contexts": contexts}
+
+
 def _bad_answer(value: object, answer: object) -> str:
     if answer is None:
         retrieves = _first(value, CONTEXTS_NAMES) is not None or (isinstance(value, (list, tuple)) and len(value) > 0)
-        return f"Returned {shown(value)}. {EXPECTED}{ONLY_RETRIEVES if retrieves else ''}"
-    return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
+        return f"Returned {shown(value)}. {named_texts(value)}{EXPECTED}{ONLY_RETRIEVES if retrieves else ''}"
+    return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {named_texts(value)}{EXPECTED}"
+
+
+_REPLY = re.compile(r"(?i)(answer|reply|response|message|content|text|completion|generation|output)[^.]*$")
+
+
+def named_texts(value: object) -> str:
+    """A sentence that names the setting for an answer in `value` without a known name; "" if there is no text in it."""
+    found = [(path, text) for path, text in _texts_in(value, "", 4) if not _SECRET.search(f"{path}={text}")]
+    texts = sorted(found, key=lambda one: (_REPLY.search(one[0]) is None, -len(one[1])))
+    if not texts:
+        return ""
+    others = ", ".join(f"'{path}'" for path, _ in texts[1:4])
+    return f"If its answer is at '{texts[0][0]}', set answer_field = \"{texts[0][0]}\" under [system]" + (
+        f" (there is text at {others} too). " if others else ". "
+    )
+
+
+def _texts_in(value: object, path: str, depth: int) -> list[tuple[str, str]]:
+    """Paths to texts in `value`, for a setting; of a list, the first element's."""
+    if isinstance(value, str):
+        return [(path, value)] if path and value.strip() else []
+    if isinstance(value, Mapping):
+        items = [(name, item) for name, item in value.items() if isinstance(name, str) and name.isprintable()]
+    elif isinstance(value, (list, tuple)):
+        items = [(str(at), item) for at, item in enumerate(value[:1])]
+    else:
+        inside = getattr(value, "__dict__", None) or getattr(type(value), "__dataclass_fields__", None) or {}
+        items = [(name, _get(value, name)) for name in inside if isinstance(name, str) and not name.startswith("_")]
+    inner = [(f"{path}.{name}" if path else name, item) for name, item in items[:20] if '"' not in name]
+    return [found for name, item in inner if depth for found in _texts_in(item, name, depth - 1)]
 
 
 class Fields(NamedTuple):
@@ -196,7 +252,8 @@ class Fields(NamedTuple):
         picked = self.part(value)
         for name, path in (("answer", self.answer), ("contexts", self.contexts)):
             if path is not None and name not in picked:
-                raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
+                hint = named_texts(value) if name == "answer" else ""
+                raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}".strip())
         return picked
 
     def part(self, piece: object) -> dict[str, Any]:
@@ -229,8 +286,11 @@ _ABSENT = object()
 def at_path(value: object, path: str, absent: object = None) -> Any:
     """The value at a dotted path, `absent` if there is none.
 
-    A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``.
+    A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``,
+    or ``hits[].source.text``.
     """
+    if "[" in path and not (isinstance(value, Mapping) and path in value):
+        path = re.sub(r"\[(\d*)\]", lambda found: f".{found[1] or '*'}", path).lstrip(".")
     head, _, rest = path.partition(".")
     if isinstance(value, Mapping):
         if path in value:  # a key that contains dots, or the last one
@@ -426,6 +486,10 @@ def _clean(text: str) -> str:
 
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+_SECRET = re.compile(
+    r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|glpat|hf|AKIA)[-_]|\bBearer\s+|[\w-]*(?:api_?key|secret|passw(?:or)?d|"
+    r"access_?token|authorization)['\"]?\s*[:=]\s*['\"]?)(?P<value>[^\s'\",;}]{8,})"
+)
 
 
 def shown(value: object, limit: int = 200) -> str:
@@ -438,6 +502,7 @@ def shown(value: object, limit: int = 200) -> str:
     except Exception:
         text = "an object whose repr() fails"
     text = _ADDRESS.sub("", text)  # addresses differ each time, so equal failures would look different
+    text = _SECRET.sub(lambda found: found["before"] + "***", text)
     text = _clean(text if len(text) <= limit else text[: limit - 3] + "...")
     return f"{text} ({type(value).__name__})"
 
@@ -507,6 +572,8 @@ class Asker:
             (inside if self._in_input else beside)[name] = [dict(turn) for turn in (*history, *last)]
         if contexts is not None and self.takes_contexts:
             (inside if self._contexts_in_input else beside)[CONTEXTS] = list(contexts)
+        if self._key == "messages":
+            question = [*map(dict, history), {"role": "user", "content": question}]  # type: ignore[assignment]
         return self._call(question if self._key is None else {self._key: question, **inside}, beside)
 
     def _call(self, given: Any, more: dict[str, Any]) -> Any:
@@ -533,14 +600,21 @@ def finish(value: object, heard: Callable[[], None] | None = None, fields: Field
         return _joined(value, Pieces({}, heard, fields))
     if _is_pair(value) and _is_stream(value[0]):  # type: ignore[index]
         return _joined(value[0], Pieces({"contexts": value[1]}, heard, fields))  # type: ignore[index]
-    if isinstance(value, Mapping):
-        for name in ANSWER_NAMES:
-            if _is_stream(value.get(name)):
-                return _joined(value[name], Pieces({key: value[key] for key in value if key != name}, heard, fields))
-    elif not isinstance(value, str) and _get(value, "response_gen") is not None:
+    if fields and fields.answer is not None:
+        picked = fields.part(value)
+        if _is_stream(picked.get("answer")):
+            return _joined(picked.pop("answer"), Pieces(picked, heard))
+    if not isinstance(value, str) and _get(value, "response_gen") is not None:
         method = _get(value, "get_response")
         if callable(method):
             return method()
+    for name in () if isinstance(value, str) else ANSWER_NAMES:
+        stream = _get(value, name)
+        if _is_stream(stream):
+            beside = value if isinstance(value, Mapping) else {key: _first(value, names) for key, names in _BESIDE}
+            rest = fields.part(beside) if fields else beside
+            more = {key: rest[key] for key in rest if key not in (name, "answer")}
+            return _joined(stream, Pieces(more, heard, fields))
     return value
 
 
@@ -704,12 +778,59 @@ def _adapt_object(target: object, part: Part) -> Asker:
         method = _get(target, "a" + name)
         if callable(method):
             return _method_asker(target, name, method, None, part)
+    run, inputs = _get(target, "run"), _get(target, "inputs")
+    if callable(run) and callable(inputs):
+        return Asker(_pipeline(target, inputs()), None, None)
     if callable(target):
         _check_one_question(target, _required(target), part)
-        return Asker(target, None, None, declared=_declared(target, part))
+        name = _keyword(target)
+        asked = target if name is None else lambda question: target(**{name: question})
+        return Asker(asked, None, None, declared=_declared(target, part))
     raise EntrypointError(
         f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "
-        "answer(question), query(question), invoke(question) or __call__(question)."
+        "answer(question), ask(question), query(question), invoke(question), chat(question) or __call__(question)."
+    )
+
+
+def _keyword(target: object) -> str | None:
+    """The name by which a DSPy module takes the question, if it takes none by position."""
+    forward = getattr(type(target), "forward", None)  # an instance's own warns when it is looked up
+    if not callable(forward) or _positional(forward)[0] > 1:
+        return None
+    for holder in (target, _get(target, "predict")):
+        names = list(_get(_get(holder, "signature"), "input_fields") or ())
+        if names:
+            return next((name for name in QUESTION_NAMES if name in names), str(names[0]))
+    return None
+
+
+def _pipeline(target: Any, inputs: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Any]:
+    """Asks a Haystack pipeline: the question goes to each open input for one, and documents come back with the reply.
+
+    Raises EntrypointError if it has no such input, or nothing in it replies.
+    """
+    open_inputs = {
+        component: [
+            name
+            for name, socket in sockets.items()
+            if socket.get("type") in (str, Any) and (name in QUESTION_NAMES or socket.get("is_mandatory"))
+        ]
+        for component, sockets in inputs.items()
+    }
+    open_inputs = {component: names for component, names in open_inputs.items() if names}
+    graph = _get(target, "graph")
+    sends = {name: set(_get(node, "output_sockets") or ()) for name, node in _get(graph, "nodes").items()}
+    if not open_inputs or not any(names & {"replies", "answers"} for names in sends.values()):
+        what = "replies to a question" if open_inputs else "takes a question"
+        raise EntrypointError(f"nothing in this pipeline of {', '.join(sends) or 'no components'} {what}.")
+    last = [
+        sender
+        for sender, receiver in _get(graph, "edges")()
+        if "documents" in sends[sender] and "documents" not in sends[receiver]
+    ]
+    given = {"include_outputs_from": set(last[-1:])} if last else {}
+    return lambda question: target.run(
+        {component: dict.fromkeys(names, question) for component, names in open_inputs.items()}, **given
     )
 
 
@@ -738,16 +859,18 @@ def _input_fields(target: object) -> dict[str, Any] | None:
     method = _get(target, "get_input_jsonschema")
     try:
         schema = method() if callable(method) else None
-    except Exception:
-        return None
+    except Exception:  # of a state that pydantic can't describe: a graph's own class has its fields
+        graph = _get(target, "builder")
+        state = _get(graph, "input_schema") or _get(graph, "state_schema") or _get(graph, "schema")
+        return dict(getattr(state, "__annotations__", {})) or None
     fields = schema.get("properties") if isinstance(schema, dict) and schema.get("type") == "object" else None
     return fields if isinstance(fields, dict) else None
 
 
 def _input_history(target: object) -> str | None:
-    """The field in which a LangChain Runnable expects the earlier turns, beside the question; None if there is none."""
+    """The field in which a LangChain Runnable expects the earlier turns; None if there is none."""
     fields = _input_fields(target) or {}
-    return next((name for name in HISTORY_NAMES if name in fields and name != _input_key(target)), None)
+    return next((name for name in HISTORY_NAMES if name in fields), None)
 
 
 def _input_key(target: object) -> str | None:
@@ -758,9 +881,11 @@ def _input_key(target: object) -> str | None:
     fields = _input_fields(target)
     if fields is None:
         return None
-    for name in ("question", "input", "query"):
+    for name in QUESTION_NAMES:
         if name in fields:
             return name
+    if "messages" in fields:
+        return "messages"
     only = str(next(iter(fields))) if len(fields) == 1 else "root"
     return None if only == "root" else only  # LangChain calls an untyped input "root"
 
