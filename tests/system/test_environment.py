@@ -201,3 +201,54 @@ def test_an_interpreter_that_the_user_may_not_run_is_a_clear_error(room: Any) ->
     program.chmod(0o700)
     with pytest.raises(SystemUnderTestError, match="User 4321"):
         room.ask("command:./private", "q")
+
+
+KEYED = """
+import os, sys
+
+def by_name(question): return os.environ["SHOP_API_KEY"]
+
+def by_sdk(question):
+    if not os.getenv("SHOP_API_KEY"):
+        raise ValueError("Could not resolve authentication method. Expected either api_key or auth_token to be set.")
+    return "yes"
+
+def copied(question):
+    os.environ["OTHER"] = os.getenv("SHOP_API_KEY")
+"""
+
+
+@pytest.mark.parametrize("name", ["by_name", "by_sdk", "copied"])
+def test_a_key_that_is_set_but_not_passed_is_named_with_the_setting_that_passes_it(room: Any, name: str) -> None:
+    room.write("app.py", KEYED)
+    room.environ["SHOP_API_KEY"] = "a-secret-value"
+    (response,) = room.ask(f"app:{name}", "q", retries=0)
+    assert response.failure is not None
+    says = 'SHOP_API_KEY is set, but not passed to your system: add "SHOP_API_KEY" to env under [system].'
+    assert response.failure.message.endswith(says)
+    assert "a-secret-value" not in f"{response.failure.message}{response.failure.detail}"
+
+
+def test_a_key_that_is_not_set_is_said_to_be_missing_and_how_it_would_be_passed(room: Any) -> None:
+    room.write("app.py", KEYED)
+    (response,) = room.ask("app:by_name", "q", retries=0)
+    assert 'SHOP_API_KEY is not set: set it, and add "SHOP_API_KEY" to env under [system].' in response.failure.message
+    (response,) = room.ask("app:by_name", "q", retries=0, env=("SHOP_API_KEY",))
+    assert "SHOP_API_KEY is named in env under [system], but not set." in response.failure.message
+
+
+def test_a_system_that_can_not_start_without_its_key_says_which_setting_passes_it(room: Any) -> None:
+    room.write("app.py", KEYED + '\nkey = os.environ["SHOP_API_KEY"]\n')
+    room.write("rag.py", KEYED + '\nif "SHOP_API_KEY" not in os.environ: sys.exit("set SHOP_API_KEY")\n')
+    room.environ["SHOP_API_KEY"] = "a-secret-value"
+    for entrypoint in ("app:by_name", f"command:{sys.executable} rag.py"):
+        with pytest.raises(SystemUnderTestError) as caught:
+            room.ask(entrypoint, "q")
+        assert 'add "SHOP_API_KEY" to env under [system]' in str(caught.value.hint)
+
+
+def test_a_secret_of_ragstones_is_never_proposed(room: Any) -> None:
+    room.write("app.py", 'import os\ndef answer(question): return os.environ["GITHUB_TOKEN"] + os.environ["ACTIONS_X"]')
+    room.environ["ACTIONS_X"] = "x"
+    (response,) = room.ask("app:answer", "q", retries=0)
+    assert "ACTIONS_X is set" not in response.failure.message

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -118,6 +118,8 @@ class ChildContext:
     log: SystemLog
     guardian: Guardian
     run_as: RunAs | None = None
+    lacking: Callable[[str], str | None] = lambda _: None
+    """What a failure that says so much has to do with variables that the system doesn't get."""
 
 
 class Child:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.ci.platform import SECRET_NAME
 from ragstone.ci.platforms import BY_NAME, WITHHELD
 from ragstone.config.load import SECRET_VARIABLES
 from ragstone.errors import ConfigError
@@ -26,6 +27,11 @@ ALLOWED = frozenset(f"{_POSIX} {_WINDOWS}".split())
 FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
 # Passed only by exact name, never by pattern: they usually contain tokens.
 _BY_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_NO_KEY = re.compile(
+    r"(?i)could not resolve authentication|no api[ _]?key|api[ _]?key (?:is )?(?:missing|required|not)"
+)
+_MAX_LACKING = 3
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
@@ -88,6 +94,27 @@ def child_environment(names: Iterable[str], environ: Mapping[str, str], run_as: 
                 child.pop(name, None)
         child["HOME"] = str(run_as.home)
     return child
+
+
+def lacking(text: str, names: Iterable[str], environ: Mapping[str, str], child: Mapping[str, str]) -> str | None:
+    """What a failure that says `text` has to do with variables that the system doesn't get, as a sentence.
+
+    `names` are those of `system.env`; `child` is what the system got of `environ`.
+    """
+    said = dict.fromkeys(_VARIABLE.findall(text))
+    if _NO_KEY.search(text):
+        said |= dict.fromkeys(name for name in environ if name.endswith("_API_KEY"))
+    wanted, sentences = tuple(names), []
+    for name in said:
+        if name in child or _matches(name, FORBIDDEN):
+            continue
+        if name in environ:
+            sentences.append(f'{name} is set, but not passed to your system: add "{name}" to env under [system].')
+        elif SECRET_NAME.search(name) and _matches(name, wanted):
+            sentences.append(f"{name} is named in env under [system], but not set.")
+        elif SECRET_NAME.search(name):
+            sentences.append(f'{name} is not set: set it, and add "{name}" to env under [system].')
+    return " ".join(sentences[:_MAX_LACKING]) or None
 
 
 def substituted(value: str, names: Iterable[str], environ: Mapping[str, str], *, where: str) -> str:

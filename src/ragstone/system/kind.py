@@ -12,7 +12,7 @@ from typing import ClassVar
 from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.system.child import ChildContext, Guardian, SystemLog
-from ragstone.system.environment import RunAs
+from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System
 from ragstone.system.worker import Fields
 
@@ -34,7 +34,14 @@ class Surroundings:
         directory = (self.root / (settings.working_directory or "")).resolve()
         if not directory.is_dir():
             raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
-        return ChildContext(directory, self.child_environ, SystemLog(self.log), Guardian(), self.run_as)
+        return ChildContext(
+            directory,
+            self.child_environ,
+            SystemLog(self.log),
+            Guardian(),
+            self.run_as,
+            lambda text: lacking(text, settings.env, self.environ, self.child_environ),
+        )
 
 
 class EntrypointKind(ABC):

@@ -72,7 +72,12 @@ class Pool:
 
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""
-        peer = await self._started()
+        try:
+            peer = await self._started()
+        except SystemUnderTestError as error:
+            hints = (self._context.lacking(error.message), error.hint)
+            hint = " ".join(one for one in hints if one) or None
+            raise SystemUnderTestError(error.message, where=error.where, hint=hint) from None
         self.accepts = getattr(peer, "accepts", None)
         async with self._changed:
             self._idle.append(peer)
@@ -83,7 +88,15 @@ class Pool:
             response = await self._ask_once(sample)
             if left == 0 or response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
                 break
-        return response
+        return self._with_variables(response)
+
+    def _with_variables(self, response: Response) -> Response:
+        """`response`; a failure that names variables which the system doesn't get says how to pass them."""
+        failure = response.failure
+        more = failure and self._context.lacking(f"{failure.message}\n{failure.detail or ''}")
+        if failure is None or more is None:
+            return response
+        return failed(response.sample_id, failure.kind, f"{failure.message} {more}", failure.detail, response.latency_s)
 
     async def close(self) -> None:
         self._closed = True
