@@ -107,3 +107,31 @@ def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
         assert "98 %" in text.replace("\\u00a0", " "), format
         body = re.sub(r"(?s)<(style|script).*?</\1>", "", text)
         assert not re.findall(r"\d%(?![0-9A-Fa-f]{2})|\d\.0 %", re.sub(r"(?s)<[^>]*>", "", body)), format
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ValueError: bad row (rag.py, line 31)", "ValueError: bad row (rag.py, line 7)"),
+        ("raised: no request req_9f3a in 1.25 s", "raised: no request req_77b1 in 0.5 s"),
+        ("OSError: <Socket object at 0x7f01> is closed", "OSError: <Socket object at 0x7aff> is closed"),
+        ("Returned {'reply': 'It is red.'} (dict).", "Returned {'reply': 'Up to 30 days.'} (dict)."),
+        ("KeyError: 'q-17'", "KeyError: 'q-18'"),
+    ],
+)
+def test_reasons_that_differ_in_a_number_an_id_an_address_or_a_text_are_alike(one: str, other: str) -> None:
+    assert formatting.alike(one) == formatting.alike(other)
+    assert formatting.most_common([one, "Another.", "Another!", other]) == min(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http: Answered 500: down", "http: Answered 429: down"),
+        ("The command exited with status 1.", "The command exited with status 2."),
+        ("KeyError: 'OPENAI_API_KEY'", "KeyError: 'question'"),
+        ("It can't be read.", "It isn't read."),
+    ],
+)
+def test_reasons_with_another_status_or_another_name_are_not_alike(one: str, other: str) -> None:
+    assert formatting.alike(one) != formatting.alike(other)

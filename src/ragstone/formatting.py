@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,11 @@ NONE = "–"
 """Shown for a missing number."""
 
 _SAME = 1e-9
+
+_VARYING = re.compile(
+    r"(?P<status>\b(?i:answered|status|code|http|errno|signal)\W{1,3}\d+)"  # two statuses are two reasons
+    r"|(?<!\w)(?P<quote>['\"])[^'\"]*[\s\d][^'\"]*(?:(?P=quote)(?!\w)|\.\.\.)|[\w-]*\d[\w.:,-]*"
+)
 
 
 def score(value: float | None, digits: int = 2) -> str:
@@ -121,10 +127,18 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def alike(reason: str) -> str:
+    """`reason` without what differs from case to case: line numbers, ids, addresses, timings, quoted texts."""
+    return _VARYING.sub(lambda found: found["status"] or "…", reason)
+
+
 def most_common(reasons: Iterable[str]) -> str:
-    """The most frequent reason; in a tie, the first alphabetically."""
+    """The most frequent reason, counting those that are `alike` together; in a tie, the first alphabetically."""
     counts = Counter(reasons)
-    return min(counts, key=lambda reason: (-counts[reason], reason))
+    kinds: Counter[str] = Counter()
+    for reason, count in counts.items():
+        kinds[alike(reason)] += count
+    return min(counts, key=lambda reason: (-kinds[alike(reason)], -counts[reason], reason))
 
 
 def clipped(reason: str, limit: int = 160) -> str:

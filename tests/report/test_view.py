@@ -27,10 +27,10 @@ from ragstone.report.parts import Links
 from ragstone.report.plots import axis_for, mark
 from ragstone.report.render import render
 from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_state
-from ragstone.report.samples import SAMPLE_ROWS
+from ragstone.report.samples import SAMPLE_ROWS, RunSamples
 from ragstone.report.trend import Scale
 from ragstone.report.view import build_view
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from tests.report.conftest import Text, record, run_scores, verdict, view_of
 
 
@@ -163,6 +163,15 @@ def test_failures_are_grouped_by_reason_and_named_the_systems_first() -> None:
     ]
     assert groups[0].metrics == ()
     assert len(groups[1].metrics) == 5
+
+
+def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
+    ids = [f"q-{number:03}" for number in range(25)]
+    reasons = {sample_id: f"raised: ValueError: line {7 * at % 11}" for at, sample_id in enumerate(ids)}
+    run = RunScores("now", {}, {name: SampleFacts() for name in ids}, SystemFacts(failures=reasons))
+    (group,) = RunSamples(run, (), Links()).failures()
+    assert group.reason == "raised: ValueError: line 0"
+    assert [sample.id for sample in group.samples] == ids
 
 
 def test_no_baseline_means_no_changes_and_no_differences() -> None:

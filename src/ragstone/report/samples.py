@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ragstone.formatting import counted
+from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
@@ -105,22 +105,27 @@ class RunSamples:
         )
 
     def failures(self) -> tuple[FailurePart, ...]:
-        """Failed samples by reason, the system's first, then the larger groups first."""
+        """Failed samples by reasons that are alike, the system's first, then the larger groups first."""
         failures = self.current.system.failures
-        found: dict[tuple[FailedBy, str], tuple[dict[str, None], dict[str, None]]] = {}
+        found: dict[tuple[FailedBy, str], tuple[dict[str, None], dict[str, str]]] = {}
         for sample_id, reason in failures.items():
-            found.setdefault(("system", reason), ({}, {}))[1][sample_id] = None
+            found.setdefault(("system", alike(reason)), ({}, {}))[1][sample_id] = reason
         for metric, scores in self.current.metrics.items():
             for sample_id, failure in scores.failed.items():
                 if failure.by == "system" and sample_id in failures:
                     continue
-                metrics, samples = found.setdefault((failure.by, failure.reason), ({}, {}))
+                metrics, samples = found.setdefault((failure.by, alike(failure.reason)), ({}, {}))
                 metrics[wording.metric_title(metric)] = None
-                samples[sample_id] = None
+                samples[sample_id] = failure.reason
         order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
         return tuple(
-            FailurePart(by, reason, tuple(metrics), tuple(FailedSamplePart(one, self._place(one)) for one in samples))
-            for (by, reason), (metrics, samples) in order
+            FailurePart(
+                by,
+                most_common(samples.values()),
+                tuple(metrics),
+                tuple(FailedSamplePart(one, self._place(one)) for one in samples),
+            )
+            for (by, _), (metrics, samples) in order
         )
 
     def differences(self, shared: Collection[str]) -> Iterator[Differences]:

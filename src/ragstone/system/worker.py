@@ -783,8 +783,8 @@ def _adapt_object(target: object, part: Part) -> Asker:
         return Asker(_pipeline(target, inputs()), None, None)
     if callable(target):
         _check_one_question(target, _required(target), part)
-        name = _keyword(target)
-        asked = target if name is None else lambda question: target(**{name: question})
+        key = _keyword(target)
+        asked = target if key is None else lambda question: target(**{key: question})
         return Asker(asked, None, None, declared=_declared(target, part))
     raise EntrypointError(
         f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ragstone.formatting import clipped, counted, figure, most_common, percent
+from ragstone.formatting import alike, clipped, counted, figure, most_common, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
@@ -95,7 +95,7 @@ class NoAnswer(Answers):
         if not evidence.finished or not run.samples or answered:
             return
         reasons = [failures[sample_id].rstrip(".") for sample_id in run.samples]
-        often = "" if len(set(reasons)) == 1 else ", most often"
+        often = "" if len(set(map(alike, reasons))) == 1 else ", most often"
         n = len(run.samples)
         why = f"{counted(n, 'sample')}{often}: {clipped(most_common(reasons))}"
         reason = f"the system under test failed on all of {why}."
