@@ -109,8 +109,7 @@ predict, thought = Predict(), ChainOfThought()
 
 class Chat:
     def chat(self, message):
-        tool = Some(content="[NodeWithScore(…)]")
-        return Some(response="got " + message, sources=[tool], source_nodes=[Some(node=Some(
+        return Some(response="got " + message, source_nodes=[Some(node=Some(
             get_content=lambda: "one", node_id="d1"), score=0.5)])
 
 

@@ -33,8 +33,8 @@ CONTEXTS_NAMES = (
     "context",
     "source_documents",
     "documents",
-    "source_nodes",
     "sources",
+    "source_nodes",
     "retrieved_context",
     "retrieval_context",
 )
