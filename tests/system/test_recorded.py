@@ -19,6 +19,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
+from ragstone.run.stored import StoredAnswers
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import Context, Response, SystemFailureKind
@@ -253,8 +254,11 @@ ROWS = [
         ["query", "retrieved_docs", "generated_answer", "answer"],
     ],
 )
+@pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("kind", ["csv", "numpy.csv", "parquet", "xlsx", "columns.json", "rows.json", "jsonl", "yaml"])
-def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, columns: list[str], kind: str) -> None:
+def test_the_table_that_is_a_golden_set_has_the_answers_too(
+    room: Any, columns: list[str], kind: str, *, written: bool
+) -> None:
     import numpy
     import pandas
 
@@ -262,6 +266,8 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, columns: 
     path = room.folder / f"table.{kind}"
     if kind == "numpy.csv":
         frame[columns[1]] = [numpy.array(one) for one in frame[columns[1]]]
+    if written:  # as text, such as pandas reads from a CSV file
+        frame[columns[1]] = frame[columns[1]].map(repr if kind == "numpy.csv" else str)
     if kind.endswith("csv"):
         frame.to_csv(path, index=False)
     elif kind == "parquet":
@@ -281,6 +287,41 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, columns: 
         assert response.answer == answer
         assert sample.reference == (None if columns[3] == "answer" else reference)
         assert [one.text for one in response.contexts] == contexts
+    stored = StoredAnswers()
+    stored.read(path)
+    for sample, (_, contexts, answer, _) in zip(stored.golden, ROWS, strict=True):
+        again = stored.response(sample.id)
+        assert (again.answer, [one.text for one in again.contexts]) == (answer, contexts)
+    asyncio.run(stored.close())
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("['one, 'two']", "begins like a list, but can't be read as one:"),
+        ("['one', 'tw", "begins like a list, but can't be read as one, perhaps because it was cut off:"),
+        ("['one' ... 'three']", "begins like a list"),
+        ("[NodeWithScore(node=TextNode(id_='a'), 0.5)]", "begins like a list"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_cell_that_can_not_be_read_is_refused_with_its_place(room: Any, cell: str, says: str, ending: str) -> None:
+    rows = [{"id": "s1", "answer": "a", "retrieved_contexts": "['fine']"}, {"id": "s2", "retrieved_contexts": cell}]
+    if ending == "jsonl":
+        room.write("out.jsonl", lines(*rows))
+    else:
+        room.write("out.csv", f'id,retrieved_contexts\ns1,"[\'fine\']"\ns2,"{cell}"\n')
+    with pytest.raises(SystemUnderTestError) as caught:
+        room.ask_samples(f"file:out.{ending}", Sample("s1", "?"))
+    assert caught.value.where == f"out.{ending}:{3 if ending == 'csv' else 2}"
+    assert f"column 'retrieved_contexts' {says}" in caught.value.message
+
+
+def test_ids_in_a_cell_are_contexts_without_texts(room: Any) -> None:
+    room.write("out.csv", 'id,answer,retrieved_context_ids\ns1,a,"a.md; b.md"\ns2,a,"[\'c\', 4]"\n')
+    one, two = room.ask_samples("file:out.csv", Sample("s1", "?"), Sample("s2", "?"))
+    assert [context.id for context in (*one.contexts, *two.contexts)] == ["a.md", "b.md", "c", "4"]
+    assert one.without_texts
 
 
 def test_an_empty_answer_in_a_table_is_never_the_right_one(room: Any) -> None:

@@ -33,6 +33,8 @@ STATUSES = ("draft", "reviewed")
 
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
+_ARRAY = re.compile(r"(?:\[\s*)?(?:np\.|numpy\.)?array\((?P<list>\[.*\])(?:,\s*dtype=[^()]*)?\)(?:\s*\])?", re.DOTALL)
+_LIKE_A_LIST = re.compile(r"""\[\s*["']|\[?(?:np\.|numpy\.)?array\(|\[\s*\w*(?:Document|Node\w*)\(""")
 _MAX_PYTHON_LIST = 1_000_000
 _MAX_LITERAL = 100_000
 """A list of other things than strings costs Python's parser about 1.2 kB of memory per character."""
@@ -141,11 +143,24 @@ def is_answerless(value: object) -> bool:
 def contexts(value: object) -> tuple[str, ...]:
     """`value` as passages: a list of texts or objects, a list written into one cell, or one text."""
     found: list[str] = []
-    for item in listed(value, split_bars=True):
+    for item in passages(value):
         passage = _text(item, 0)
         if passage is not None and passage.strip():
             found.append(sound(passage))
     return tuple(found)
+
+
+def passages(value: object, *, split_bars: bool = True) -> list[object]:
+    """`value` as a list of passages, each a text or an object: a list, one in any notation written into a text, or one
+    text. Raises CellError for a text that begins like a written list, and is none.
+    """
+    if isinstance(value, str) and _LIKE_A_LIST.match(value.strip()):
+        written = _written_list(value.strip())
+        if written is None:
+            cut = "" if value.rstrip().endswith(("]", ")")) else ", perhaps because it was cut off"
+            raise CellError(f"begins like a list, but can't be read as one{cut}: {shown(value)}")
+        value = written
+    return [item for item in listed(value, split_bars=split_bars) if item is not None]
 
 
 def phrases(value: object) -> tuple[str, ...]:
@@ -321,7 +336,7 @@ def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> It
         yield from value if isinstance(value, list) else [value]
         return
     stripped = value.strip()
-    if stripped.startswith("["):
+    if stripped.startswith(("[", "('", '("')) or _ARRAY.match(stripped):
         listed = _written_list(stripped)
         if listed is not None:
             yield from listed
@@ -347,6 +362,8 @@ def _written_list(value: str) -> list[object] | None:
 
 
 def _python_list(value: str) -> list[object] | None:
+    if whole := _ARRAY.fullmatch(value):
+        value = whole["list"]
     if len(value) > _MAX_PYTHON_LIST:
         return None
     try:
@@ -356,10 +373,21 @@ def _python_list(value: str) -> list[object] | None:
                 return [ast.literal_eval(m.group().replace("\n", "\\n")) for m in _PYTHON_STRING.finditer(value)]
             if len(value) > _MAX_LITERAL:
                 return None
-            found = ast.literal_eval(value)
+            found = _value_of(ast.parse(value, mode="eval").body)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return found if isinstance(found, list) else None
+    return list(found) if isinstance(found, list | tuple) else None
+
+
+def _value_of(node: ast.expr) -> object:
+    """The value of a literal, or of an object written as `Document(page_content="…")`. Raises ValueError."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value_of(item) for item in node.elts]
+    if isinstance(node, ast.Call) and node.keywords and not node.args:
+        return {str(one.arg): _value_of(one.value) for one in node.keywords}
+    if isinstance(node, ast.Name) and node.id == "nan":
+        return None
+    return ast.literal_eval(node)
 
 
 def _json(value: str) -> object:

@@ -38,9 +38,9 @@ def record_at(file: BinaryIO, start: int, size: int) -> Mapping[str, object] | N
     file.seek(start)
     try:
         value = json.loads(file.read(size))
+        return _with_lists(value, split_bars=False) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def _lines(file: BinaryIO, start: int, shown: str) -> Iterator[Record]:
@@ -134,9 +134,12 @@ class _Window:
 
 
 def _mapping(value: object, shown: str, number: int) -> Mapping[str, object]:
-    if isinstance(value, dict):
-        return value
-    raise _broken(shown, number, f"expected an object with an answer, found {json.dumps(value)[:80]}")
+    if not isinstance(value, dict):
+        raise _broken(shown, number, f"expected an object with an answer, found {json.dumps(value)[:80]}")
+    try:
+        return _with_lists(value, split_bars=False)
+    except cells.CellError as error:
+        raise _broken(shown, number, str(error)) from None
 
 
 def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
@@ -181,7 +184,10 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
     start = 0
     try:
         for number, row in enumerate(table_rows(source), start=1):
-            record = _record(row.values)
+            try:
+                record = _record(row.values)
+            except cells.CellError as error:
+                raise source.error(f"{error}.", row.line or number) from None
             line = json.dumps(record, default=str).encode("ascii") + b"\n"
             place = row.line or number
             if len(line) > MAX_RECORD_BYTES:
@@ -199,12 +205,23 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
 
 def _record(row: Mapping[str, object]) -> Mapping[str, object]:
     """`row` without empty cells, with lists of contexts and the latency parsed from text."""
-    record = {name: value for name, value in row.items() if value is not None}
-    for name, value in record.items():
-        if isinstance(value, str) and normal(name) in CONTEXTS_NAMES:
-            record[name] = list(cells.listed(value, split_bars=True))
+    record = _with_lists({name: value for name, value in row.items() if value is not None}, split_bars=True)
     latency = record.get("latency_s")
     if isinstance(latency, str):
         with contextlib.suppress(ValueError):
             record["latency_s"] = float(latency)
+    return record
+
+
+def _with_lists(record: dict[str, object], *, split_bars: bool) -> dict[str, object]:
+    """`record` with the contexts, and their ids, that are lists written into a text. Raises CellError."""
+    for name, value in record.items():
+        if isinstance(value, str) and normal(name) in worker.CONTEXT_IDS_NAMES:
+            record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
+        elif isinstance(value, str) and normal(name) in CONTEXTS_NAMES:
+            try:
+                found = cells.passages(value, split_bars=split_bars)
+            except cells.CellError as error:
+                raise cells.CellError(f"column '{name}' {error}") from None
+            record[name] = found if split_bars or found != [value] else value
     return record

@@ -154,7 +154,8 @@ def recorded_response(
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
     answer = _named(record, [name for name in _ANSWERS if not (rated and name == "answer")])
-    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES)}
+    ids = _named(record, worker.CONTEXT_IDS_NAMES)
+    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES), worker.CONTEXT_IDS_NAMES[0]: ids}
     latency_s = worker.number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")

@@ -150,3 +150,10 @@ def test_any_record_is_an_interaction_or_counted(record: dict[str, Any]) -> None
     assert one.query or one.answer or one.error or one.only_feedback
     assert len(one.key) == 16
     (one.query + one.answer + one.route).encode("utf-8")
+
+
+def test_sources_may_be_a_list_written_into_a_text() -> None:
+    assert read(timestamp=T, query="q", answer="a", sources="['One text.', 'Two.']").sources == ("One text.", "Two.")
+    assert read(timestamp=T, query="q", answer="a", sources="One text | still one").sources == ("One text | still one",)
+    with pytest.raises(BadRecord, match="begin like a list"):
+        read(timestamp=T, query="q", answer="a", sources="['One text.', 'Tw")

@@ -54,6 +54,7 @@ class Problem(StrEnum):
     FUTURE = "with a time in the future"
     TOO_OLD = "with a time more than 800 days ago"
     EMPTY = "with neither query, answer, error nor feedback"
+    BAD_SOURCES = "with contexts that begin like a list, and can't be read as one"
     NO_MATCH = "with feedback on no known interaction"
     TOO_LATE = "too late: their window is decided"
 
@@ -249,9 +250,9 @@ def _text(value: object) -> str:
 def _sources(value: object) -> tuple[object, ...] | None:
     if isinstance(value, str):
         try:
-            value = json.loads(value) if value.lstrip().startswith("[") else [value] if value.strip() else []
-        except (ValueError, RecursionError):
-            value = [value]
+            value = cells.passages(value, split_bars=False) if value.strip() else []
+        except cells.CellError:
+            raise BadRecord(Problem.BAD_SOURCES) from None
     return tuple(value)[: worker.MAX_CONTEXTS] if isinstance(value, list | tuple) else None
 
 
