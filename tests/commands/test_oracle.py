@@ -16,7 +16,8 @@ import ragstone as package
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.run.directory import ORACLE, RunDirectory
 from tests.commands.project import make_project, ragstone, start, wait_for_lines
-from tests.system.test_http_service import Server, server  # noqa: F401 - a fixture
+from tests.system.conftest import server  # noqa: F401 - a fixture
+from tests.system.service import Server
 
 COLOURS = ("red", "green", "blue", "white", "yellow")
 SYSTEM = '''

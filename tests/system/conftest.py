@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from ragstone.golden.sample import Sample
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
 from ragstone.system.response import Response
+from tests.system.service import Server
 
 
 class Room:
@@ -64,3 +65,17 @@ def room(tmp_path: Path) -> Room:
 def kinds() -> Callable[[list[Response]], list[str]]:
     """Each response as "answered" or the kind of its failure."""
     return lambda responses: [r.failure.kind.value if r.failure else "answered" for r in responses]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch, room: Room) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        room.environ.pop(name, None)

@@ -14,7 +14,7 @@ from ragstone.golden.sample import Sample, Turn
 from ragstone.system.entrypoint import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import takes_history
-from tests.system.test_http_service import Server, server  # noqa: F401 - a fixture
+from tests.system.service import Server
 
 TALK = Sample("t", "And then?", history=(Turn("user", "First?"), Turn("assistant", "Open it.")))
 ALONE = Sample("a", "What now?")
@@ -108,7 +108,7 @@ def test_a_command_for_each_question_gets_them_where_it_names_them(room: Any) ->
     assert json.loads(found.answer) == TURNS
 
 
-def test_a_service_gets_them_in_a_field(room: Any, server: Server) -> None:  # noqa: F811
+def test_a_service_gets_them_in_a_field(room: Any, server: Server) -> None:
     url = f"{server.url}/ask"
     room.ask_samples(url, TALK, ALONE)
     room.ask_samples(url, TALK, http={"history_field": "input.turns"})

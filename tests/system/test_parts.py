@@ -17,7 +17,7 @@ from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
-from tests.system.test_http_service import Server, server  # noqa: F401 - a fixture
+from tests.system.service import Server
 
 GIVEN = ("It opens at nine.", "It closes at six.")
 OPENS = Sample("opens", "When does it open?", reference_contexts=GIVEN)
@@ -142,7 +142,7 @@ def test_a_command_for_each_question_is_given_contexts_where_it_names_them(room:
         room.ask_samples(f"command:{sys.executable} rag.py {{question}}", OPENS, part="generation")
 
 
-def test_a_service_is_given_contexts_in_a_field(room: Any, server: Server) -> None:  # noqa: F811
+def test_a_service_is_given_contexts_in_a_field(room: Any, server: Server) -> None:
     url = f"{server.url}/ask"
     room.ask_samples(url, OPENS, part="generation")
     room.ask_samples(url, OPENS, part="generation", http={"given_contexts_field": "input.passages"})
@@ -247,7 +247,7 @@ def test_retrievers_of_frameworks_are_asked_by_their_methods(room: Any) -> None:
         assert [(one.text, one.id) for one in found.contexts] == [("one", "n1")]
 
 
-def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server) -> None:  # noqa: F811
+def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server) -> None:
     room.write(
         "rag.py",
         "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'contexts': ['one', 'two']}), flush=True)\n",

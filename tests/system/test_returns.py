@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from ragstone.system import worker
-from ragstone.system.payload import Payload, placed, read
+from ragstone.system.payload import Payload, read
 from ragstone.system.worker import at_path
 
 
@@ -257,12 +257,6 @@ def test_dotted_paths_lead_through_keys_indexes_and_every_element() -> None:
     assert at_path({"a": None}, "a.b", "absent") == "absent"
     assert at_path(value, "hits.*.s.missing") == [None, None]
     assert at_path(value, "hits.1.s.t") == "b"
-
-
-def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:
-    fields = {"input": {"lang": "en"}, "k": 3}
-    assert placed(fields, "input.query", "q") == {"input": {"lang": "en", "query": "q"}, "k": 3}
-    assert fields == {"input": {"lang": "en"}, "k": 3}
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------

@@ -92,7 +92,11 @@ class SystemPrice(_Table):
 class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
-    question_field: str = Field(default="question", description="request field for the question")
+    question_field: str = Field(
+        default="question",
+        description="request field for the question; a list in `body` by position: `messages.-1.content`",
+    )
+    id_field: str = Field(default="id", description="request field for the sample's id; empty: it is not sent")
     history_field: str = Field(default="history", description="request field for the earlier turns of a conversation")
     given_contexts_field: str = Field(
         default="contexts", description="request field for contexts that the system is given, in place of its own"

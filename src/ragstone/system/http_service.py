@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from ragstone.config.settings import SystemSettings
@@ -19,8 +19,10 @@ from ragstone.golden.sample import Sample
 from ragstone.system import worker
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
-from ragstone.system.payload import failed, placed, read
-from ragstone.system.response import GENERATION, Response, System, SystemFailureKind, turns_of
+from ragstone.system.payload import failed, read
+from ragstone.system.request import refusal, refuse_misplaced, request_fields
+from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.streams import EVENTS, Reply, ReportedError, likely_field, read_reply
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,11 +34,10 @@ MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHOWN_BODY = 1_000
-_EVENTS = "text/event-stream"
-_ACCEPT = f"application/json, {_EVENTS};q=0.9"
-_DONE = "[DONE]"
-"""The end of a stream from OpenAI's servers and many others."""
+_ACCEPT = f"application/json, {EVENTS};q=0.9, application/x-ndjson;q=0.8, text/plain;q=0.7"
 
+_MIN_SECRET = 6
+_REFUSING_STATUS = frozenset({400, 422})
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -48,17 +49,6 @@ class _Refused(Exception):  # noqa: N818
     message: str
     detail: str | None = None
     retry_in_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """The JSON value of a reply, or the joined pieces of an event stream; when it was complete and, for a stream, when
-    the first text arrived.
-    """
-
-    value: object
-    whole_at: float
-    first_text_at: float | None = None
 
 
 class HttpService:
@@ -105,7 +95,8 @@ class HttpService:
                     async with asyncio.timeout(self._settings.timeout_s):
                         reply = await self._post(sample)
                     first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
-                    return read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._fields)
+                    response = read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._fields)
+                    return self._with_hint(response, reply.value)
                 except TimeoutError:
                     message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
@@ -114,7 +105,24 @@ class HttpService:
                 if refused.retry_in_s is None or attempt == self._settings.retries:
                     break
                 await self._sleep(max(refused.retry_in_s, min(0.5 * 2**attempt, 8.0)))
-        return failed(sample.id, refused.kind, refused.message, refused.detail)
+        return failed(sample.id, refused.kind, self._hidden(refused.message), self._hidden(refused.detail))
+
+    def _with_hint(self, response: Response, value: object) -> Response:
+        """A `response` without an answer that names where in `value` it may be."""
+        failure = response.failure
+        if failure is None:
+            return response
+        field = None if self._fields.answer else likely_field(value)
+        hint = "" if field is None else f' Is the answer there? Set answer_field = "{field}" under [system].'
+        message = self._hidden(failure.message) + hint
+        return failed(response.sample_id, failure.kind, message, latency_s=response.latency_s)
+
+    def _hidden(self, text: str | None) -> Any:
+        """`text`, in which a service may repeat what it was sent, without the values of headers."""
+        for value in self._headers.values():
+            for secret in (value, value.rpartition(" ")[2]):
+                text = text.replace(secret, "***") if text and len(secret) >= _MIN_SECRET else text
+        return text
 
     async def close(self) -> None:
         if self._client is not None:
@@ -145,22 +153,17 @@ class HttpService:
                 await writer.wait_closed()
             return
 
-    async def _post(self, sample: Sample) -> _Reply:
+    async def _post(self, sample: Sample) -> Reply:
         import httpx2
 
-        names = self._settings.http
-        fields = placed({**names.body, "id": sample.id}, names.question_field, sample.question)
-        if sample.history:
-            fields = placed(fields, names.history_field, turns_of(sample))
-        if self._settings.part == GENERATION:
-            fields = placed(fields, names.given_contexts_field, list(sample.reference_contexts))
+        fields = request_fields(self._settings, sample)
         content = json.dumps(fields).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **self._headers}
         url = self._url
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 found = await self._exchange(url, headers, content)
-                if isinstance(found, _Reply):
+                if isinstance(found, Reply):
                     return found
                 url = found
         except httpx2.TimeoutException:
@@ -170,7 +173,7 @@ class HttpService:
             raise _Refused(SystemFailureKind.HTTP, message, retry_in_s=0.0) from None
         raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
 
-    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> _Reply | str:
+    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> Reply | str:
         """The reply, or the target of a redirect."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
 
@@ -181,23 +184,22 @@ class HttpService:
                 return _redirected(url, reply.status_code, reply.headers.get("location", ""))
             bound_reply(reply, MAX_BODY_BYTES)
             try:
-                if reply.is_success and reply.headers.get("content-type", "").startswith(_EVENTS):
-                    return await _streamed(reply.aiter_lines(), self._fields)
+                if reply.is_success:
+                    return await read_reply(reply.aiter_bytes(), reply.headers.get("content-type", ""), self._fields)
                 body = await reply.aread()
             except ReplyTooLarge as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}.") from None
-            if not reply.is_success:
-                after = _retry_after_s(reply.headers.get("retry-after"))
-                again = after if reply.status_code in _RETRIED_STATUS else None
-                text = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
-                message = f"Answered {reply.status_code} {reply.reason_phrase}"
-                raise _Refused(SystemFailureKind.HTTP, message, text, again)
-        whole_at = perf_counter()
-        try:
-            return _Reply(json.loads(body), whole_at)
-        except (ValueError, RecursionError):
-            shown = worker.shown(body[:_SHOWN_BODY].decode("utf-8", "replace"))
-            raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {shown}, which is not JSON.") from None
+            except worker.BadReturn as error:
+                raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
+            except ReportedError as error:
+                raise _Refused(SystemFailureKind.RAISED, f"The stream reported an error: {error}.") from None
+            after = _retry_after_s(reply.headers.get("retry-after"))
+            again = after if reply.status_code in _RETRIED_STATUS else None
+            text = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
+            message = f"Answered {reply.status_code} {reply.reason_phrase}"
+            if reply.status_code in _REFUSING_STATUS:
+                message += f": {refusal(body, self._settings)}"
+            raise _Refused(SystemFailureKind.HTTP, message, text, again)
 
 
 class HttpUrl(EntrypointKind):
@@ -222,64 +224,9 @@ class HttpUrl(EntrypointKind):
             headers[name] = substituted(value, settings.env, around.environ, where=where)
             if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
                 raise ConfigError("a header can contain only printable ASCII characters.", where=where)
+        refuse_misplaced(settings)
         proxied = any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES)
         return HttpService(rest, settings, headers=headers, proxied=proxied)
-
-
-async def _streamed(lines: AsyncIterator[str], fields: worker.Fields) -> _Reply:
-    """The answer in a stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-
-    An event's data is a piece of the answer: JSON, or plain text. Events with neither text nor contexts are skipped.
-    Raises _Refused.
-    """
-    heard: list[float] = []
-    pieces = worker.Pieces({}, lambda: heard.append(perf_counter()), fields)
-    try:
-        async for name, data in _events(lines):
-            if data == _DONE:
-                break
-            if name == "error":
-                raise _Refused(SystemFailureKind.RAISED, f"The stream reported an error: {worker.shown(data)}.")
-            piece = _piece(data, fields)
-            if piece is not None:
-                pieces.add(piece)
-    except worker.BadReturn as error:
-        raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
-    whole_at = perf_counter()
-    if fields.contexts_only and pieces.any:
-        return _Reply(pieces.whole(), whole_at)
-    if not heard:
-        raise _Refused(SystemFailureKind.BAD_RETURN, f"The stream of events ended without text. {worker.EXPECTED}")
-    return _Reply(pieces.whole(), whole_at, heard[0])
-
-
-async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
-    """Name and data of each event, including a last one without its empty line, which some servers omit."""
-    name, data = "", list[str]()
-    async for line in lines:
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data" and line:
-            data.append(value)
-        elif field == "event":
-            name = value
-        elif not line and data:
-            yield name, "\n".join(data)
-            name, data = "", []
-        elif not line:
-            name = ""
-    if data:
-        yield name, "\n".join(data)
-
-
-def _piece(data: str, fields: worker.Fields) -> object | None:
-    try:
-        value: object = json.loads(data)
-    except (ValueError, RecursionError):
-        value = data
-    if isinstance(value, (int, float)):
-        return data  # text that happens to be a number, or true
-    return value if worker.is_piece(value, fields) else None
 
 
 def _redirected(url: str, status: int, location: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -121,11 +120,3 @@ def read(
     except worker.BadReturn as error:
         return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), latency_s=latency_s)
     return answered(sample_id, payload, latency_s, first_text_s)
-
-
-def placed(fields: Mapping[str, object], path: str, value: object) -> dict[str, object]:
-    """A copy of `fields` with `value` at a dotted path, creating tables as needed."""
-    head, _, rest = path.partition(".")
-    inner = fields.get(head)
-    table = inner if isinstance(inner, Mapping) else {}
-    return {**fields, head: placed(table, rest, value) if rest else value}

@@ -670,7 +670,7 @@ class Pieces:
 
     def add(self, piece: object) -> None:
         self._count += 1
-        text, others = _read_piece(piece, self._fields)
+        text, others = read_piece(piece, self._fields)
         if text is None and not others:
             raise BadReturn(
                 f"Piece {self._count} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
@@ -700,13 +700,7 @@ class Joined(dict):  # type: ignore[type-arg]
     """A joined stream, whose fields have already been resolved."""
 
 
-def is_piece(piece: object, fields: Fields | None = None) -> bool:
-    """Whether `Pieces.add` finds anything in `piece`."""
-    text, others = _read_piece(piece, fields)
-    return text is not None or bool(others)
-
-
-def _read_piece(piece: object, fields: Fields | None) -> tuple[str | None, dict[str, Any]]:
+def read_piece(piece: object, fields: Fields | None = None) -> tuple[str | None, dict[str, Any]]:
     """The text in a piece of a stream, and the contexts, usage and trace in it."""
     if isinstance(piece, str):
         return piece, {}

@@ -1,0 +1,359 @@
+"""Replies of services: what in a body or a stream is text of the answer, contexts and token usage.
+
+A stream is server-sent events, a data stream of the AI SDK 4 (lines such as `0:"text"`), JSON objects one after the
+other, or plain text. Its pieces have the shapes of the AI SDK 5, OpenAI's chat completions and Responses, Anthropic's
+messages, Ollama, LangServe, or simple ones such as `{"token": "text"}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from ragstone.system import worker
+
+EVENTS = "text/event-stream"
+TEXTS = ("text/plain", "text/markdown")
+_DONE = "[DONE]"
+"""The end of a stream from OpenAI's servers and many others."""
+
+_SDK4_LINE = re.compile(r"""[0-9a-k]:["{\[]""")
+_SDK4 = {
+    "0": "text",
+    "2": "data-part",
+    "3": "error",
+    "8": "data-part",
+    "a": "tool-result",
+    "d": "finish",
+    "h": "source",
+}
+"""Types of the lines of the AI SDK's data stream that have text or contexts; the others are of no interest."""
+
+_EVENT_LINE = re.compile(r"(data|event|id|retry)?:")
+_WRAPPERS = ("output", "data", "result", "response")
+_PAYLOADS = ("data", "content", "value", "output", "result")
+_SOURCES = (*worker.CONTEXTS_NAMES, "citations", "references", "chunks")
+_SPOKEN = re.compile(r"text|token|chunk|message|answer|content")
+_SILENT = re.compile(
+    r"reason|think|tool|function|status|progress|step|ping|meta|debug|log|data-|source|reference|citation"
+)
+"""Types of events whose text is not the answer's."""
+
+_FINAL = re.compile(r"(^|[._-])(done|final|complete|completed|end|finish|finished|incomplete)($|[._-])")
+_COUNTS = (("promptTokens", "completionTokens"), ("inputTokens", "outputTokens"), ("prompt_eval_count", "eval_count"))
+_DECODER, _SPACE = json.JSONDecoder(), re.compile(r"\s*")
+_MAX_DEPTH = 4
+_MAX_UNREAD = 20
+_MAX_TRIMMED = 20
+"""Characters by which the whole answer, sent again, may differ from its pieces."""
+
+
+class ReportedError(Exception):
+    """The stream says that the service failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The value of a body, or the joined pieces of a stream.
+
+    `whole_at` is when it was complete, and `first_text_at` when a stream's first text arrived.
+    """
+
+    value: object
+    whole_at: float
+    first_text_at: float | None = None
+
+
+async def read_reply(chunks: AsyncIterator[bytes], content_type: str, fields: worker.Fields) -> Reply:
+    """The reply in the chunks of a body. Raises worker.BadReturn and ReportedError."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == EVENTS:
+        return await _read_events(chunks, fields)
+    body, arrived = bytearray(), list[tuple[int, float]]()
+    async for chunk in chunks:
+        body += chunk
+        arrived.append((len(body), perf_counter()))
+    whole_at = perf_counter()
+    try:
+        value: object = json.loads(bytes(body))
+        if kind not in TEXTS or isinstance(value, str | list | dict):
+            return Reply(value if fields.answer or fields.contexts_only else _whole(value), whole_at)
+    except (ValueError, RecursionError):
+        pass
+    text = body.decode("utf-8", "replace")
+    stream = _Stream(fields)
+    for name, found, end in _frames(text, kind):
+        size = len(text[:end].encode()) if stream.first_text_at is None else 0
+        stream.add(name, found, next((at for length, at in arrived if length >= size), whole_at))
+    return stream.reply(whole_at)
+
+
+def likely_field(value: object) -> str | None:
+    """The path of the longest text in a value: where the answer may be."""
+    found = max(_texts_in(value, "", _MAX_DEPTH), key=lambda one: len(one[1]), default=None)
+    return None if found is None else found[0]
+
+
+async def _read_events(chunks: AsyncIterator[bytes], fields: worker.Fields) -> Reply:
+    """The answer in server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+    stream, events, line = _Stream(fields), _Events(), bytearray()
+    async for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            line += piece
+            found = events.add(line.decode("utf-8", "replace"))
+            line.clear()
+            if found is not None and not stream.add(*found, perf_counter()):
+                return stream.reply(perf_counter())
+        line += rest
+    for last in (line.decode("utf-8", "replace"), ""):  # some servers omit the last empty line
+        found = events.add(last)
+        if found is not None:
+            stream.add(*found, perf_counter())
+    return stream.reply(perf_counter())
+
+
+class _Events:
+    """Joins lines to events."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._data = list[str]()
+
+    def add(self, line: str) -> tuple[str, object] | None:
+        """The name and the data of the event that ends with `line`, if one does: JSON, or else text."""
+        line = line.removesuffix("\r")
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        elif not line:
+            name, data, self._name, self._data = self._name, "\n".join(self._data), "", []
+            return (name, _loaded(data)) if data else None
+        return None
+
+
+def _loaded(data: str) -> object:
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    return data if isinstance(value, int | float) else value  # text that happens to be a number, or true
+
+
+def _frames(text: str, kind: str) -> Iterator[tuple[str, object, int]]:
+    """The pieces of a stream: type, value, and where in `text` each ends. Raises worker.BadReturn."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    end = 0
+    if lines and all(_SDK4_LINE.match(line) for line in lines):
+        for line in lines:
+            end = text.index(line, end) + len(line)
+            yield _SDK4.get(line[0], "step"), _loaded(line[2:]), end
+    elif any(line.startswith("data:") for line in lines) and all(_EVENT_LINE.match(line) for line in lines):
+        events = _Events()
+        for line in (*text.split("\n"), ""):
+            end = min(end + len(line) + 1, len(text))
+            found = events.add(line)
+            if found is not None:
+                yield *found, end
+    elif (values := _objects(text)) is not None:
+        yield from (("", value, end) for value, end in values)
+    elif kind in TEXTS and text.strip():
+        yield "", text, len(text) - len(text.lstrip()) + 1
+    else:
+        why = f" Text is an answer if its content type is text/plain; this is {kind[:80]}." if kind else ""
+        raise worker.BadReturn(f"Answered with {worker.shown(text[:1_000])}, which is not JSON.{why}")
+
+
+def _objects(text: str) -> list[tuple[object, int]] | None:
+    """JSON objects one after the other, each on a line of its own or not; None if there is anything else."""
+    found = list[tuple[object, int]]()
+    at = len(text) - len(text.lstrip())
+    while at < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, Mapping):
+            return None
+        found.append((value, end))
+        at = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+    return found or None
+
+
+class _Stream:
+    """Joins the pieces of a stream, and collects the sources that come in pieces of their own."""
+
+    def __init__(self, fields: worker.Fields) -> None:
+        self.first_text_at: float | None = None
+        self._fields = fields
+        self._pieces = worker.Pieces({}, None)
+        self._said, self._texts = "", 0
+        self._usage = dict[str, object]()
+        self._sources = list[object]()
+        self._named = False
+        self._unread = list[object]()
+
+    def add(self, name: str, value: object, at: float) -> bool:
+        """Add what a piece of type `name` has; False at the end of the stream. Raises BadReturn and ReportedError."""
+        if value == _DONE:
+            return False
+        if name == "error":
+            raise ReportedError(worker.shown(value))
+        if isinstance(value, Mapping):
+            kind = next((one for one in (value.get("type"), value.get("event")) if isinstance(one, str)), name)
+            found: object = value if self._fields.answer else self._understood(kind, value)
+        else:
+            kind = name
+            found = None if _SILENT.search(name) or not isinstance(value, str) else value
+        if self._fields.contexts is None:
+            self._collect(kind, value)
+        text, others = worker.read_piece(found, self._fields)
+        if text and isinstance(value, Mapping) and self._repeats(kind, text):
+            text = ""
+        if isinstance(others.get("usage"), Mapping):
+            self._usage.update(others["usage"])
+            others["usage"] = self._usage
+        self._named = self._named or "contexts" in others
+        if text is None and not others:
+            self._unread.append(value) if len(self._unread) < _MAX_UNREAD else None
+            return True
+        if text and self.first_text_at is None:
+            self.first_text_at = at
+        self._said += text or ""
+        self._texts += bool(text)
+        self._pieces.add({**others, "answer": text or ""})
+        return True
+
+    def reply(self, whole_at: float) -> Reply:
+        """All that came. Raises BadReturn if there was no text."""
+        if self._sources and not self._named:
+            _, others = worker.read_piece({"contexts": self._sources}, self._fields)
+            self._pieces.add(others)
+        if self._fields.contexts_only and self._pieces.any:
+            return Reply(self._pieces.whole(), whole_at)
+        if self.first_text_at is None:
+            raise worker.BadReturn(f"The stream ended without text.{self._hint()} {worker.EXPECTED}")
+        return Reply(self._pieces.whole(), whole_at, self.first_text_at)
+
+    def _hint(self) -> str:
+        if not self._unread:
+            return ""
+        sent = "; ".join(worker.shown(one) for one in self._unread[:2])
+        path = max((found for one in self._unread if (found := likely_field(one))), key=len, default="delta.text")
+        named = (
+            f"answer_field = '{self._fields.answer}' is in none of its pieces"
+            if self._fields.answer
+            else "None of its pieces has text in a known field"
+        )
+        return f' {named}: {sent}. Set the path of the text, such as answer_field = "{path}", under [system].'
+
+    def _repeats(self, kind: str, text: str) -> bool:
+        """Whether a piece has the whole answer again, as the last one often does."""
+        near = abs(len(text) - len(self._said)) <= _MAX_TRIMMED and (self._texts > 1 or len(text) > _MAX_TRIMMED)
+        final = self._texts > 0 and _FINAL.search(kind) is not None
+        return final or (near and text.strip() == self._said.strip())
+
+    def _understood(self, kind: str, value: Mapping[str, object]) -> Mapping[str, object] | None:
+        """`value` with its text of the answer as `answer`, if it has the shape of a known protocol."""
+        delta, response = value.get("delta"), value.get("response")
+        error = value.get("error") or value.get("errorText")
+        if kind in ("error", "response.failed") or (
+            error and worker.read_piece(value)[0] is None and "tool" not in kind
+        ):
+            raise ReportedError(worker.shown(error or response or value))
+        if kind.startswith("response."):  # OpenAI Responses
+            if isinstance(response, Mapping):
+                found = _whole(response)
+                return found if isinstance(found, Mapping) else None
+            return {"answer": delta} if kind.endswith(("output_text.delta", "refusal.delta")) else None
+        if _SILENT.search(kind):
+            return {name: value[name] for name in (*worker.CONTEXTS_NAMES, *worker.USAGE_NAMES) if name in value}
+        if isinstance(delta, Mapping):
+            delta = delta.get("text") or delta.get("content")
+        payload = next((value[name] for name in _PAYLOADS if name in value), None)
+        texts = (delta, value.get("token"), value.get("chunk"), payload if _SPOKEN.match(kind) else None)
+        text = next((one for one in texts if isinstance(one, str)), None)
+        found = _whole(value) if text is None else {**value, "answer": text}
+        return found if isinstance(found, Mapping) else None
+
+    def _collect(self, kind: str, value: object) -> None:
+        """Collect the sources in a piece that has nothing else."""
+        inside = value if isinstance(value, Mapping) else {}
+        payload = next((inside[name] for name in (*_PAYLOADS, "messageMetadata") if name in inside), value)
+        if kind in ("source", "source-url", "source-document"):
+            self._sources += _source(inside.get("source", value))
+        elif kind.removeprefix("data-") in _SOURCES and isinstance(payload, list):
+            self._sources += payload
+        elif re.match(r"data-|tool|finish|message-metadata", kind):
+            self._sources += self._passages(payload)
+
+    def _passages(self, value: object) -> list[object]:
+        """Contexts in what goes with a stream: a list under a known name, or one of items with text."""
+        if isinstance(value, Mapping):
+            named = value.get("data") if value.get("type") in _SOURCES else None
+            named = next((value[name] for name in _SOURCES if name in value), named)
+            return named if isinstance(named, list) else []
+        if not isinstance(value, list):
+            return []
+        names = (*worker.TEXT_NAMES, self._fields.context_text or "text")
+        if all(
+            isinstance(item, Mapping) and any(isinstance(worker.at_path(item, n), str) for n in names) for item in value
+        ):
+            return [item for item in value if not _SILENT.search(str(item.get("type", "")))]
+        return [one for item in value for one in self._passages(item)]
+
+
+def _source(value: object) -> list[object]:
+    """A source as a context, by its address or name if it has no text; none if it has neither."""
+    if not isinstance(value, Mapping):
+        return [value] if isinstance(value, str) else []
+    names = [value.get(name) for name in ("url", "filename", "title", "sourceId", "id")]
+    named = next((name for name in names if isinstance(name, str) and name), None)
+    return [] if named is None else [{**value, "id": named}]
+
+
+def _whole(value: object) -> object:
+    """A body with answer, contexts and usage under their known names too, if it has the shape of a known protocol."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        value = value[0]
+    if not isinstance(value, Mapping):
+        return value
+    found, choices, output = dict(value), value.get("choices"), value.get("output")
+    holders = (one for one in (value, value.get("usage"), value.get("message")) if isinstance(one, Mapping))
+    for holder in holders:
+        for names in _COUNTS:
+            if names[0] in holder:
+                found["usage"] = {"input_tokens": holder[names[0]], "output_tokens": holder.get(names[1])}
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(first, Mapping) and "delta" not in first:
+        return {**found, "answer": first.get("message") or first.get("text")}
+    if value.get("object") == "response" and isinstance(output, list):
+        items = [item for item in output if isinstance(item, Mapping)]
+        blocks = [one for item in items if item.get("type") == "message" for one in item.get("content") or ()]
+        results = [one for item in items for one in item.get("results") or () if isinstance(one, Mapping)]
+        found |= {"answer": {"content": blocks} if blocks else ""}
+        return {**found, "contexts": [{"id": one.get("filename"), **one} for one in results]} if results else found
+    if worker.read_piece(value)[0] is None:
+        if isinstance(value.get("message"), Mapping):
+            return {"usage": value["message"].get("usage"), **found, "answer": value["message"]}
+        for name in _WRAPPERS:
+            inner = _whole(value[name]) if isinstance(value.get(name), Mapping) else None
+            text = worker.read_piece(inner)[0]
+            if isinstance(inner, Mapping) and text is not None:
+                return {**found, **inner, "answer": text}
+    return found
+
+
+def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str) and path and value.strip():
+        yield path, value
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in pairs if depth else ():
+        if "." not in str(name):
+            yield from _texts_in(inner, f"{path}.{name}" if path else str(name), depth - 1)

@@ -1,0 +1,121 @@
+"""What a service is sent, and what its refusals say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.golden.sample import Sample, Turn
+from ragstone.system.request import NoPlaceError, placed
+from tests.system.service import Server, failure, said
+
+pytestmark = pytest.mark.usefixtures("no_proxy")
+
+CHAT = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}]}
+PARTS = {"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": ""}]}]}
+
+
+def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:
+    fields = {"input": {"lang": "en"}, "k": 3}
+    assert placed(fields, "input.query", "q") == {"input": {"lang": "en", "query": "q"}, "k": 3}
+    assert fields == {"input": {"lang": "en"}, "k": 3}
+
+
+@pytest.mark.parametrize("path", ["messages.1.content", "messages.-1.content"])
+def test_a_position_in_a_list_is_set_and_the_rest_of_the_list_is_left(path: str) -> None:
+    found = placed(CHAT, path, "q")
+    assert found == {"model": "m", "messages": [CHAT["messages"][0], {"role": "user", "content": "q"}]}
+    assert CHAT["messages"][1] == {"role": "user", "content": ""}
+    assert placed({"inputs": ["", 1]}, "inputs.0", "q") == {"inputs": ["q", 1]}
+    assert placed({"by": {"0": 1}}, "by.0", "q") == {"by": {"0": "q"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("messages.2.content", "'messages' is a list with 2 elements, so '2' is nowhere in it"),
+        ("messages.-3.content", "'messages' is a list with 2 elements, so '-3' is nowhere in it"),
+        ("messages.content", "'messages' is a list with no names, so 'content' is nowhere in it"),
+        ("chat.0.content", "'chat' is not in the body, so '0' is no position in it"),
+    ],
+)
+def test_a_position_that_is_not_there_is_refused_before_anything_is_asked(
+    room: Any, server: Server, path: str, says: str
+) -> None:
+    with pytest.raises(NoPlaceError, match=says):
+        placed(CHAT, path, "q")
+    with pytest.raises(ConfigError) as caught:
+        room.ask(server.url, "q", http={"question_field": path, "body": CHAT})
+    assert says in str(caught.value)
+    assert caught.value.where == "system.http.question_field"
+    assert 'body = { messages = [{ role = "user", content = "" }] }' in str(caught.value.hint)
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("body", [CHAT, PARTS], ids=["content", "parts"])
+def test_the_earlier_turns_go_before_the_question_in_the_shape_of_its_message(
+    room: Any, server: Server, body: dict[str, Any]
+) -> None:
+    inner = "content" if body is CHAT else "parts.0.text"
+    http = {"question_field": f"messages.-1.{inner}", "history_field": "messages", "body": body, "id_field": ""}
+    turns = (Turn("user", "Hello?"), Turn("assistant", "Yes."))
+    room.ask_samples(server.url, Sample("a", "Why?", history=turns), http=http)
+    sent = server.seen[0][2]
+    assert sent.keys() == body.keys()
+    said_by = [(one["role"], one.get("content") or one["parts"][0]["text"]) for one in sent["messages"]]
+    assert said_by[-3:] == [("user", "Hello?"), ("assistant", "Yes."), ("user", "Why?")]
+    assert len(sent["messages"]) == len(body["messages"]) + 2
+
+
+def test_the_id_goes_where_it_is_said_or_nowhere(room: Any, server: Server) -> None:
+    room.ask(server.url, "q", http={"id_field": "meta.ref"})
+    room.ask(server.url, "q", http={"id_field": ""})
+    assert [seen[2] for seen in server.seen] == [{"meta": {"ref": "s0"}, "question": "q"}, {"question": "q"}]
+
+
+def missing(*place: str, kind: str = "missing") -> dict[str, Any]:
+    return {"type": kind, "loc": list(place), "msg": "Field required", "input": {"id": "s0", "question": "q"}}
+
+
+@pytest.mark.parametrize(
+    ("detail", "says"),
+    [
+        ([missing("body", "query")], "it requires 'query': set question_field = \"query\" under [system.http]"),
+        ([missing("body", "utterance")], 'set question_field = "utterance" under [system.http]'),
+        (
+            [missing("body", "query"), missing("body", "tenant")],
+            "set question_field = \"query\" under [system.http]; it requires 'tenant': set body = { tenant = … }",
+        ),
+        ([missing("body", "messages")], 'set question_field = "messages.-1.content" and body = { messages = [{ role'),
+        ([missing("body", "id", kind="extra_forbidden")], 'it takes no id: set id_field = "" under [system.http]'),
+        ([missing("query", "q")], "it takes 'q' in the address"),
+        ([missing("body", "messages", "0", "role", kind="literal_error")], "something else at 'messages.0.role'"),
+        ([missing("body")], "something else at 'the body'"),
+        ("no", "question_field and body under [system.http] say what is sent"),
+        ([{"loc": 1}], "question_field and body under [system.http] say what is sent"),
+    ],
+)
+def test_a_refusal_names_the_setting_that_mends_it_and_shows_what_arrived(
+    room: Any, server: Server, detail: object, says: str
+) -> None:
+    body = json.dumps({"detail": detail})
+    server.reply = lambda path, sent: (422, {"Content-Type": "application/json"}, body.encode())
+    found = failure(room.ask(server.url, "q", http={"body": {"k": 1}})[0])
+    assert found.message.startswith("Answered 422 ")
+    assert says in found.message
+    assert found.message.endswith("Sent: k, id, question.")
+    assert found.detail == body
+
+
+def test_what_a_service_repeats_of_its_headers_is_hidden(room: Any, server: Server) -> None:
+    room.environ["SERVICE_KEY"] = "s3cret-key"
+    server.reply = lambda path, body: (400, {}, b"bad token s3cret-key")
+    headers = {"Authorization": "Bearer ${SERVICE_KEY}"}
+    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers})[0])
+    assert found.detail == "bad token ***"
+    server.reply = lambda path, body: said({"echo": "Bearer s3cret-key"})
+    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers})[0])
+    assert "s3cret" not in found.message
