@@ -318,11 +318,11 @@ def _source(value: object) -> list[object]:
     return [] if named is None else [{**value, "id": named}]
 
 
-def _whole(value: object) -> object:
+def _whole(value: object, depth: int = _MAX_DEPTH) -> object:
     """A body with answer, contexts and usage under their known names too, if it has the shape of a known protocol."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
         value = value[0]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not depth:
         return value
     found, choices, output = dict(value), value.get("choices"), value.get("output")
     holders = (one for one in (value, value.get("usage"), value.get("message")) if isinstance(one, Mapping))
@@ -335,19 +335,23 @@ def _whole(value: object) -> object:
         return {**found, "answer": first.get("message") or first.get("text")}
     if value.get("object") == "response" and isinstance(output, list):
         items = [item for item in output if isinstance(item, Mapping)]
-        blocks = [one for item in items if item.get("type") == "message" for one in item.get("content") or ()]
-        results = [one for item in items for one in item.get("results") or () if isinstance(one, Mapping)]
+        blocks = [one for item in items if item.get("type") == "message" for one in _list(item.get("content"))]
+        results = [one for item in items for one in _list(item.get("results")) if isinstance(one, Mapping)]
         found |= {"answer": {"content": blocks} if blocks else ""}
         return {**found, "contexts": [{"id": one.get("filename"), **one} for one in results]} if results else found
     if worker.read_piece(value)[0] is None:
         if isinstance(value.get("message"), Mapping):
             return {"usage": value["message"].get("usage"), **found, "answer": value["message"]}
         for name in _WRAPPERS:
-            inner = _whole(value[name]) if isinstance(value.get(name), Mapping) else None
+            inner = _whole(value[name], depth - 1) if isinstance(value.get(name), Mapping) else None
             text = worker.read_piece(inner)[0]
             if isinstance(inner, Mapping) and text is not None:
                 return {**found, **inner, "answer": text}
     return found
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
