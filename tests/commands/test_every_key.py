@@ -163,6 +163,7 @@ POLICY: Mapping[str, Example] = {
     "system.max_broken": policy(system={"max_broken": 0.2}),
     "system.action": policy(system={"latency_p95_s": 5.0, "action": "warn"}),
     "must_pass.samples": policy(must_pass={"samples": ["house-7"]}),
+    "must_pass.every": policy(must_pass="all"),
     "must_pass.metrics": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"]}),
     "must_pass.min": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"], "min": 0.5}),
     "must_pass.action": policy(must_pass={"samples": ["house-7"], "action": "warn"}),

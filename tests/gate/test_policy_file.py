@@ -87,6 +87,14 @@ def test_must_pass_may_be_a_plain_list() -> None:
     assert policy_from_mapping({"must_pass": ["a", "b"]}).must_pass.samples == ("a", "b")
 
 
+@pytest.mark.parametrize("written", ["all", {"samples": "all"}, {"every": True}])
+def test_every_sample_must_pass_in_one_word(written: object) -> None:
+    policy = policy_from_mapping({"must_pass": written})
+    assert policy.must_pass.every
+    assert policy.must_pass.samples == ()
+    assert policy_hash(policy) != policy_hash(policy_from_mapping({}))
+
+
 def test_a_headline_metric_named_without_a_number_takes_the_fields_defaults() -> None:
     policy = policy_from_mapping({"metrics": {"faithfulness": {"action": "warn"}}})
     rule = policy.metrics["faithfulness"]
@@ -239,5 +247,6 @@ def test_the_shipped_schema_accepts_the_example_and_refuses_a_misspelt_key() -> 
     document = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
     jsonschema.validate(document, schema)
     jsonschema.validate({"must_pass": ["a"]}, schema)
+    jsonschema.validate({"must_pass": "all"}, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**document, "gaet": {}}, schema)

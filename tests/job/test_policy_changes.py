@@ -267,3 +267,20 @@ def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGi
     github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict).encode()
     checkout.gate(github)
     assert "This pull request changes 1 sample in the golden set (moon)" in top(github.bodies()[0])
+
+
+def test_a_lower_floor_of_a_sample_is_said_at_the_top_and_leaves_it_comparable(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    strict = [
+        line.replace("{", '{"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}, ', 1) for line in lines[:1]
+    ]
+    github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict + lines[1:]).encode()
+    weak = [line.replace("{", '{"min": {"faithfulness": 0.2}, ', 1) for line in lines[:1]]
+    checkout.write("golden.jsonl", "\n".join(weak + lines[1:]) + "\n")
+    checkout.gate(github)
+    said = top(github.bodies()[0])
+    assert "loosens what samples must reach: max.hallucination of moon from 1 to nothing, " in said
+    assert "min.faithfulness of moon from 0.4 to 0.2." in said
+    assert "in the golden set" not in said

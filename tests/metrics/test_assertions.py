@@ -10,7 +10,7 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import Assertions, Sample
+from ragstone.golden.sample import Assertion, Assertions, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.score import NotApplicable, Scored
@@ -79,6 +79,66 @@ def test_each_phrase_pattern_and_limit_counts_as_one() -> None:
     assert found == Scored(0.8, "lacks 'refund'")
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "holds", "fails"),
+    [
+        ("contains", "30 Days", "Within 30 Days.", "Within 30 days."),
+        ("icontains", "30 Days", "within 30 days", "within 30  days"),
+        ("contains-any", ["refund", "voucher"], "a voucher", "a Voucher"),
+        ("contains-all", "30, days", "days: 30", "30 Days"),
+        ("icontains-any", 'REFUND, "a, b"', "A, B", "a b"),
+        ("icontains-all", ["Refund", "30"], "30: refund", "refund"),
+        ("equals", 42, "42", "42."),
+        ("starts-with", "Yes", "Yes, it is.", "yes"),
+        ("regex", r"\b\d+ days\b", "in 30 days", "in thirty days"),
+        ("is-json", None, '{"days": 30}', "{days: 30}"),
+        ("contains", True, "it is true", "it is True"),
+    ],
+)
+def test_the_assertions_of_promptfoo(tmp_path: Path, kind: str, value: object, holds: str, fails: str) -> None:
+    row = {} if value is None else {"value": value}
+    sample = load(tmp_path, **{"assert": [{"type": kind, **row}, {"type": f"not-{kind}", "metric": "label", **row}]})
+    (line,) = native_lines([sample])
+    assert load(tmp_path, **json.loads(line)).assertions == sample.assertions
+    assert sample.assertions is not None
+    plain, negated = (Assertions(typed=(one,)) for one in sample.assertions.typed)
+    assert (score(plain, holds), score(plain, fails)) == (Scored(1.0), Scored(0.0, note_of(plain)))
+    assert (score(negated, fails), score(negated, holds)) == (Scored(1.0), Scored(0.0, note_of(negated)))
+
+
+def note_of(asserted: Assertions) -> str:
+    (one,) = asserted.typed
+    return f"not {' '.join((one.type, *map(repr, one.values)))}".replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize(
+    ("assertion", "said"),
+    [
+        (
+            {"type": "javascript", "value": "output.length > 3"},
+            "type 'javascript', which is not checked here; use a function",
+        ),
+        ({"type": "not-llm-rubric", "value": "rude"}, "use a rubric: [metrics.NAME]"),
+        (
+            {"type": "context-recall", "value": "x", "threshold": 0.8},
+            "its value as reference, and min = {context_recall",
+        ),
+        ({"type": "contain", "value": "x"}, "unknown type 'contain'. Did you mean 'contains'?"),
+        ({"type": "contains", "value": "x", "transform": "output.a"}, "with 'transform', which is not supported"),
+        ({"type": "contains", "value": ["x", "y"]}, "expected text"),
+        ({"type": "contains-any"}, "expected a list of texts"),
+        ({"type": "is-json", "value": {"type": "object"}}, "expected"),
+        ({"type": "regex", "value": "(?=x)"}, "not an RE2 pattern"),
+        ({"value": "x"}, "expected a list of objects such as"),
+        ("x", "expected a list of objects such as"),
+    ],
+)
+def test_an_assertion_that_can_not_be_checked_is_refused_by_name(tmp_path: Path, assertion: object, said: str) -> None:
+    with pytest.raises(GoldenSetError, match=r"g\.jsonl:1: column 'assert'") as caught:
+        load(tmp_path, **{"assert": [assertion]})
+    assert said in str(caught.value)
+
+
 def test_a_sample_without_assertions_is_not_applicable() -> None:
     assert isinstance(score(None, "x"), NotApplicable)
     assert AssertionsMetric().excuse(Sample("a", "Q?")) is not None
@@ -93,4 +153,8 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
 def test_a_sample_without_assertions_keeps_its_hash() -> None:
     """Else every baseline from before would have another golden set."""
     assert Sample("a", "Q?").content_hash() == "56209acfcfc1b061809d1c47f21ba4cf0c38aa5102bb5b0e0cea58ba4167308f"
-    assert Sample("a", "Q?", assertions=Assertions(max_words=3)).content_hash() != Sample("a", "Q?").content_hash()
+    old = Sample("a", "Q?", assertions=Assertions(max_words=3))
+    assert old.content_hash() == "75ff6454322e92a82b8b8dd67849396b957a55c851588710ae76e8158e472c75"
+    new = Sample("a", "Q?", assertions=Assertions(max_words=3, typed=(Assertion("contains", ("x",)),)))
+    assert len({one.content_hash() for one in (old, new, Sample("a", "Q?"))}) == 3
+    assert len({one.part_hashes() for one in (old, new, Sample("a", "Q?"))}) == 3

@@ -86,6 +86,12 @@ def _models(judge: JudgeIdentity) -> list[str]:
     return lines
 
 
+def _must_pass(found: CheckResult) -> list[str]:
+    must = found.policy.must_pass
+    own = (one.id for one in found.golden if not one.draft and (must.every or one.bounds))
+    return list(dict.fromkeys((*must.samples, *own)))
+
+
 @click.command(name="check")
 @with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
 def command(**flags: object) -> int:
@@ -113,7 +119,7 @@ def command(**flags: object) -> int:
         blocks=blocks,
         warns=warns,
         sizes={tag: sum(tag in sample.tags for sample in found.golden) for tag in found.policy.slices},
-        must_pass=list(dict.fromkeys(found.policy.must_pass.samples)),
+        must_pass=_must_pass(found),
         baseline=found.baseline or stored,
         cost=_cost(
             found.estimate if extra is None else found.estimate.plus(extra.estimate), settings.judge.max_cost_usd

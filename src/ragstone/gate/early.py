@@ -113,8 +113,9 @@ class EarlyStop:
         return self._enough
 
     def _all_decided(self) -> bool:
-        prefix = set(self.prefix)
-        if not set(self._policy.must_pass.samples) <= prefix:
+        must = self._policy.must_pass
+        own = (name for name, facts in self._facts.items() if must.every or facts.bounds)
+        if not {*must.samples, *own} <= set(self.prefix):
             return False
         evidence = Evidence.of(self._so_far(), self._baseline, self._policy)
         if self._baseline is not None and to_rejudge(evidence.current, self._baseline, evidence.rules, self._policy):

@@ -230,6 +230,7 @@ _LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
             *("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
             *("max_unanswered", "max_guessed", "max_broken"),
         ),
+        MustPass: ("every",),
     }
 )
 """Keys that were added later, by table: a policy that leaves them at their defaults has the hash that it had before."""
@@ -239,7 +240,11 @@ def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the rules of the policy, the default ones if it names none, whatever the layout of its file."""
     metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
     rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json")
-    tables: list[tuple[BaseModel, dict[str, Any]]] = [(GateRules(), rules["gate"]), (SystemRules(), rules["system"])]
+    tables: list[tuple[BaseModel, dict[str, Any]]] = [
+        (GateRules(), rules["gate"]),
+        (SystemRules(), rules["system"]),
+        (MustPass(), rules["must_pass"]),
+    ]
     for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
         tables += [(MetricRule(), rule) for rule in metrics.values()]
     if rules["system"]["max_error_rate"] == SystemRules().max_error_rate:

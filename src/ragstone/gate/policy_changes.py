@@ -10,6 +10,7 @@ from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
+from ragstone.golden.sample import Bound
 
 _CLIP = 120
 
@@ -63,6 +64,19 @@ def sample_changes(
     if given:
         found.append(f"gives new ids to {counted(len(given), 'sample')} of the golden set ({some(list(given))})")
     return tuple(found)
+
+
+def loosened_bounds(base: Mapping[str, Collection[Bound]], head: Mapping[str, Collection[Bound]]) -> tuple[str, ...]:
+    """The floors and ceilings of samples in `base`, by id, that `head` loosens or removes."""
+    found = []
+    for name in base.keys() & head.keys():
+        reached = {(key, metric): value for key, metric, value in head[name]}
+        for key, metric, then in base[name]:
+            now = reached.get((key, metric))
+            if now is None or (now < then if key == "min" else now > then):
+                left = "nothing" if now is None else f"{now:g}"
+                found.append(f"{key}.{metric} of {name} from {then:g} to {left}")
+    return (f"loosens what samples must reach: {some(sorted(found))}",) if found else ()
 
 
 def metric_changes(

@@ -35,7 +35,7 @@ def policy_schema() -> dict[str, Any]:
     schema = PolicyTable.model_json_schema()
     must_pass = schema["properties"]["must_pass"]
     ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
-    schema["properties"]["must_pass"] = {"anyOf": [{"$ref": must_pass.pop("$ref")}, ids], **must_pass}
+    schema["properties"]["must_pass"] = {"anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"const": "all"}], **must_pass}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
 
 

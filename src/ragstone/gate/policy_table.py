@@ -227,9 +227,12 @@ class SystemRules(_Table):
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that must always pass. A plain list of ids is the short form."""
+    """[must_pass]: samples that must always pass. A plain list of ids, or "all", is the short form."""
 
     samples: tuple[Name, ...] = Field(default=(), description="Ids of the samples.")
+    every: bool = Field(
+        default=False, strict=True, description='Whether every sample must pass; must_pass = "all" is the short form.'
+    )
     metrics: tuple[Name, ...] | None = Field(
         default=None,
         description="Metrics to check for each sample; default: every metric with a floor or a ceiling, of those that "
@@ -240,7 +243,9 @@ class MustPass(_Table):
         description="Minimum for each sample; default: the floor of each metric. Where less is better, the ceiling of "
         "the metric applies.",
     )
-    action: Action = Field(default=Action.BLOCK, description="block or warn.")
+    action: Action = Field(
+        default=Action.BLOCK, description="block or warn; also for samples with a min or max of their own."
+    )
 
 
 class LabelRules(_Table):
@@ -304,7 +309,10 @@ class PolicyTable(_Table):
     @field_validator("must_pass", mode="before")
     @classmethod
     def _ids_alone(cls, value: object) -> object:
-        return {"samples": value} if isinstance(value, list | tuple) else value
+        table = {"samples": value} if isinstance(value, list | tuple) or value == "all" else value
+        if isinstance(table, dict) and table.get("samples") == "all":
+            table = {**table, "samples": (), "every": True}
+        return table
 
     @property
     def in_force(self) -> dict[str, MetricRule]:

@@ -101,7 +101,7 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
         for name, rule in part.metrics.items():
             action = rule.action or Action.BLOCK
             one = _rule(name, rule, policy, action, action, written=True)
-            found = (replace(one, metric=metric) for metric in _members(name, run, part.metrics))
+            found = (replace(one, metric=metric) for metric in metrics_of(name, run, part.metrics))
             rules += [replace(each, slice=tag, samples=members) for each in found]
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
 
@@ -129,7 +129,7 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
         floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
         drop = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
         one = _rule(name, rule, policy, floor, drop, written=name in policy.named)
-        yield from (replace(one, metric=metric) for metric in _members(name, run, policy.metrics))
+        yield from (replace(one, metric=metric) for metric in metrics_of(name, run, policy.metrics))
     if not policy.gate.only_named:
         yield from _unnamed(run, policy.metrics)
 
@@ -137,7 +137,7 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
     # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
     # metrics, functions of the project, and the scores of another evaluator.
-    covered = {metric for name in rules for metric in _members(name, run, rules)}
+    covered = {metric for name in rules for metric in metrics_of(name, run, rules)}
     for metric in sorted(run.metrics):
         if metric not in covered and not is_relative(metric):
             action = _unnamed_action(metric, run.metrics[metric].version)
@@ -152,7 +152,7 @@ def _unnamed_action(metric: str, version: str | None) -> Action:
     return Action.BLOCK if known.info.blames == "retrieval" and not is_judged(metric) else Action.WARN
 
 
-def _members(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
+def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
     """The metrics of `run` that the rule `name` covers: itself, and its family members without their own rule.
 
     A member that applies to no sample gives way to one that has scores.

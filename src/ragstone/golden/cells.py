@@ -230,6 +230,18 @@ def grades(value: object) -> dict[str, float]:
     return found
 
 
+def bounds(value: object) -> dict[str, float]:
+    """`value` as metric to floor or ceiling: an object, also as JSON in one cell."""
+    found = _json(value) if isinstance(value, str) and value.strip() else value or {}
+    if not isinstance(found, Mapping):
+        raise CellError(f'contains {shown(value)}, expected scores by metric, such as {{"faithfulness": 0.8}}')
+    given = {str(metric): bound for metric, bound in found.items() if bound is not None}
+    for metric, bound in given.items():
+        if isinstance(bound, bool) or not 0 <= _as_float(bound) <= 1:
+            raise CellError(f"contains {shown(bound)} for {metric}, expected a score from 0 to 1")
+    return {metric: _as_float(bound) for metric, bound in given.items()}
+
+
 def truth(value: object) -> bool | None:
     """`value` as a boolean, None if empty."""
     if value is None or isinstance(value, bool):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from ragstone.golden.names import are_names
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Assertion, Sample
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
@@ -17,7 +17,7 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
 
 
 def _native(sample: Sample) -> dict[str, object]:
-    review = sample.review
+    review, asserted = sample.review, sample.assertions
     row = {
         "id": sample.id,
         "question": sample.question,
@@ -29,7 +29,11 @@ def _native(sample: Sample) -> dict[str, object]:
         "answerable": None if sample.answerable else False,
         "tags": sample.tags,
         "group": sample.group,
-        **(asdict(sample.assertions) if sample.assertions is not None else {}),
+        **(asdict(asserted) if asserted is not None else {}),
+        "typed": (),
+        "assert": [_typed(one) for one in asserted.typed] if asserted is not None else [],
+        "min": dict(sample.min),
+        "max": dict(sample.max),
         "status": review and review.status,
         "reviewer": review and review.reviewer,
         "reviewed_on": review and review.date,
@@ -39,3 +43,9 @@ def _native(sample: Sample) -> dict[str, object]:
     if are_names(sample.reference_contexts):
         found["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
     return found
+
+
+def _typed(one: Assertion) -> dict[str, object]:
+    if not one.values:
+        return {"type": one.type}
+    return {"type": one.type, "value": one.values if one.type.endswith(("any", "all")) else one.values[0]}

@@ -82,7 +82,7 @@ def partner(sample: Sample, kind: str, *, seed: int, written: str | None = None)
     if asked is None or asked == sample.question:
         return None
     changed = Perturbation(kind, sample.id, asked, marker)
-    made = replace(sample, id=f"{sample.id}~{kind}", perturbation=changed)
+    made = replace(sample, id=f"{sample.id}~{kind}", perturbation=changed, min={}, max={})
     if kind != "empty":
         return made
     return replace(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden import cells
+from ragstone.golden import asserted, cells
 from ragstone.golden.aliases import normal
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
@@ -66,6 +66,8 @@ class SampleReader:
             review=self._review(row),
             provenance=self._share(self._read(row, "provenance", cells.text)),
             history=history,
+            min=self._read(row, "min", cells.bounds) or _NO_GRADES,
+            max=self._read(row, "max", cells.bounds) or _NO_GRADES,
         )
 
     def _review(self, row: Row) -> Review | None:
@@ -81,6 +83,7 @@ class SampleReader:
             must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
             regex=self._read(row, "regex", cells.patterns) or (),
             max_words=self._read(row, "max_words", cells.positive),
+            typed=self._read(row, "assert", asserted.assertions) or (),
         )
         return found if found != Assertions() else None
 

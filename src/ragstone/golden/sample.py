@@ -33,6 +33,14 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Assertion:
+    """An assertion of a type of promptfoo, such as ``not-contains-any`` (see golden/asserted.py), and its values."""
+
+    type: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Assertions:
     """What an answer must and must not say. `regex` are RE2 patterns to be found in it; it has at most `max_words`."""
 
@@ -40,6 +48,7 @@ class Assertions:
     must_not_contain: tuple[str, ...] = ()
     regex: tuple[str, ...] = ()
     max_words: int | None = None
+    typed: tuple[Assertion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,11 @@ Role = Literal["system", "user", "assistant"]
 Label = Literal["reference", "reference_contexts", "relevant_ids", "answerable", "assertions"]
 LABELS: tuple[Label, ...] = get_args(Label)
 """What a sample says about right answers, in the order of `Sample.part_hashes`."""
+
+
+BoundKey = Literal["min", "max"]
+Bound = tuple[BoundKey, str, float]
+"""A floor or ceiling of one sample: the key, the metric and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,8 @@ class Sample:
     clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
     `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
     set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
-    `perturbation` is set if this is a perturbed partner of a golden question, which is no part of a golden set.
+    `perturbation` is set if this is a perturbed partner of a golden question, which is no part of a golden set. `min`
+    and `max` are the floors and ceilings of its own scores, by metric: the sample must hold them.
     """
 
     id: str
@@ -108,6 +123,14 @@ class Sample:
     provenance: str | None = None
     history: tuple[Turn, ...] = ()
     perturbation: Perturbation | None = None
+    min: Mapping[str, float] = field(default_factory=dict)
+    max: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Its floors and ceilings, sorted."""
+        found: dict[BoundKey, Mapping[str, float]] = {"min": self.min, "max": self.max}
+        return tuple((key, metric, value) for key, table in found.items() for metric, value in sorted(table.items()))
 
     @property
     def draft(self) -> bool:
@@ -120,7 +143,8 @@ class Sample:
         return () if self.reference is None else (self.reference, *self.other_references)
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags, origin, review, provenance."""
+        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags, origin, review, provenance,
+        min and max."""
         content: list[object] = [
             self.question,
             self.reference,
@@ -130,7 +154,7 @@ class Sample:
             self.group,
         ]
         if self.assertions is not None:  # came later: a sample without them has the hash it always had
-            content.append({"assertions": asdict(self.assertions)})
+            content.append({"assertions": _asserted(self.assertions)})
         if self.other_references:
             content.append({"other_references": list(self.other_references)})
         if self.history:
@@ -144,7 +168,7 @@ class Sample:
         turns = [[turn.role, turn.text] for turn in self.history]
         perturbation = None if self.perturbation is None else asdict(self.perturbation)
         asked = [self.question, turns, perturbation]
-        assertions = None if self.assertions is None else asdict(self.assertions)
+        assertions = None if self.assertions is None else _asserted(self.assertions)
         labels: dict[Label, object] = {
             "reference": self.references,
             "reference_contexts": self.reference_contexts,
@@ -157,6 +181,13 @@ class Sample:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as a call with its fields, in less than half the time of a dataclass's own state."""
         return Sample, _FIELDS(self)
+
+
+def _asserted(assertions: Assertions) -> dict[str, object]:
+    found = asdict(assertions)
+    if not assertions.typed:  # came later
+        del found["typed"]
+    return found
 
 
 def _digest(content: object) -> str:

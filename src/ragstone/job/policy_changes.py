@@ -22,7 +22,7 @@ from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
-from ragstone.gate.policy_changes import metric_changes, policy_changes, sample_changes
+from ragstone.gate.policy_changes import loosened_bounds, metric_changes, policy_changes, sample_changes
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
@@ -62,12 +62,14 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")
         base = commit.settings()
         rules = policy_changes(commit.policy(base), policy)
+        before = commit.samples(base)
         found = in_turns(
             [one for one in rules if one.startswith("accepts ")],
             setting_changes(base, _own(job.settings, base), in_force=job.settings),
             [one for one in rules if not one.startswith("accepts ")],
             _judge_change(base, job.settings),
-            sample_changes(commit.samples(base), _hashes(golden), drafts={one.id for one in golden if one.draft}),
+            loosened_bounds(*({one.id: one.bounds for one in side} for side in (before, golden))),
+            sample_changes(_hashes(before), _hashes(golden), drafts={one.id for one in golden if one.draft}),
             commit.metric_changes(base, job.settings),
             _price_change(base, job.settings),
         )
@@ -149,24 +151,24 @@ class Commit:
                 changed[name] = path.as_posix()
         return metric_changes(base.metrics, head.metrics, changed)
 
-    def samples(self, settings: Settings) -> dict[str, str]:
-        """The samples of its golden set: id to content hash. Raises GitHubApiError and GoldenSetError."""
+    def samples(self, settings: Settings) -> GoldenSet:
+        """The samples of its golden set that count. Raises GitHubApiError and GoldenSetError."""
         paths = self._given("golden.paths", settings.golden.paths, self._checkout.golden.paths)
         names = [self._inside(path).as_posix() for path in paths]
         if not names:
-            return {}
+            return GoldenSet(())
         if any(sign in name for name in names for sign in _PATTERN):
             # This may be more than the patterns match: they are applied below as usual.
             names = [path for path in list_base_files(self._api, self._sha) if any(fnmatch(path, n) for n in names)]
         if not self._read(names, "golden"):
-            return {}
+            return GoldenSet(())
         golden = load_golden_set(
             [self._inside(path).as_posix() for path in paths],
             root=self._folder / "golden",
             columns=settings.golden.columns or None,
             limit=self._checkout.golden.limit,
         )
-        return _hashes(one for one in golden if not one.draft)
+        return golden.only(lambda sample: not sample.draft)
 
     def _read(self, paths: Iterable[str], name: str) -> Mapping[str, Path]:
         return read_base_files(self._api, self._sha, paths, self._folder / name)

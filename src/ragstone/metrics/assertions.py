@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import clipped, counted, some
+from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.sample import Assertions, Label, Sample
 from ragstone.judge.judgements import Judgements
@@ -19,7 +20,8 @@ _SHOWN = 60
 class AssertionsMetric(BaseMetric):
     """Assertions that hold ÷ all assertions of the sample; the note lists those that do not.
 
-    Phrases are compared without regard to case and white space, patterns are searched as they are.
+    Phrases are compared without regard to case and white space, patterns are searched as they are. Assertions with a
+    type hold where those of promptfoo do: they compare texts as they are written.
     """
 
     info = MetricInfo(
@@ -63,6 +65,33 @@ def _checked(asserted: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
     if asserted.max_words is not None:
         words = word_count(answer)
         yield words <= asserted.max_words, f"has {counted(words, 'word')}, at most {asserted.max_words} are allowed"
+    for one in asserted.typed:
+        base = one.type.removeprefix("not-")
+        said = clipped(" ".join((one.type, *(f"'{value}'" for value in one.values))), _SHOWN)
+        yield _holds(base, one.values, answer) is (base == one.type), f"not {said}"
+
+
+def _holds(kind: str, values: Sequence[str], answer: str) -> bool:
+    if kind == "is-json":
+        return _is_json(answer)
+    if kind == "regex":
+        return compiled(values[0]).search(answer) is not None
+    if kind == "equals":
+        return answer == values[0]
+    if kind == "starts-with":
+        return answer.startswith(values[0])
+    if kind.startswith("i"):
+        answer, values = answer.lower(), [value.lower() for value in values]
+    found = (value in answer for value in values)
+    return any(found) if kind.endswith("any") else all(found)
+
+
+def _is_json(answer: str) -> bool:
+    try:
+        decode(answer)
+    except NotJsonError:
+        return False
+    return True
 
 
 def _flat(text: str) -> str:

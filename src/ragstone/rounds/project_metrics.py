@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from ragstone.config.settings import METRICS, CustomMetric
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.formatting import some
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import Measure
@@ -18,7 +18,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.judge.rubric import YES_NO, Rubric, graded_by
 from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import DEFAULT, HEADLINE, is_known, select_metrics
+from ragstone.metrics.registry import DEFAULT, HEADLINE, is_known, lower_is_better, select_metrics
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.sources import SystemSource
 from ragstone.system.functions import (
@@ -98,7 +98,8 @@ class ProjectMetrics:
         If none are selected: the default metrics, all of the project's own, and what the labels of `golden` allow:
         `RANKING` and `assertions`; but no member of a family that applies to a few samples, where another one applies
         to more. If only a half of the system is evaluated, those that are of that half. The metrics that the policy
-        names are added. Raises ConfigError, also for a selected metric that can't be scored without the other half.
+        names, and the `min` and `max` of samples, are added. Raises ConfigError, also for a selected metric that can't
+        be scored without the other half, and GoldenSetError for a `min` or `max` of no metric.
         """
         own = self.own()
         wanted = names if names is not None else self.selected
@@ -106,7 +107,7 @@ class ProjectMetrics:
         asked = own if wanted is None else select_metrics(wanted, own)
         if part is not None and (strangers := [one.info.name for one in asked if not _is_of(part, one)]):
             raise _other_half(part, strangers)
-        required = self.required if names is None else ()
+        required = (*self.required, *_bounded(golden or (), own)) if names is None else ()
         chosen = [one.info.name for one in asked]
         if wanted is None:
             chosen += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
@@ -186,6 +187,23 @@ def chosen_metrics(
         names.append(name)
         defined[name] = found
     return tuple(names), defined
+
+
+def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> Iterator[str]:
+    """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a name or key that can't be."""
+    found = {(key, name): sample for sample in golden for key, name, _ in sample.bounds}
+    for (key, name), sample in found.items():
+        where, lower = f"{sample.origin or sample.id}", lower_is_better(name)
+        try:
+            select_metrics([name], own)
+        except ConfigError as error:
+            raise GoldenSetError(f"'{key}' names an {error.message}", where=where, hint=error.hint) from None
+        if lower is not None and lower is not (key == "max"):
+            less, other = ("less", "max") if lower else ("more", "min")
+            raise GoldenSetError(
+                f"'{key}' doesn't fit: {less} is better for {name}.", where=where, hint=f"Use '{other}'."
+            )
+        yield name
 
 
 RANKING = ("recall@5", "ndcg@10")

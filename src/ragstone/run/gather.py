@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ragstone.errors import RunDirectoryError
 from ragstone.formatting import counted
-from ragstone.golden.sample import LABELS, Origin
+from ragstone.golden.sample import LABELS, Bound, Origin
 from ragstone.golden.spool import Spool
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -58,8 +58,8 @@ def _value(score: Score | None) -> float | None:
 
 
 class _Columns:
-    """The samples of a run, by row. `texts` are question and content hash; `rest` are tags, group, file, and whether it
-    is answerable and a draft.
+    """The samples of a run, by row. `texts` are question and content hash; `rest` are tags, group, file, whether it is
+    answerable and a draft, and the bounds of its own.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Columns:
         self.references = Digests()
         self.parts = Digests(1 + len(LABELS))
         self.lines = array("q")
-        self.rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool]] = Repeated()
+        self.rest: Repeated[tuple[tuple[str, ...], str | None, str | None, bool, bool, tuple[Bound, ...]]] = Repeated()
 
     def add(self, facts: RecordFacts) -> None:
         with writing_to(Path(tempfile.gettempdir())):
@@ -77,7 +77,7 @@ class _Columns:
         origin = facts.origin
         self.lines.append(-1 if origin is None or origin.line is None else origin.line)
         file = None if origin is None else origin.file
-        self.rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft))
+        self.rest.append((facts.tags, facts.group, file, facts.answerable, facts.draft, facts.bounds))
 
     def same_as(self, other: _Columns) -> bool:
         mine, others = ((one.references, one.parts, one.lines, one.rest) for one in (self, other))
@@ -100,6 +100,7 @@ _READERS: Mapping[str, Callable[[_Columns, int], Any]] = {
     "reference": lambda columns, row: next(iter(columns.references.row(row)), None),
     "parts": lambda columns, row: columns.parts.row(row),
     "draft": lambda columns, row: columns.rest.value(row)[4],
+    "bounds": lambda columns, row: columns.rest.value(row)[5],
 }
 
 

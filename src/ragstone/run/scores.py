@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.run.answer_kinds import AnswerKind
@@ -38,6 +38,8 @@ class SampleFacts:
     """Whether the sample counts in no check."""
     parts: tuple[str, ...] = ()
     """`Sample.part_hashes`; empty if they are not known."""
+    bounds: tuple[Bound, ...] = ()
+    """The floors and ceilings of its own scores."""
 
     @classmethod
     def of(cls, sample: Sample) -> SampleFacts:
@@ -50,6 +52,7 @@ class SampleFacts:
             sample.content_hash(),
             sample.answerable,
             parts=sample.part_hashes(),
+            bounds=sample.bounds,
         )
 
     def changed(self, **changes: Any) -> SampleFacts:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_valid
 from pydantic_core import from_json, to_json
 
 from ragstone.errors import RunDirectoryError, parse_errors
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
@@ -182,6 +182,7 @@ class RecordFacts:
     reference: str | None
     answers: tuple[AnswerFacts, ...]
     draft: bool = False
+    bounds: tuple[Bound, ...] = ()
 
 
 _RECORD = TypeAdapter(_RecordLine)
@@ -247,7 +248,8 @@ def _facts_of(parsed: _Recorded[Any, Any, Any, Any]) -> RecordFacts:
         answerable=sample.answerable,
         reference=fingerprint(sample.reference) if sample.reference else None,
         answers=tuple(_answer_facts(line, sample) for line in parsed.answers or (parsed,)),
-        draft=sample.review is not None and sample.review.status == "draft",
+        draft=sample.draft,
+        bounds=sample.bounds,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
+from ragstone.golden.sample import Bound
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, SystemFacts
@@ -201,3 +202,67 @@ def test_a_long_reason_of_failed_samples_is_cut_in_the_sentence_on_coverage(run:
     assert "the system under test failed on 1: bad_return: Returned something." in coverage.reason
     assert coverage.reason.endswith("…): coverage 80 %, required 90 %.")
     assert len(coverage.reason) < 320
+
+
+def with_bounds(run: RunScores, **bounds: tuple[Bound, ...]) -> RunScores:
+    samples = {name: facts.changed(bounds=bounds.get(name, ())) for name, facts in run.samples.items()}
+    return replace(run, samples=samples)
+
+
+@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
+def test_a_sample_below_its_own_floor_fails_the_run_whatever_decides_the_means(run: MakeRun, decision: str) -> None:
+    one = with_bounds(run({"faithfulness": [0.7] + [1.0] * 99}), s0=(("min", "faithfulness", 0.8),))
+    verdict = decide(one, metrics=FAITHFULNESS, gate={"decision": decision})
+    assert verdict.exit_code == 1
+    assert verdict.reason == "must-pass sample s0: faithfulness is 0.70, required 0.80."
+
+
+def test_a_ceiling_of_a_sample_and_of_a_metric_of_another_evaluator(run: MakeRun) -> None:
+    scores = {"faithfulness": [1.0] * 100, "toxicity": [0.3] + [0.0] * 99}
+    one = with_bounds(run(scores), s0=(("max", "toxicity", 0.2),))
+    failed, *_ = of_kind(decide(one, metrics=FAITHFULNESS), CheckKind.MUST_PASS)
+    assert failed.reason == "must-pass sample s0: toxicity is 0.30, required at most 0.20."
+
+
+def test_a_score_reaches_a_floor_that_differs_by_rounding_only(run: MakeRun) -> None:
+    one = run({"faithfulness": [0.1 + 0.2, 0.7 + 0.1] * 50, "toxicity": [0.1 + 0.2] * 100})
+    bounded = with_bounds(
+        one, s0=(("min", "faithfulness", 0.3), ("max", "toxicity", 0.3)), s1=(("min", "faithfulness", 0.8),)
+    )
+    verdict = decide(bounded, metrics={"faithfulness": {"min": 0.1}})
+    assert of_kind(verdict, CheckKind.MUST_PASS)[0].reason == "2 of 2 must-pass samples passed."
+
+
+def test_a_samples_own_floor_counts_in_place_of_the_policys(run: MakeRun) -> None:
+    one = with_bounds(run({"faithfulness": [0.4] + [1.0] * 99}), s0=(("min", "faithfulness", 0.3),))
+    assert decide(one, metrics=FAITHFULNESS, must_pass=["s0"]).status is Status.PASS
+
+
+def test_every_sample_must_pass(run: MakeRun) -> None:
+    values = [1.0, 0.2] * 7
+    verdict = decide(run({"faithfulness": values}), metrics={"faithfulness": {"min": 0.5}}, must_pass="all")
+    *failed, passed = of_kind(verdict, CheckKind.MUST_PASS)
+    assert [check.sample for check in failed] == [f"s{number}" for number in range(1, 14, 2)]
+    assert passed.reason == "7 of 14 must-pass samples passed."
+    assert verdict.exit_code == 1
+
+
+def test_a_sample_without_a_score_is_counted_where_every_sample_must_pass(run: MakeRun) -> None:
+    one = run(
+        {"faithfulness": [1.0] * 100},
+        failed={"faithfulness": {"s0": Failed("judge", "refused")}},
+        not_applicable={"faithfulness": {"na": "the answer abstains"}},
+    )
+    verdict = decide(one, metrics=FAITHFULNESS, must_pass="all")
+    (check,) = of_kind(verdict, CheckKind.MUST_PASS)
+    assert verdict.status is Status.PASS
+    assert check.reason.startswith("99 of 101 must-pass samples passed. Not compared: na: no metric with a floor has")
+    assert "s0: faithfulness could not be scored: refused" in check.reason
+    named = decide(with_bounds(one, na=(("min", "faithfulness", 0.5),)), metrics=FAITHFULNESS, must_pass="all")
+    assert named.exit_code == 5
+
+
+def test_nothing_to_compare_with_is_an_error_where_every_sample_must_pass(run: MakeRun) -> None:
+    verdict = decide(run({"faithfulness": [1.0] * 100}), metrics={"faithfulness": {"max_drop": 0.1}}, must_pass="all")
+    assert verdict.status is Status.ERROR
+    assert "no sample has a score to compare" in verdict.reason

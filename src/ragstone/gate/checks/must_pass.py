@@ -2,60 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ragstone.formatting import counted, figure, some, threshold
 from ragstone.gate.checks.checker import Checker
-from ragstone.gate.direction import HIGHER, LOWER
+from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.evidence import Evidence
+from ragstone.gate.rules import metrics_of
 from ragstone.gate.verdict import Check, CheckKind, Status
-from ragstone.run.scores import RunScores
+from ragstone.golden.sample import Bound
+from ragstone.run.scores import MetricScores, RunScores
+
+_SAME = 1e-9
+"""Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
+_UNKNOWN = MetricScores({})
+
+
+_Wanted = Mapping[tuple[str, Direction], float]
+"""What the scores of a sample must reach, as they are reported: by metric, and whether less is better."""
 
 
 class MustPass(Checker):
-    """One check for each must-pass sample that did not pass, and one that counts those that did."""
+    """One check for each must-pass sample that did not pass, and one that counts those that did.
+
+    A sample with bounds of its own is one of them; for a metric that has both, its own count. Where every sample must
+    pass, those without a score to compare are counted, and left to the check of coverage.
+    """
 
     kinds = (CheckKind.MUST_PASS,)
     policy_key = ("must_pass",)
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        action, floors = evidence.policy.must_pass.action, _floors(evidence)
-        lower = {rule.metric for rule in evidence.rules if rule.lower_is_better}
-        samples = tuple(dict.fromkeys(evidence.policy.must_pass.samples))
-        passed, total = 0, len(samples)
-        for sample_id in samples:
-            status, why = _result(evidence.current, sample_id, floors, lower)
+        must, run = evidence.policy.must_pass, evidence.current
+        floors = _floors(evidence)
+        own = {name: _own(run, facts.bounds) for name, facts in run.samples.items() if facts.bounds}
+        named = dict.fromkeys((*must.samples, *(run.samples if must.every else ())))
+        passed, left, total = 0, list[str](), len(named | own)
+        for sample_id in named | own:
+            wanted = {**(floors if sample_id in named else {}), **own.get(sample_id, {})}
+            status, why = _result(run, sample_id, wanted)
             if status is Status.PASS:
                 passed += 1
-                continue
-            yield Check(
-                name=f"must_pass.{sample_id}",
-                kind=CheckKind.MUST_PASS,
-                status=status,
-                action=action,
-                reason=f"must-pass sample {sample_id}: {why}.",
-                short_reason=f"{why}.",
-                sample=sample_id,
-                n=1,
-            )
+            elif status is Status.ERROR and sample_id not in own and sample_id not in must.samples:
+                left.append(f"{sample_id}: {why}")
+            else:
+                yield self._check(evidence, status, f"must-pass sample {sample_id}: {why}.", f"{why}.", 1, sample_id)
+        aside = f" Not compared: {some(left)}." if left else ""
         if passed:
-            every = f"all {total:,} samples" if total > 1 else "its only sample"
-            yield Check(
-                name="must_pass",
-                kind=CheckKind.MUST_PASS,
-                status=Status.PASS,
-                action=action,
-                reason=f"{passed} of {counted(total, 'must-pass sample')} passed.",
-                short_reason=every if passed == total else f"the other {passed} of {total} samples",
-                n=passed,
-            )
+            every = "its only sample" if total == 1 else f"all {total:,} samples" if not left else f"{passed:,} samples"
+            short = every if passed + len(left) == total else f"the other {passed} of {total} samples"
+            said = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
+            yield self._check(evidence, Status.PASS, said, short, passed)
+        elif left and len(left) == total:
+            why = f"no sample has a score to compare.{aside}"
+            yield self._check(evidence, Status.ERROR, f"must-pass samples: {why}", why, 0)
+
+    def _check(
+        self, evidence: Evidence, status: Status, reason: str, short: str, n: int, sample_id: str | None = None
+    ) -> Check:
+        return Check(
+            name="must_pass" if sample_id is None else f"must_pass.{sample_id}",
+            kind=CheckKind.MUST_PASS,
+            status=status,
+            action=evidence.policy.must_pass.action,
+            reason=reason,
+            short_reason=short,
+            sample=sample_id,
+            n=n,
+        )
 
     def found(self, check: Check) -> str:
         return (check.short_reason or "") if check.status is Status.PASS else "failed"
 
 
-def _floors(evidence: Evidence) -> dict[str, float]:
-    """What each sample must reach, by metric; 1 − the ceiling where less is better."""
+def _floors(evidence: Evidence) -> _Wanted:
+    """What the policy asks of each must-pass sample."""
     must, names = evidence.policy.must_pass, any(rule.written and rule.slice is None for rule in evidence.rules)
     needed = {
         rule.metric: must.min if must.min is not None and not rule.lower_is_better else rule.min
@@ -65,30 +86,39 @@ def _floors(evidence: Evidence) -> dict[str, float]:
     }
     ruled = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
     needed.update({metric: must.min for metric in must.metrics or () if metric not in ruled})
-    return {metric: floor for metric, floor in needed.items() if floor is not None}
+    ways = dict.fromkeys(needed, HIGHER) | {rule.metric: rule.direction for rule in evidence.rules}
+    return {(name, ways[name]): ways[name].shown(floor) for name, floor in needed.items() if floor is not None}
 
 
-def _result(run: RunScores, sample_id: str, floors: Mapping[str, float], lower: Collection[str]) -> tuple[Status, str]:
+def _own(run: RunScores, bounds: Iterable[Bound]) -> _Wanted:
+    """What the bounds of a sample ask of it."""
+    ways = {"min": HIGHER, "max": LOWER}
+    return {(metric, ways[key]): value for key, name, value in bounds for metric in metrics_of(name, run, {})}
+
+
+def _result(run: RunScores, sample_id: str, wanted: _Wanted) -> tuple[Status, str]:
     """Whether the sample passed, and why not."""
     if sample_id not in run.samples:
         return Status.ERROR, "it is not in this run"
     if sample_id in run.system.failures:
         return Status.FAIL, f"the system under test failed on it: {run.system.failures[sample_id]}"
-    below, unscored, reached = [], [], 0
-    for metric, floor in floors.items():
-        scores = run.metrics.get(metric)
-        if scores is not None and sample_id in scores.failed:
+    below, unscored, excused, reached = [], [], [], 0
+    for (metric, way), required in wanted.items():
+        scores = run.metrics.get(metric, _UNKNOWN)
+        if sample_id in scores.failed:
             unscored.append(f"{metric} could not be scored: {scores.failed[sample_id].reason}")
-        elif scores is not None and sample_id in scores.values:
-            way = LOWER if metric in lower else HIGHER
-            value, required = scores.values[sample_id], way.shown(floor)
-            missed = value > required if way.lower_is_better else value < required
+        elif sample_id in scores.values:
+            value = scores.values[sample_id]
+            missed = (value - required if way.lower_is_better else required - value) > _SAME
             reached += not missed
             if missed:
                 most = "at most " if way.lower_is_better else ""
                 below.append(f"{metric} is {figure(value, required)}, required {most}{threshold(required)}")
+        else:
+            excused.append(f"{metric}: {scores.not_applicable.get(sample_id, 'it was not measured')}")
     if below:
         return Status.FAIL, some(below)
     if unscored:
         return Status.ERROR, some(unscored)
-    return (Status.PASS, "") if reached else (Status.ERROR, "no metric with a floor has a score for it")
+    why = f" ({some(excused)})" if excused else ""
+    return (Status.PASS, "") if reached else (Status.ERROR, f"no metric with a floor has a score for it{why}")

@@ -1,0 +1,79 @@
+"""The column `assert` of a golden row: assertions in the words of promptfoo, as objects with `type` and `value`."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+
+from ragstone.errors import suggestion
+from ragstone.golden import cells
+from ragstone.golden.sample import Assertion
+
+_SINGLE = ("contains", "icontains", "equals", "starts-with", "regex")
+_SEVERAL = ("contains-any", "contains-all", "icontains-any", "icontains-all")
+TYPES = (*_SINGLE, *_SEVERAL, "is-json")
+"""The types of assertions; each also with ``not-`` before it."""
+
+_WEIGHT = ("weight", "1")
+_FUNCTION = 'a function of your own: [metrics.NAME] with python = "module:function" in ragstone.toml'
+_RUBRIC = 'a rubric: [metrics.NAME] with rubric = "…" in ragstone.toml, and min = {NAME: 1} in the row'
+_RELEVANCE = "min = {answer_relevancy: …} in the row"
+INSTEAD: Mapping[str, str] = {
+    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _FUNCTION),
+    **dict.fromkeys(("llm-rubric", "model-graded-closedqa", "g-eval", "agent-rubric", "pi", "classifier"), _RUBRIC),
+    **dict.fromkeys(("factuality", "model-graded-factuality"), "a reference, and min = {answer_correctness: …}"),
+    **dict.fromkeys(("similar", "rouge-n", "bleu", "meteor", "gleu"), "a reference, and min = {answer_similarity: …}"),
+    **dict.fromkeys(("latency", "cost"), "the limits under [system] in thresholds.toml"),
+    "levenshtein": "a reference, and min = {token_f1: …}",
+    "answer-relevance": _RELEVANCE,
+    "conversation-relevance": _RELEVANCE,
+    "context-faithfulness": "min = {faithfulness: …} in the row",
+    "context-recall": "its value as reference, and min = {context_recall: …}",
+    "context-relevance": "min = {context_relevance: …} in the row",
+    "contains-json": "is-json, or regex",
+    "is-refusal": "answerable = false in the row",
+    "word-count": "max_words in the row",
+    "assert-set": "its assertions one by one",
+}
+"""What to use in place of other types of promptfoo."""
+
+
+def assertions(value: object) -> tuple[Assertion, ...]:
+    """`value` as assertions: a list of objects, also as JSON in one cell. Raises CellError."""
+    return tuple(dict.fromkeys(_assertion(item) for item in cells.listed(value, split_bars=False)))
+
+
+def _assertion(item: object) -> Assertion:
+    if not isinstance(item, Mapping) or not isinstance(kind := item.get("type"), str):
+        raise cells.CellError(
+            f'contains {cells.shown(item)}, expected a list of objects such as {{"type": "contains", "value": "…"}}'
+        )
+    base = kind.removeprefix("not-")
+    if base in INSTEAD:
+        raise cells.CellError(f"contains an assertion of type '{kind}', which is not checked here; use {INSTEAD[base]}")
+    if base not in TYPES:
+        known = suggestion(base, TYPES).rstrip(".")
+        raise cells.CellError(f"contains an assertion of the unknown type '{kind}'. {known}")
+    # `metric` is only a label, and a weight of 1 the default.
+    if strange := [key for key in item if key not in ("type", "value", "metric") and (key, f"{item[key]}") != _WEIGHT]:
+        raise cells.CellError(f"contains an assertion of type '{kind}' with '{strange[0]}', which is not supported")
+    given = item.get("value")
+    values = tuple(_values(base, given))
+    if (base == "is-json") is bool(values) or (base in _SINGLE and len(values) > 1):
+        wanted = "none: no schema is checked" if base == "is-json" else "text" if base in _SINGLE else "a list of texts"
+        raise cells.CellError(f"contains {cells.shown(given)} as the value of '{kind}', expected {wanted}")
+    if base == "regex":
+        cells.patterns(list(values))
+    return Assertion(kind, values)
+
+
+def _values(base: str, value: object) -> Iterator[str]:
+    if base in _SEVERAL and isinstance(value, str):  # as in promptfoo: separated by commas, perhaps quoted
+        value = [text.strip() for text in next(csv.reader([value], skipinitialspace=True), [])]
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, float) and one.is_integer():
+            one = int(one)
+        if one is not None and not isinstance(one, list | Mapping):
+            yield cells.sound(str(one).lower() if isinstance(one, bool) else str(one))
+        elif one is not None:
+            raise cells.CellError(f"contains {cells.shown(one)} as the value of '{base}', expected text")
