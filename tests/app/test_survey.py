@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 
@@ -176,6 +176,51 @@ def test_the_operation_that_asks_comes_first_and_says_what_else_it_needs() -> No
     best = min(openapi.proposals_in(ASKS, "openapi.json"), key=lambda one: one.rank)
     assert (best.entrypoint, best.question_field) == ("http://127.0.0.1:8000/ask", "query")
     assert "also requires tenant" in best.why
+
+
+def described(schema: Mapping[str, object], **more: object) -> dict[str, object]:
+    """A description of one operation, POST /chat, with this body."""
+    body = {"content": {"application/json": {"schema": schema}}}
+    return {"openapi": "3.1.0", "paths": {"/chat": {"post": {"requestBody": body}}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "inside"),
+    [
+        ({"role": {}, "content": {}}, "messages.-1.content", {"role": "user", "content": ""}),
+        (
+            {"role": {}, "parts": {}},
+            "messages.-1.parts.0.text",
+            {"id": "1", "role": "user", "parts": [{"type": "text", "text": ""}]},
+        ),
+    ],
+)
+def test_a_list_of_messages_is_written_as_a_template_with_what_else_is_required(
+    message: dict[str, object], field: str, inside: dict[str, object]
+) -> None:
+    listed = {"type": "array", "items": {"$ref": "#/components/schemas/Message"}}
+    schema = {
+        "required": ["model", "messages", "tenant"],
+        "properties": {"model": {"default": "gpt-5.4"}, "messages": listed, "tenant": {"type": "string"}},
+    }
+    document = described(schema, components={"schemas": {"Message": {"properties": message}}})
+    (found,) = openapi.proposals_in(document, "openapi.json")
+    assert (found.entrypoint, found.question_field) == ("http://127.0.0.1:8000/chat", field)
+    assert found.http == {"history_field": "messages", "body": {"messages": [inside], "model": "gpt-5.4"}}
+    assert "also requires tenant" in found.why
+
+
+@pytest.mark.parametrize(("method", "http"), [("get", {"method": "GET"}), ("post", {})])
+def test_a_question_in_the_query_string_is_part_of_the_address(method: str, http: dict[str, str]) -> None:
+    parameters = [{"name": "question", "in": "query", "required": True}, {"name": "k", "in": "query"}]
+    document = {"openapi": "3.1.0", "paths": {"/ask": {method: {"parameters": parameters}}}}
+    (found,) = openapi.proposals_in(document, "openapi.json")
+    assert found.entrypoint == "http://127.0.0.1:8000/ask?question={question}"
+    assert (found.question_field, found.http) == (None, http)
+    document["paths"] = {
+        "/ask": {method: {"parameters": [*parameters, {"name": "u", "in": "query", "required": True}]}}
+    }
+    assert list(openapi.proposals_in(document, "openapi.json")) == []
 
 
 @pytest.mark.parametrize(

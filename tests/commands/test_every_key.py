@@ -197,6 +197,7 @@ CONFIG: Mapping[str, Example] = {
     "system.price.input": config(system={"price": {"input": 1.0, "output": 2.0}}),
     "system.price.output": config(system={"price": {"input": 1.0, "output": 2.0}}),
     "system.http.question_field": http(question_field="q"),
+    "system.http.method": http(method="POST"),
     "system.http.id_field": http(id_field="ref"),
     "system.http.history_field": http(history_field="turns"),
     "system.http.given_contexts_field": http(given_contexts_field="passages"),

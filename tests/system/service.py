@@ -26,8 +26,13 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def do_GET(self) -> None:
+                self._answer(None)
+
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+            def _answer(self, body: Any) -> None:
                 outer.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
                 status, headers, content = outer.reply(self.path, body)
                 if status == 0:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Sample, Turn
+from ragstone.system.http_service import without_secrets
 from ragstone.system.request import NoPlaceError, placed
 from tests.system.service import Server, failure, said
 
@@ -68,6 +70,31 @@ def test_the_earlier_turns_go_before_the_question_in_the_shape_of_its_message(
     said_by = [(one["role"], one.get("content") or one["parts"][0]["text"]) for one in sent["messages"]]
     assert said_by[-3:] == [("user", "Hello?"), ("assistant", "Yes."), ("user", "Why?")]
     assert len(sent["messages"]) == len(body["messages"]) + 2
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_question_in_the_address_is_quoted_and_not_sent_again(room: Any, server: Server, method: str) -> None:
+    server.reply = lambda path, body: said({"answer": path})
+    question = "Why & how? é/\ud800"
+    (response,) = room.ask(f"{server.url}/ask?v=1&q={{question}}", question, http={"method": method})
+    assert response.answer == "/ask?v=1&q=Why%20%26%20how%3F%20%C3%A9%2F%3F"
+    assert server.seen[0][2] == (None if method == "GET" else {"id": "s0"})
+    assert server.seen[0][1].get("content-type") == (None if method == "GET" else "application/json")
+    assert without_secrets("http://h/ask?key=abc&q={question}") == "http://h/ask?key=***&q={question}"
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "method", "says"),
+    [
+        ("http://127.0.0.1:1/ask?q={query}", "POST", "'{query}' in the address can't be replaced"),
+        ("http://127.0.0.1:1/{tenant}/ask", "POST", "'{tenant}' in the address can't be replaced"),
+        ("http://{question}/ask", "POST", "'{question}' in the address can't be replaced"),
+        ("http://127.0.0.1:1/ask", "GET", "the question is not in the address"),
+    ],
+)
+def test_an_address_that_can_not_be_asked_is_refused(room: Any, entrypoint: str, method: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        room.ask(entrypoint, "q", http={"method": method})
 
 
 def test_the_id_goes_where_it_is_said_or_nowhere(room: Any, server: Server) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -128,9 +129,12 @@ def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) 
     text = _replaced(text, "entrypoint = ", "\n".join(lines))
     if golden is not None:
         text = _replaced(text, "paths = ", f"paths = [{_quoted(golden.path)}]")
-    if proposal.question_field not in (None, "question"):
-        table = f"[system.http]\nquestion_field = {_quoted(str(proposal.question_field))}\n\n[judge]"
-        text = text.replace("[judge]", table, 1)
+    http = {**({"question_field": proposal.question_field} if proposal.question_field else {}), **proposal.http}
+    lines = [
+        f"{key} = {_value(value)}" for key, value in http.items() if (key, value) != ("question_field", "question")
+    ]
+    if lines:
+        text = text.replace("[judge]", "[system.http]\n" + "\n".join(lines) + "\n\n[judge]", 1)
     return text
 
 
@@ -162,6 +166,15 @@ def _policy(golden: FoundGolden | None) -> str:
 
 def _shipped(name: str) -> str:
     return (resources.files(__package__) / "starter" / name).read_text(encoding="utf-8")
+
+
+def _value(value: object) -> str:
+    """`value` in TOML, tables inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_quoted(key)} = {_value(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _quoted(value: str) -> str:

@@ -30,7 +30,10 @@ _OTHERS = 3
     "--entrypoint", value="WHERE", help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]"
 )
 @option(
-    "--probe", is_flag=True, help="Also ask services on this machine's usual ports for /openapi.json (one GET each)."
+    "--probe",
+    is_flag=True,
+    help="Also ask services on this machine's usual ports for /openapi.json (one GET each), and the chosen one a "
+    "question, in the usual forms until it answers.",
 )
 def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into DIRECTORY.
@@ -48,7 +51,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     nothing = Proposal(PLACEHOLDER, "nothing was found", 9)
     chosen = next(iter(found.proposals), nothing)
     known = (directory / "ragstone.toml").exists()
-    for line in _found(found, chosen if entrypoint is None else None):
+    for line in _found(found, chosen if entrypoint is None else None, probe):
         say(line)
     if entrypoint is None and not known and sys.stdin.isatty() and sys.stdout.isatty():
         entrypoint = click.prompt("Entrypoint of your RAG system", default=chosen.entrypoint)
@@ -56,11 +59,31 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
         chosen = next(
             (one for one in found.proposals if one.entrypoint == entrypoint), Proposal(entrypoint, "it was named", 0)
         )
+    if probe:
+        chosen, line = _probed(chosen, found)
+        say(line)
     result = write_starter(directory, proposal=chosen, found=found)
     say(_next(directory, result, None if chosen is nothing else chosen))
 
 
-def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
+def _probed(chosen: Proposal, found: Survey) -> tuple[Proposal, str]:
+    """The proposal with the settings that its service answers with, and a line that says so."""
+    from ragstone.app.survey.shapes import answered_shape, usual_paths
+    from ragstone.system.entrypoint import recognised
+
+    named = recognised(chosen.entrypoint)
+    if named is None or not (named.kind.is_address or (chosen.rank > 8 and found.ports)):
+        return chosen, "asked  nothing: no service was found or named"
+    why = ""
+    for one in [chosen] if named.kind.is_address else usual_paths(found.ports):
+        answered, said = answered_shape(one, os.environ)
+        if answered is not None:
+            return answered, f"asked  {answered.entrypoint}: {said}"
+        why = why or f"asked  {one.entrypoint}: {said}"
+    return chosen, why
+
+
+def _found(found: Survey, chosen: Proposal | None, probe: bool) -> Iterator[str]:
     if chosen is not None and found.proposals:
         yield f"found  entrypoint {chosen.entrypoint}: {chosen.why}"
         others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint]
@@ -75,9 +98,10 @@ def _found(found: Survey, chosen: Proposal | None) -> Iterator[str]:
         yield "found  no golden set: no file with a name such as golden, eval or qa has questions and references"
     if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
         ports = ", ".join(map(str, found.ports))
+        how = "it has no /openapi.json" if probe else "`ragstone init --probe` reads its API description"
         yield (
             f"found  something listens on port {ports} of this machine; if that is your system, its entrypoint is a "
-            "URL such as http://127.0.0.1:PORT/ask (`ragstone init --probe` reads its API description)"
+            f"URL such as http://127.0.0.1:PORT/ask ({how})"
         )
 
 

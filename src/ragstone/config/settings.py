@@ -92,6 +92,9 @@ class SystemPrice(_Table):
 class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
+    method: Literal["POST", "GET"] = Field(
+        default="POST", description="`GET` sends no body: the question is `{question}` in the URL"
+    )
     question_field: str = Field(
         default="question",
         description="request field for the question; a list in `body` by position: `messages.-1.content`",

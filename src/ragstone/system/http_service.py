@@ -20,7 +20,7 @@ from ragstone.system import worker
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.request import refusal, refuse_misplaced, request_fields
+from ragstone.system.request import QUESTION, refusal, refuse_misplaced, request_address, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.streams import EVENTS, Reply, ReportedError, likely_field, read_reply
 
@@ -156,10 +156,13 @@ class HttpService:
     async def _post(self, sample: Sample) -> Reply:
         import httpx2
 
-        fields = request_fields(self._settings, sample)
-        content = json.dumps(fields).encode("ascii")
+        gets = self._settings.http.method == "GET"
+        fields = request_fields(self._settings, sample, asks=QUESTION not in self._url)
+        content = None if gets else json.dumps(fields).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **self._headers}
-        url = self._url
+        if gets:
+            del headers["Content-Type"]
+        url = request_address(self._url, sample.question)
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 found = await self._exchange(url, headers, content)
@@ -173,13 +176,15 @@ class HttpService:
             raise _Refused(SystemFailureKind.HTTP, message, retry_in_s=0.0) from None
         raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
 
-    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes) -> Reply | str:
+    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes | None) -> Reply | str:
         """The reply, or the target of a redirect."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
 
         if self._client is None:
             raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
-        async with self._client.stream("POST", url, headers=dict(headers), content=content) as reply:
+        async with self._client.stream(
+            self._settings.http.method, url, headers=dict(headers), content=content
+        ) as reply:
             if reply.is_redirect:
                 return _redirected(url, reply.status_code, reply.headers.get("location", ""))
             bound_reply(reply, MAX_BODY_BYTES)
@@ -218,6 +223,19 @@ class HttpUrl(EntrypointKind):
         return valid and not any(character.isspace() for character in rest)
 
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+        left = re.search(r"\{[^}]*\}?", rest.replace(QUESTION, ""))
+        if left is not None or QUESTION in urlsplit(rest).netloc:
+            raise ConfigError(
+                f"'{left[0] if left else QUESTION}' in the address can't be replaced.",
+                where="system.entrypoint",
+                hint=f"{QUESTION} stands for the question in the path or the query; constants are written out.",
+            )
+        if settings.http.method == "GET" and QUESTION not in rest:
+            raise ConfigError(
+                "a GET request has no body, and the question is not in the address.",
+                where="system.http.method",
+                hint=f"Put {QUESTION} into the entrypoint, such as {without_secrets(rest)}?q={QUESTION}.",
+            )
         headers = {}
         for name, value in settings.http.headers.items():
             where = f"system.http.headers.{name}"
@@ -262,5 +280,6 @@ def without_secrets(url: str) -> str:
     """`url` without user, password and fragment, and with the values of its query replaced."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    query = urlencode([(name, "***") for name, _ in parse_qsl(parts.query, keep_blank_values=True)], safe="*")
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    query = urlencode([(name, QUESTION if value == QUESTION else "***") for name, value in pairs], safe="*{}")
     return urlunsplit((parts.scheme, host, parts.path, query, ""))

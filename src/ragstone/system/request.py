@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
@@ -18,7 +19,14 @@ from ragstone.system.worker import at_path
 _QUESTIONS = (*QUESTION_NAMES, "message", "text", "q")
 _PLACES = ("question_field", "history_field", "given_contexts_field", "id_field")
 _LIST = 'body = { messages = [{ role = "user", content = "" }] }'
+QUESTION = "{question}"
+"""Stands for the question in the path or the query string of an address."""
 MAX_NAMED = 3
+
+
+def request_address(url: str, question: str) -> str:
+    """`url` with the question in its place, quoted."""
+    return url.replace(QUESTION, quote(question.encode("utf-8", "replace"), safe=""))
 
 
 class NoPlaceError(ValueError):
@@ -46,18 +54,18 @@ def placed(fields: object, path: str, value: object, within: str = "") -> Any:
     return {**table, head: inner}
 
 
-def request_fields(settings: SystemSettings, sample: Sample) -> Mapping[str, Any]:
-    """The fields of the request for `sample`. Raises NoPlaceError.
+def request_fields(settings: SystemSettings, sample: Sample, *, asks: bool = True) -> Mapping[str, Any]:
+    """The fields of the request for `sample`; if `asks`, its question is one of them. Raises NoPlaceError.
 
     Earlier turns that go into the list which has the question come before it, in the shape of its element.
     """
     names = settings.http
     fields: dict[str, Any] = placed(names.body, names.id_field, sample.id) if names.id_field else dict(names.body)
-    fields = placed(fields, names.question_field, sample.question)
+    fields = placed(fields, names.question_field, sample.question) if asks else fields
     if sample.history:
         turns: list[Any] = turns_of(sample)
         inside = re.fullmatch(re.escape(names.history_field) + r"\.(-?\d+)\.(.+)", names.question_field)
-        if inside is not None:
+        if inside is not None and asks:
             messages, at = at_path(fields, names.history_field), int(inside[1])
             asked = messages[at]
             turns = [placed({**asked, "role": turn["role"]}, inside[2], turn["content"]) for turn in turns]
@@ -100,7 +108,7 @@ def _said(place: list[object], kind: str, id_field: str, only: bool) -> str:
     """One complaint of FastAPI: what is wrong at `place`, and the setting for it."""
     path = ".".join(str(part) for part in place[1:])
     if place[0] == "query" and kind == "missing":
-        return f"it takes '{path}' in the address, which can only be a constant: ?{path}=… in the entrypoint"
+        return f"it takes '{path}' in the address: end the entrypoint with ?{path}={QUESTION}, if that is the question"
     if path == id_field and kind == "extra_forbidden":
         return 'it takes no id: set id_field = "" under [system.http]'
     if kind != "missing" or not path:

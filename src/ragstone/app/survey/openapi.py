@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
+from ragstone.app.survey.shapes import CONTENTS, PARTS
+from ragstone.system.request import QUESTION
 
 LOCAL = "http://127.0.0.1:8000"
 _ASKING = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
@@ -29,18 +31,58 @@ def proposals_in(document: Any, source: str, *, server: str | None = None) -> It
     for path, operations in _mapping(document.get("paths")).items():
         if not isinstance(path, str) or not _PATH.fullmatch(path):
             continue
-        post = _mapping(_mapping(operations).get("post"))
-        schema = _resolved(_json_schema(post), document)
-        fields = _mapping(schema.get("properties"))
-        known = next((name for name in QUESTION_NAMES if name in fields), None)
-        if known is None:
+        for method in ("POST", "GET"):
+            operation = _mapping(_mapping(operations).get(method.lower()))
+            found = _in_address(operation, method) or (_in_body(operation, document) if method == "POST" else None)
+            if found is None:
+                continue
+            end, known, http, others = found
+            needs = f"; it also requires {', '.join(others[:3])}: set it under [system.http] body" if others else ""
+            rank = (0 if server else 5) + (0 if _ASKING.search(path) else 2) + bool(others)
+            why = f"{method} {path} takes '{known}', says {source}{needs}"
+            yield Proposal(f"{base}{path}{end}", why, rank, question_field=None if end else known, http=http)
+
+
+_Found = tuple[str, str, dict[str, Any], list[str]]
+"""What follows the path, the field of the question, further keys of [system.http], and what else is required."""
+
+
+def _in_address(operation: Mapping[Any, Any], method: str) -> _Found | None:
+    """A question that is a parameter of the query string."""
+    listed = operation.get("parameters")
+    queried = [one for one in map(_mapping, listed if isinstance(listed, list) else ()) if one.get("in") == "query"]
+    known = next((name for name in QUESTION_NAMES if name in [one.get("name") for one in queried]), None)
+    others = [str(one.get("name")) for one in queried if one.get("required") and one.get("name") != known]
+    if known is None or others:
+        return None
+    return f"?{known}={QUESTION}", known, {} if method == "POST" else {"method": method}, []
+
+
+def _in_body(operation: Mapping[Any, Any], document: Mapping[str, Any]) -> _Found | None:
+    """A question that is a field of the body: a text, or in the last one of a list of messages."""
+    schema = _resolved(_json_schema(operation), document)
+    fields = _mapping(schema.get("properties"))
+    known = next((name for name in QUESTION_NAMES if name in fields), None)
+    body: dict[str, Any] = {}
+    http: dict[str, Any] = {}
+    if "messages" in fields:
+        item = _resolved(_mapping(_resolved(fields["messages"], document)).get("items"), document)
+        known, shape = PARTS if "parts" in _mapping(item.get("properties")) else CONTENTS
+        http, body = dict(shape), dict(shape["body"])
+    if known is None:
+        return None
+    required = schema.get("required")
+    others = []
+    for name in required if isinstance(required, list) else ():
+        about = _resolved(fields.get(name), document)
+        usual = next((about[key] for key in ("default", "const", "example") if key in about), None)
+        if name in (known, "id", *body):
             continue
-        required = schema.get("required")
-        others = [str(name) for name in required if name not in (known, "id")] if isinstance(required, list) else []
-        needs = f"; it also requires {', '.join(others[:3])}: set it under [system.http] body" if others else ""
-        rank = (0 if server else 5) + (0 if _ASKING.search(path) else 2) + bool(others)
-        why = f"POST {path} takes '{known}', says {source}{needs}"
-        yield Proposal(f"{base}{path}", why, rank, question_field=known)
+        if isinstance(usual, str | int | float | bool):
+            body[str(name)] = usual
+        else:
+            others.append(str(name))
+    return "", known, {**http, **({"body": body} if body else {})}, others
 
 
 def _server(document: Mapping[str, Any]) -> str:

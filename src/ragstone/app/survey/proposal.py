@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 QUESTION_NAMES = (
     "question",
@@ -22,7 +23,7 @@ QUESTION_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """`why` is a clause. `settings` are further keys of [system], and `question_field` is one of [system.http].
+    """`why` is a clause. `settings` are further keys of [system]; `question_field` and `http` are of [system.http].
 
     `rank` orders proposals, the surest first.
     """
@@ -32,3 +33,4 @@ class Proposal:
     rank: int
     settings: Mapping[str, str] = field(default_factory=dict)
     question_field: str | None = None
+    http: Mapping[str, Any] = field(default_factory=dict)
