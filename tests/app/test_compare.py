@@ -63,10 +63,35 @@ def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragston
 def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone, tmp_path: Path) -> None:
     baseline = score_file(tmp_path / "a.csv", "m", HIGH)
     assert ragstone("compare", baseline, "none.csv")[0] == 2
-    (tmp_path / "nan.csv").write_text("id,metric,value\nq,m,nan\n")
-    code, _, err = ragstone("compare", baseline, "nan.csv")
+    (tmp_path / "words.csv").write_text("id,metric,value\nq,m,good\n")
+    code, _, err = ragstone("compare", baseline, "words.csv")
     assert code == 2
-    assert "nan.csv:2" in err
+    assert "words.csv:2" in err
+
+
+@pytest.mark.parametrize(("values", "code"), [(HIGH, 0), (LOW, 1)])
+def test_one_file_alone_is_compared_with_the_floors(
+    ragstone: Ragstone, tmp_path: Path, values: list[float], code: int
+) -> None:
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
+    found, out, err = ragstone(
+        "compare", score_file(tmp_path / "a.csv", "politeness", values), "--thresholds", "policy.toml"
+    )
+    assert found == code, out + err
+    assert "no drop was checked" in out
+
+
+def test_a_table_of_ragas_is_compared_by_the_ids_of_the_golden_set(ragstone: Ragstone, tmp_path: Path) -> None:
+    rows = [(f"What is {number}?", value) for number, value in enumerate(LOW)]
+    golden = [{"id": f"q{number}", "question": question} for number, (question, _) in enumerate(rows)]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
+    table = "".join(f"{question},\"['One.', 'Two.']\",said,{value}\n" for question, value in rows)
+    (tmp_path / "now.csv").write_text("user_input,retrieved_contexts,response,politeness\n" + table)
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
+    before = score_file(tmp_path / "a.csv", "politeness", HIGH)
+    named = ("now.csv", "--golden", "golden.jsonl", "--thresholds", "policy.toml")
+    code, out, err = ragstone("compare", before, *named)
+    assert code == 1, out + err
 
 
 def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:
@@ -191,7 +216,6 @@ def test_the_names_of_runs_may_be_hostile(ragstone: Ragstone, tmp_path: Path, se
         (["same.csv", "./same.csv"], 2, "named twice"),
         (["same.csv", "main.csv"], 6, "can't be compared with itself"),
         (["same.csv", "none.csv"], 2, "no such file"),
-        ([], 2, "Missing argument"),
     ],
 )
 def test_what_can_not_be_compared_is_an_error(
@@ -200,6 +224,8 @@ def test_what_can_not_be_compared_is_an_error(
     found, out, err = ragstone("compare", "main.csv", *runs)
     assert (found, out) == (code, "")
     assert says in err
+    found, _, err = ragstone("compare")
+    assert (found, "Missing argument" in err) == (2, True)
 
 
 @pytest.mark.browser

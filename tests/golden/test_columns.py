@@ -441,3 +441,25 @@ def test_who_means_what_is_written_says_so(tmp_path: Path) -> None:
 )
 def test_a_column_that_is_another_word_is_only_ignored(tmp_path: Path, column: str) -> None:
     assert load(tmp_path, {"question": "A?", column: "x"}).mappings[0].ignored == (column,)
+
+
+def test_out_of_scope_is_unanswerable(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "out_of_scope": True}, {"question": "B?", "out_of_scope": False})
+    assert [sample.answerable for sample in golden] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "A?", "answer": "said", "contexts": ["A passage."], "faithfulness": 1.0},
+        {"question": "A?", "answer": "said", "Answer Relevancy": "0.5"},
+        {"user_input": "A?", "response": "said", "factual_correctness": None},
+    ],
+)
+def test_results_without_right_answers_are_no_golden_set(tmp_path: Path, row: dict[str, Any]) -> None:
+    with pytest.raises(GoldenSetError, match="these are results of an evaluation") as caught:
+        load(tmp_path, row)
+    assert "ragstone compare a.jsonl" in str(caught.value.hint)
+    asked = next(iter(row))
+    assert load(tmp_path, row, question=asked)[0].question == "A?"
+    assert load(tmp_path, {**row, "ground_truth": "So."})[0].reference == "So."

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.score import Failed
 from ragstone.run.score_files import read_score_file, scores_from_mapping
 from ragstone.run.scores import RunScores
@@ -42,6 +46,9 @@ def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
     [
         "id,metric,value\na,m,\nb,m,1\n",
         "id,metric,value\na,m,  \nb,m,1\n",
+        "id,metric,value\na,m,nan\nb,m,1\n",
+        "id,metric,value\na,m,NaN\nb,m,1.0000000000000002\n",
+        "id,question,m\na,A?,\nb,B?,1.0\n",
         '{"id": "a", "metric": "m", "value": null}\n{"id": "b", "metric": "m", "value": 1}\n',
         '{"id": "a", "metric": "m", "value": ""}\n{"id": "b", "metric": "m", "value": 1}\n',
     ],
@@ -68,7 +75,11 @@ def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("id,metric,value\na,m,nan\n", 2, "found nan"),
+        ("id,metric,value\na,m,inf\n", 2, "found inf"),
+        ("id,metric,value\na,m,1.000001\n", 2, r"must be in \[0, 1\]"),
+        ("id,faithfulness\na,1\nb,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
+        ("id,faithfulness\na,1\nb,high\n", 3, "found 'high'"),
+        ("id,faithfulness\na,1\na,1\n", 3, "duplicate value of 'faithfulness' for sample 'a'"),
         ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
         ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
         ("id,metric,value\na,m,high\n", 2, "found 'high'"),
@@ -89,7 +100,7 @@ def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
         read(tmp_path, text)
-    assert (caught.value.where or "").endswith(f"scores:{line}")
+    assert (caught.value.where or "").partition(": column ")[0].endswith(f"scores:{line}")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "id,metric,value\n", b"\xff\xfe\x00"])
@@ -147,3 +158,89 @@ def test_none_in_a_mapping_is_a_failed_score() -> None:
 def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
     with pytest.raises(ConfigError):
         scores_from_mapping(mapping)  # type: ignore[arg-type]
+
+
+def test_a_rounding_error_is_within_the_scale(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,metric,value\na,m,1.0000000000000002\nb,m,-1e-17\nc,m,1.000000001\n")
+    assert scores.metrics["m"].values == {"a": 1.0, "b": 0.0, "c": 1.0}
+    assert scores_from_mapping({"m": {"a": 1.0000000000000002}}).metrics["m"].values == {"a": 1.0}
+
+
+WIDE = [
+    {
+        "user_input": f"What is {name}?",
+        "retrieved_contexts": ["One passage.", "It's another."],
+        "response": f"It is {name}.",
+        "reference": f"{name}.",
+        "faithfulness": score,
+        "answer_relevancy": 1.0000000000000002,
+        "politeness": 0.25,
+        "n_tokens": 312,
+        "latency": 0.5,
+    }
+    for name, score in (("A", 1.0), ("B", math.nan), ("C", 0.5))
+]
+
+
+def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    frame = pandas.DataFrame(rows)
+    if path.suffix == ".csv":
+        frame.to_csv(path)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".json":
+        frame.to_json(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    return path
+
+
+def golden_set(tmp_path: Path, *rows: dict[str, object]) -> GoldenSet:
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return load_golden_set("golden.jsonl", root=tmp_path)
+
+
+GOLDEN: list[dict[str, object]] = [{"id": f"q{name}", "question": f"What is {name}?"} for name in "CAB"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "json", "jsonl"])
+def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, kind: str) -> None:
+    path = table(tmp_path / f"table.{kind}", WIDE)
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert list(scores) == ["faithfulness", "answer_relevancy", "politeness"]
+    assert scores["faithfulness"].values == {"qA": 1.0, "qC": 0.5}
+    assert set(scores["faithfulness"].failed) == {"qB"}
+    assert scores["answer_relevancy"].values == {"qA": 1.0, "qB": 1.0, "qC": 1.0}
+    assert scores.samples["qA"].content_hash is not None
+    assert scores.remarks == ()
+    alone = read_score_file(path)
+    assert [facts.question for facts in alone.samples.values()] == ["What is A?", "What is B?", "What is C?"]
+    assert alone["politeness"].values.keys() == read_score_file(path)["politeness"].values.keys()
+
+
+def test_rows_are_matched_by_id_before_the_question(tmp_path: Path) -> None:
+    rows = [{"id": name, "question": "What is A?", "faithfulness": 1.0} for name in ("qB", "qC")]
+    scores = read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    assert set(scores.samples) == {"qB", "qC"}
+
+
+def test_rows_with_the_same_question_are_matched_in_their_order(tmp_path: Path) -> None:
+    rows = [{"question": "What is A?", "faithfulness": score} for score in (0.5, 1.0)]
+    path = table(tmp_path / "table.csv", rows)
+    golden = golden_set(tmp_path, {"id": "1", "question": "What is A?"}, {"id": "2", "question": "What  is A?"})
+    assert read_score_file(path, golden)["faithfulness"].values == {"1": 0.5, "2": 1.0}
+    assert len(read_score_file(path).samples) == 2
+
+
+def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark(tmp_path: Path) -> None:
+    path = table(tmp_path / "table.csv", [{"faithfulness": score} for score in (0.5, 1.0, 0.0)])
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert scores["faithfulness"].values == {"qC": 0.5, "qA": 1.0, "qB": 0.0}
+    assert "so each is read as the sample at its place: row 1 is 'qC'." in scores.remarks[0]
+
+
+def test_rows_of_another_golden_set_are_refused(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "AXY"]
+    with pytest.raises(ConfigError, match=r"2 of 3 rows are of no sample .*, first 'What is X\?'") as caught:
+        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    assert (caught.value.where or "").endswith("table.csv:3")

@@ -87,7 +87,7 @@ def test_a_byte_order_mark_blank_lines_and_windows_line_ends_are_passed_over(roo
     [
         ("", "file:out.jsonl", "contains no recorded answers"),
         ("[]", "file:out.jsonl", "contains no recorded answers"),
-        ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "'a' (str) is recorded twice"),
+        ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "the id 'a' is recorded twice"),
         ('{"question": "a b", "answer": "x"}\n{"question": "a  b", "answer": "y"}\n', "out.jsonl:2", "question"),
         ('{"id": "a", "answer": "x"}\n{"id": "b", "ans\n', "out.jsonl:2", "not valid JSON"),
         ('{"answer": "x"}\n', "out.jsonl:1", "neither id nor question"),
@@ -348,3 +348,37 @@ def test_a_table_that_can_not_be_used_is_refused_with_its_line(
     with pytest.raises(SystemUnderTestError, match=says) as caught:
         room.ask(f"file:{name}", "?")
     assert caught.value.where == where
+
+
+CASES = [
+    {
+        "name": f"test_case_{number}",
+        "input": question,
+        "actualOutput": f"Answer {number}.",
+        "expectedOutput": "So.",
+        "retrievalContext": ["One passage.", "Another passage."],
+        "metricsData": [{"name": "Faithfulness", "threshold": 0.5, "success": True, "score": 1.0}],
+    }
+    for number, question in enumerate(["What is A?", "What is B?", "What is A?"])
+]
+RUN = {"testFile": "test_rag.py", "testCases": CASES, "conversationalTestCases": [], "metricsScores": [{"metric": "F"}]}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("document", [RUN, {"testRunData": RUN}, {"testRunData": RUN, "testRunLink": "link"}])
+def test_a_run_of_deepeval_has_answers_and_a_golden_set(room: Any, document: object, indent: int | None) -> None:
+    room.write(path := ".latest_test_run.json", json.dumps(document, indent=indent))
+    golden = load_golden_set(path, root=room.folder)
+    assert [sample.id for sample in golden] == ["test_case_0", "test_case_1", "test_case_2"]
+    found = room.ask_samples(f"file:{path}", *golden)
+    assert [one.answer for one in found] == ["Answer 0.", "Answer 1.", "Answer 2."]
+    assert [one.text for one in found[0].contexts] == ["One passage.", "Another passage."]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("more", [{}, {"version": "1.2", "model": {"name": "m"}}])
+def test_answers_may_be_a_list_in_a_document(room: Any, more: dict[str, object], indent: int | None) -> None:
+    answers = [{"id": "s1", "answer": "So."}, {"id": "s2", "answer": "Thus.", "contexts": ["A passage."]}]
+    room.write("out.json", json.dumps({**more, "answers": answers}, indent=indent))
+    found = room.ask_samples("file:out.json", Sample("s1", "?"), Sample("s2", "?"))
+    assert [one.answer for one in found] == ["So.", "Thus."]

@@ -13,6 +13,7 @@ from ragstone.errors import BaselineError, ConfigError
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.sample import GoldenSet
 from ragstone.report.parts import Links, ReportView
 from ragstone.run.directory import RunDirectory
 from ragstone.run.redact import Redactor
@@ -31,8 +32,8 @@ class Compared:
         return page_of(self.current, self.verdict, self.baseline, redact or Redactor(()), links)
 
 
-def read_side(path: Path) -> ComparedRun:
-    """The scores in `path`: a run directory, or a score file (JSONL or CSV). Raises ConfigError."""
+def read_side(path: Path, golden: GoldenSet | None = None) -> ComparedRun:
+    """The scores in `path`: a run directory, or a score file of samples in `golden`. Raises ConfigError."""
     if path.is_dir():
         return ComparedRun.of(RunDirectory.open(path))
     if not path.exists():
@@ -40,7 +41,7 @@ def read_side(path: Path) -> ComparedRun:
             f"there is no such file or directory: {path}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
-    return ComparedRun(read_score_file(path))
+    return ComparedRun(read_score_file(path, golden))
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
@@ -58,7 +59,13 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
 
 
 def compare_all(
-    baseline: Path, runs: Sequence[Path], policy: Policy, *, seed: int = 0, baseline_any: bool = False
+    baseline: Path | None,
+    runs: Sequence[Path],
+    policy: Policy,
+    *,
+    seed: int = 0,
+    baseline_any: bool = False,
+    golden: GoldenSet | None = None,
 ) -> list[Compared]:
     """Compare each of `runs` with `baseline`, at an equal part of the policy's error rate. As `compare`.
 
@@ -68,32 +75,42 @@ def compare_all(
         if any(run.exists() and other.exists() and run.samefile(other) for other in runs[:number]):
             raise ConfigError("this run is named twice.", where=str(run), hint="Name each run once.")
     policy = replace(policy, gates=policy.gates * len(runs))
-    return [compare(baseline, run, policy, seed=seed, baseline_any=baseline_any) for run in runs]
+    return [compare(baseline, run, policy, seed=seed, baseline_any=baseline_any, golden=golden) for run in runs]
 
 
-def compare(baseline: Path, current: Path, policy: Policy, *, seed: int = 0, baseline_any: bool = False) -> Compared:
-    """Compare `current` with `baseline`, each a run directory or a score file.
+def compare(
+    baseline: Path | None,
+    current: Path,
+    policy: Policy,
+    *,
+    seed: int = 0,
+    baseline_any: bool = False,
+    golden: GoldenSet | None = None,
+) -> Compared:
+    """Compare `current` with `baseline`, each a run directory or a score file; without one, only with the floors.
 
-    Raises BaselineError if the baseline can't be read, is `current` itself, or is a failed run (unless `baseline_any`);
-    ConfigError if the current run can't be read.
+    Rows of score files are of samples in `golden`, if it is given. Raises BaselineError if the baseline can't be read,
+    is `current` itself, or is a failed run (unless `baseline_any`); ConfigError if the current run can't be read.
     """
-    now = read_side(current)
-    try:
-        then = read_side(baseline)
-    except ConfigError as error:
-        raise BaselineError(
-            f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
-        ) from None
-    _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
-    notes = _how_to_compare(then, now)
-    verdict = decide(now, Terms.of(policy, then, now.day, required=True, seed=seed), notes=notes)
+    now = read_side(current, golden)
+    then = None
+    if baseline is not None:
+        try:
+            then = read_side(baseline, golden)
+        except ConfigError as error:
+            raise BaselineError(
+                f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
+            ) from None
+        _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
+    notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
+    verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None, seed=seed), notes=notes)
     view = view_of(now, verdict, then)
     return Compared(verdict, view, now, then)
 
 
-def _how_to_compare(then: ComparedRun, now: ComparedRun) -> tuple[str, ...]:
+def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ...]:
     """A note with the command that makes runs of different judges comparable; nothing is judged here."""
-    if then.run is None or now.run is None or then.run.manifest.judge == now.run.manifest.judge:
+    if then is None or then.run is None or now.run is None or then.run.manifest.judge == now.run.manifest.judge:
         return ()
     judge = now.run.manifest.judge
     name = judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, product
 
+from ragstone.formatting import listed
 from ragstone.golden import cells
-from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, normal
+from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, SCORES, normal
 from ragstone.golden.names import are_names
 from ragstone.golden.profile import MISSING, Kinds, Profile, follow
 from ragstone.golden.rows import Row, SourceFile
@@ -99,6 +100,25 @@ def with_names_as_ids(plan: ColumnPlan, rows: Iterable[Row], wanted: Mapping[str
     fields = {name: path for name, path in plan.fields.items() if name != "reference_contexts"}
     note = f"'{paths[0]}' has names of documents, not passages: it is read as relevant_ids"
     return replace(plan, fields={**fields, "relevant_ids": paths}, notes=(*plan.notes, note))
+
+
+def refuse_results(source: SourceFile, profile: Profile, plan: ColumnPlan) -> None:
+    """Raise GoldenSetError for the results of an evaluation without right answers: its answers are a system's."""
+    scores = [path[0] for path in profile.columns if len(path) == 1 and normal(path[0]) in SCORES]
+    reference = plan.fields.get("reference", ("",))[0]
+    answer = plan.recorded.get("answer") or reference
+    if not scores or not answer or (reference and normal(_last(reference)) not in FIELDS["reference"].weak):
+        return
+    name = shlex.quote(source.name)
+    raise source.error(
+        f"these are results of an evaluation: questions, a system's answers ('{answer}') and scores "
+        f"({listed(list(map(repr, scores[:3])))}), without a column of right answers, so no golden set.",
+        hint=f"Compare the scores with floors: ragstone compare {name}\n"
+        f"  Score the answers again: ragstone rescore {name} --out DIR\n"
+        f"  Use them as recorded answers: --entrypoint file:{name}, with a golden set of your own.\n"
+        "  To read the questions anyway, map their column in ragstone.toml:\n"
+        f'  [golden.columns]\n  question = "{plan.fields["question"][0]}"',
+    )
 
 
 def _texts_of(row: Row, paths: Sequence[str]) -> Iterator[str]:

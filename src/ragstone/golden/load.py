@@ -16,7 +16,7 @@ from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, disk_errors, suggestion
 from ragstone.golden import in_memory
-from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, with_names_as_ids
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_results, with_names_as_ids
 from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import format_of
 from ragstone.golden.profile import Profile, profile_rows
@@ -229,6 +229,8 @@ def _load_table(
         if asked[name] in profile.found:
             del missing[name]
     plan = with_names_as_ids(_plan(source, profile, asked), table.rows(), asked)
+    if "question" not in asked:
+        refuse_results(source, profile, plan)
     reader = SampleReader(source, plan)
     for row in islice(table.rows(), limit or profile.rows):
         add(reader.sample(row))
@@ -306,7 +308,8 @@ def _telling_apart(table: _Table, first: Sample, second: Sample) -> str | None:
 
 def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None) -> GoldenSetError:
     if "id" not in mapping.columns and first.content_hash() == second.content_hash():
-        message = f"duplicate question at {first.origin} and {second.origin}."
+        again = f" and {second.origin}" if first.origin != second.origin else f", twice: {first.question[:80]!r}"
+        message = f"duplicate question at {first.origin}{again}."
         hint = "Remove one, or give each a unique id."
         if apart:
             hint = f'Remove one, or map a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'

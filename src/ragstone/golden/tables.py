@@ -61,11 +61,20 @@ def _tables(source: SourceFile, document: dict[str, Any], named: str, prefix: st
     for key, value in document.items():
         path = f"{prefix}{key}"
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            yield Table(path, tuple(_from_list(source, value)))
+            yield Table(path, _with_names(key, tuple(_from_list(source, value))))
         elif isinstance(value, dict) and level < _SEARCHED_LEVELS:
             yield from _tables(source, value, named, f"{path}.", level + 1)
     if level == 0 and (keyed := _from_keys(document, named)):
         yield Table("", keyed)
+
+
+def _with_names(key: str, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """`rows`; the test cases of a DeepEval run with their names as ids, if several ask the same question."""
+    asked, names = ([row.values.get(name) for row in rows] for name in ("input", "name"))
+    if key != "testCases" or len(set(map(str, asked))) == len(rows):
+        return rows
+    named = all(isinstance(name, str) for name in names) and len(set(map(str, names))) == len(rows)
+    return tuple(Row({"id": row.values["name"], **row.values}, row.line) for row in rows) if named else rows
 
 
 def _from_squad(document: dict[str, Any]) -> tuple[Row, ...]:

@@ -1,54 +1,200 @@
-"""Scores from other evaluators: JSONL or CSV with `id, metric, value[, group]`, and plain mappings."""
+"""Scores from other evaluators: one score per row, one sample per row, and plain mappings."""
 
 from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.formatting import counted
+from ragstone.golden import cells
+from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
 from ragstone.golden.formats import delimited, json_text
+from ragstone.golden.formats.registry import BY_ENDING
+from ragstone.golden.load import table_rows
+from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
+from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.score import Failed
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 _HEAD_BYTES = 4096
+ROUNDING = 1e-9
+"""By so much a score may miss [0, 1], as a sum of floats does."""
+
+_EMPTY = frozenset({"", "nan", "none", "null", "n/a", "na"})
+_NO_SCORES = NO_SCORES | {
+    name for table in (FIELDS, RECORDED) for one in table.values() for name in (*one.strong, *one.weak)
+}
+"""Columns of numbers that are none, though the numbers may be in [0, 1]."""
+
 _REQUIRED = ("id", "metric", "value")
 
 
-def read_score_file(path: str | Path) -> RunScores:
-    """The scores in `path`, one `id, metric, value[, group]` per line: JSON Lines, or CSV or TSV with a header.
+def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunScores:
+    """The scores in `path`: JSON Lines, or a table in any format that a golden set may have.
 
-    The format is detected from the first character. Values are in [0, 1]; an empty or null value is a failed score,
-    which counts against coverage. Raises ConfigError with the line of the first error.
+    Either one `id, metric, value[, group]` per row, or one sample per row with a column for each metric, as ragas has
+    it: the sample of `golden` with the same id, or else the same question, or else at the same place; without `golden`,
+    it is known by its id or question. Values are in [0, 1]; an empty one, null or NaN is a failed score, which counts
+    against coverage. Raises ConfigError with the line of the first error.
     """
-    scores = _collect(read_rows(Path(path), required=_REQUIRED, expected=_EXPECTED), str(path))
-    if not scores.samples:
+    rows = read_rows(Path(path), required=(), expected=_EXPECTED)
+    first = next(rows, None)
+    if first is None:
         raise ConfigError("contains no scores.", where=str(path), hint=_EXPECTED)
-    return scores
+    rows = chain([first], rows)
+    if not {"metric", "value"} & {name.lower() for name in first[1]}:
+        wide = list(rows)
+        if metrics := metric_columns([row for _, row in wide]):
+            return _one_sample_per_row(wide, metrics, str(path), golden)
+        rows = iter(wide)
+    return _collect(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
 
 
 def read_rows(
     path: Path, *, required: Sequence[str], expected: str, limit: int = MAX_FILE_BYTES
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The rows of a JSON Lines, CSV or TSV file, each with its place (``scores.csv:12``).
+    """The rows of a file in any format of a golden set, each with its place (``scores.csv:12``).
 
-    Every row has the fields `required`; cells of a table are strings, None if empty, and the names of its columns are
-    in lower case. `expected` tells the user what a row looks like; `limit` is in bytes. Raises ConfigError.
+    A file without an ending of these is JSON Lines, CSV or TSV. If there are fields `required`, every row has them, and
+    all names are in lower case; empty cells are None. `expected` tells the user what a row looks like; `limit` is in
+    bytes. Raises ConfigError.
     """
     source = SourceFile(path, str(path), limit=limit)
     try:
-        is_json = _first_sign(source) in (b"{", b"[")
-        for row in json_text.read_rows(source) if is_json else delimited.read_csv(source):
-            values = row.values if is_json else {name.lower(): cell for name, cell in row.values.items()}
-            for name in required:
-                if name not in values:
-                    found = ", ".join(map(repr, values))[:200]
-                    raise ConfigError(f"'{name}' is missing, found: {found}.", where=source.at(row.line), hint=expected)
-            yield source.at(row.line), values
+        if path.suffix.lower() in BY_ENDING:
+            read = table_rows(source)
+        else:
+            read = (json_text.read_rows if _first_sign(source) in (b"{", b"[") else delimited.read_csv)(source)
+        rows = ((source.at(row.line), row.values) for row in read)
+        yield from _with_fields(rows, required, expected) if required else rows
     except GoldenSetError as error:
         raise ConfigError(error.message, where=error.where, hint=expected) from None
+
+
+def _with_fields(
+    rows: Iterable[tuple[str, Mapping[str, object]]], required: Sequence[str], expected: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for where, row in rows:
+        values = {str(name).lower(): cell for name, cell in row.items()}
+        for name in required:
+            if name not in values:
+                found = ", ".join(map(repr, values))[:200]
+                raise ConfigError(f"'{name}' is missing, found: {found}.", where=where, hint=expected)
+        yield where, values
+
+
+def metric_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """The columns of scores in a table with one sample per row: those of a known metric, and others with nothing but
+    numbers in [0, 1]."""
+    found = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        known = normal(str(name))
+        values = [row[name] for row in rows if name in row and not _is_missing(row[name])]
+        if known in SCORES or (known not in _NO_SCORES and values and all(map(_is_score, values))):
+            found.append(str(name))
+    return found
+
+
+def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in _EMPTY
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_score(value: object) -> bool:
+    try:
+        return 0.0 <= _clamped(float(value)) <= 1.0  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _clamped(number: float) -> float:
+    """`number`, or the end of [0, 1] that it misses by a rounding error."""
+    return min(1.0, max(0.0, number)) if -ROUNDING <= number <= 1.0 + ROUNDING else number
+
+
+def _one_sample_per_row(
+    rows: Sequence[tuple[str, Mapping[str, object]]], metrics: Sequence[str], label: str, golden: GoldenSet | None
+) -> RunScores:
+    asked = [(where, _cell(row, "id"), " ".join((_cell(row, "question") or "").split())) for where, row in rows]
+    names, remarks = _named(asked) if golden is None else _joined(asked, golden, label)
+    collected = _Collected(label)
+    for (where, row), name in zip(rows, names, strict=True):
+        for metric in metrics:
+            if metric in row:
+                place = f"{where}: column '{metric}'"
+                group = _cell(row, "group")
+                collected.add(name, metric.strip(), _number(row[metric], place), group, place)
+    found = collected.scores()
+    by_id = {sample.id: SampleFacts.of(sample) for sample in golden or ()}
+    questions = {name: question for name, (_, _, question) in zip(names, asked, strict=True)}
+    facts = {name: by_id.get(name) or facts.changed(question=questions[name]) for name, facts in found.samples.items()}
+    return replace(found, samples=facts, remarks=remarks)
+
+
+def _cell(row: Mapping[str, object], field: str) -> str | None:
+    """The text of `row` under one of the names of `field`."""
+    by_name = {normal(str(name)): value for name, value in row.items()}
+    aliases = FIELDS[field]
+    for name in (*aliases.strong, *(() if field == "group" else aliases.weak)):
+        value = by_name.get(name)
+        try:
+            read = cells.question(value) if field == "question" else cells.text(value)
+        except cells.CellError:
+            continue
+        if read is not None:
+            return read
+    return None
+
+
+Asked = Sequence[tuple[str, str | None, str]]
+"""Of each row its place, its id and its question."""
+
+
+def _named(rows: Asked) -> tuple[list[str], tuple[str, ...]]:
+    """A name of each row: its id, or else its question; of several rows with one question, with a number."""
+    names: list[str] = []
+    times: Counter[str] = Counter()
+    for number, (_, name, question) in enumerate(rows, start=1):
+        if name is None:
+            name = derived_id(question, None, ()) if question else f"row {number}"
+            times[name] += 1
+            name = f"{name}-{times[name]}" if times[name] > 1 else name
+        names.append(name)
+    return names, ()
+
+
+def _joined(rows: Asked, golden: GoldenSet, label: str) -> tuple[list[str], tuple[str, ...]]:
+    """The id of the sample in `golden` that each row is of, and a remark if that is known by its place alone."""
+    ids = {sample.id for sample in golden}
+    if all(name in ids for _, name, _ in rows):
+        return [str(name) for _, name, _ in rows], ()
+    by_question: dict[str, list[str]] = {}
+    for sample in golden:
+        by_question.setdefault(" ".join(sample.question.split()), []).append(sample.id)
+    found = [samples.pop(0) if (samples := by_question.get(question)) else None for _, _, question in rows]
+    names = [name for name in found if name is not None]
+    if len(names) == len(rows):
+        return names, ()
+    if not names and len(rows) == len(golden):
+        remark = (
+            f"{label}: its rows have neither ids nor questions of the golden set, so each is read as the sample at "
+        )
+        return [sample.id for sample in golden], (f"{remark}its place: row 1 is '{golden[0].id}'.",)
+    where, name, question = rows[found.index(None)]
+    raise ConfigError(
+        f"{len(rows) - len(names)} of {counted(len(rows), 'row')} are of no sample of the golden set, first "
+        f"{(question or name or 'one without id and question')[:80]!r}.",
+        where=where,
+        hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
+    )
 
 
 def _first_sign(source: SourceFile) -> bytes:
@@ -76,11 +222,14 @@ def scores_from_mapping(scores: Mapping[str, Mapping[str, float | None]], *, lab
         collected.declare(_text(metric, "metric", label))
         for sample_id, value in values.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            collected.add(str(sample_id), str(metric), _number(value, where), None, where)
+            collected.add(str(sample_id), str(metric), _number(value, where, strict=True), None, where)
     return collected.scores()
 
 
-_EXPECTED = 'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header.'
+_EXPECTED = (
+    'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header; or a table '
+    "with one sample per row, with its id or question and a column for each metric."
+)
 
 
 class _Collected:
@@ -140,13 +289,14 @@ _NO_VALUE = (
 )
 
 
-def _number(value: object, where: str) -> float | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
+def _number(value: object, where: str, *, strict: bool = False) -> float | None:
+    """The score in `value`; None if it is missing. `strict`: only None is."""
+    if _is_missing(value) and not (strict and value is not None):
         return None
     if isinstance(value, bool):
         return float(value)
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = _clamped(float(value))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(
             f"a score must be a number in [0, 1], found {str(value)[:80]!r}.", where=where, hint=_NO_VALUE

@@ -122,6 +122,7 @@ _Part = TypeVar("_Part", MetricScores, SystemFacts)
 @dataclass(frozen=True, slots=True, repr=False)
 class RunScores:
     """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
+    `remarks` are sentences on how a score file was read.
 
     ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and raises ConfigError if the run does
     not have that metric.
@@ -132,6 +133,7 @@ class RunScores:
     samples: Mapping[str, SampleFacts]
     system: SystemFacts = field(default_factory=SystemFacts)
     manifest: Manifest | None = None
+    remarks: tuple[str, ...] = ()
 
     def __getitem__(self, metric: str) -> MetricScores:
         if metric not in self.metrics:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.golden import cells
-from ragstone.golden.aliases import RECORDED, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.formats.registry import FORMATS
 from ragstone.golden.load import table_rows
 from ragstone.golden.rows import SourceFile
@@ -153,6 +153,9 @@ def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
 TABLES = frozenset(ending for one in FORMATS for ending in one.endings if not one.name.startswith("json"))
 """File endings of tables."""
 
+_OF_RECORDS = frozenset(("id", "error", *worker.ANSWER_NAMES, *FIELDS["question"].strong, *FIELDS["question"].weak))
+"""Names of what a record has, and a document with lists of records or values has not."""
+
 CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *worker.CONTEXTS_NAMES)
 """Names of the column of the contexts, in normal form."""
 
@@ -173,7 +176,8 @@ def is_table(file: BinaryIO, ending: str) -> bool:
         only = json.loads(first)
     except (ValueError, RecursionError):
         return False
-    return bool(only) and not any(isinstance(value, str) for value in only.values())
+    plain = {normal(name) for name, value in only.items() if not isinstance(value, dict | list)}
+    return len(plain) < len(only) and not plain & _OF_RECORDS and not isinstance(only.get("sample"), dict)
 
 
 def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
@@ -181,7 +185,7 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
 
     Places are lines of the table, or row numbers if it has no lines. Raises SystemUnderTestError.
     """
-    start = 0
+    start = before = 0
     try:
         for number, row in enumerate(table_rows(source), start=1):
             try:
@@ -189,7 +193,8 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
             except cells.CellError as error:
                 raise source.error(f"{error}.", row.line or number) from None
             line = json.dumps(record, default=str).encode("ascii") + b"\n"
-            place = row.line or number
+            place = row.line if row.line is not None and row.line > before else number
+            before = row.line or 0
             if len(line) > MAX_RECORD_BYTES:
                 raise source.error(f"the row is larger than {MAX_RECORD_BYTES:,} bytes.", place)
             file.write(line)

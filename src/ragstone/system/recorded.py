@@ -105,7 +105,7 @@ class RecordedAnswers:
             if first is not None and second is not None and _keys(first) == _keys(second):
                 kind, key = _keys(first)
                 raise SystemUnderTestError(
-                    f"the {kind} {worker.shown(key, 80)} is recorded twice, first at {min(one[2], other[2])}.",
+                    f"the {kind} {key[:80]!r} is recorded twice, first at {min(one[2], other[2])}.",
                     where=self._source.at(max(one[2], other[2])),
                     hint="Keep only one answer for each.",
                 )
@@ -154,8 +154,9 @@ def recorded_response(
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
     answer = _named(record, [name for name in _ANSWERS if not (rated and name == "answer")])
-    ids = _named(record, worker.CONTEXT_IDS_NAMES)
-    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES), worker.CONTEXT_IDS_NAMES[0]: ids}
+    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES)}
+    if (ids := _named(record, worker.CONTEXT_IDS_NAMES)) is not None:
+        record[worker.CONTEXT_IDS_NAMES[0]] = ids
     latency_s = worker.number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")
