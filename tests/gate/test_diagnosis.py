@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,30 @@ def test_without_a_baseline_labels_say_whether_the_evidence_is_there() -> None:
     assert cause_of(SampleRecord(named, (with_ids,), {})) is Cause.IGNORED
     without = replace(bare, response=replace(bare.response, contexts=(Context("…", "p1"), Context("…", "p2"))))
     assert cause_of(SampleRecord(named, (without,), {})) is Cause.NOT_RETRIEVED
+
+
+def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
+    """The texts of the evidence can't be found where there are none."""
+    names = tuple(Context("", name) for name in ("p1", "p2"))
+
+    def named(*contexts: Context, **labels: Any) -> SampleRecord:
+        found = replace(record([(U, ())]).answers[0], response=Response("q", "Five years.", contexts))
+        return SampleRecord(replace(SAMPLE, **labels), (replace(found, judgements=()),), {})
+
+    assert cause_of(named(*names)) is not Cause.NOT_RETRIEVED
+    assert cause_of(named(*names), GOOD) is not Cause.NOT_RETRIEVED
+    labels = {"reference_contexts": (), "relevant_ids": {"p7": 1.0}}
+    hit = named(Context("", "p7"), **labels)
+    assert cause_of(named(*names, **labels)) is Cause.NOT_RETRIEVED
+    assert cause_of(hit) is not Cause.NOT_RETRIEVED
+    assert cause_of(named(*names, **labels), hit) is Cause.NOT_RETRIEVED
+
+
+def test_a_system_that_returns_no_contexts_is_said_to_and_not_its_retriever() -> None:
+    none = record([(U, ())], contexts=(), said=False)
+    assert cause_of(none) is Cause.NO_CONTEXTS
+    assert cause_of(none, none) is None
+    assert cause_of(none, GOOD) is Cause.NOT_RETRIEVED
 
 
 def test_a_failure_of_the_system_comes_first() -> None:

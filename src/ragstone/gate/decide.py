@@ -40,6 +40,7 @@ from ragstone.gate.warnings import (
     permissive,
     powerless,
     ungraded,
+    without_contexts,
 )
 from ragstone.run.scores import RunScores
 
@@ -96,6 +97,7 @@ def decide_gate(
     asides = (
         *(hints if status is not Status.FAIL else ()),
         *([seen] if seen is not None and loud else []),
+        *without_contexts(evidence),
         *below_by_chance(evidence),
         *powerless(evidence),
     )

@@ -1,9 +1,9 @@
 """Why samples got worse: the causes of each from its facts, with what to do about them, and the sum of all.
 
 The cause of a sample is the first that shows from the question to the answer, since what was not retrieved can't be
-used: the system failed; the evidence is not among the contexts, or ranks low; the answer is empty, cut off, or in
-another language; it contradicts or ignores the contexts, or adds to them; it evades, answers something else, or leaves
-something out.
+used: the system failed; it returns no contexts; the evidence is not among them, or ranks low; the answer is empty, cut
+off, or in another language; it contradicts or ignores the contexts, or adds to them; it evades, answers something else,
+or leaves something out.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Cause(StrEnum):
     """In the order in which they are looked for; causes.toml has their titles and actions."""
 
     CRASHED = "crashed"
+    NO_CONTEXTS = "no_contexts"
     NOT_RETRIEVED = "not_retrieved"
     RANKED_LOW = "ranked_low"
     EMPTY = "empty"
@@ -55,7 +56,7 @@ def causes_of(found: Facts) -> tuple[Cause, ...]:
         silent = found.said.abstains or found.said.empty
         news = found.before.abstains or found.before.empty or found.said.unsupported > found.before.unsupported
         return (Cause.INVENTED,) if not silent and (news or not found.compared) else ()
-    causes = [Cause.NOT_RETRIEVED] if found.lost else []
+    causes = [Cause.NOT_RETRIEVED] if found.lost else [Cause.NO_CONTEXTS] if found.bare and not found.compared else []
     low = [Cause.RANKED_LOW] if found.lower and not found.lost else []
     of_answer = [] if found.same and not found.lost else list(_of_answer(found))
     return tuple(causes + low + of_answer if found.unused else causes + of_answer + low)

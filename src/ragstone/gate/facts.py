@@ -73,7 +73,7 @@ class Facts:
     is gone, and the answer is worse for it, though a judge finds something like it. `lower`: it ranks lower (without a
     baseline: low), and the answer is `unused` if it doesn't draw on it there. `change` and `left` are those of its
     text, `old_ids`: fewer of its relevant ids are returned. `same`: so is the answer. `cut`: it is the beginning of the
-    baseline's.
+    baseline's. `bare`: no contexts were returned, nor in the baseline.
     """
 
     compared: bool = False
@@ -89,6 +89,7 @@ class Facts:
     old_ids: bool = False
     same: bool = False
     cut: bool = False
+    bare: bool = False
     said: Said = Said()
     before: Said = Said()
 
@@ -102,9 +103,13 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
         before = None
     said, past = _said(now), Said() if before is None else _said(before)
     same, changed = before is not None and before.response.answer == now.response.answer, None
+    bare = not now.response.contexts and (before is None or not before.response.contexts)
     if before is None:
         held, first = _held(now, None), _first_useful(judged)
-        lost, low = held is False, first if first is not None and first >= _LOW_RANK else None
+        lost, low = held is False and not bare, first if first is not None and first >= _LOW_RANK else None
+    elif now.response.without_texts or before.response.without_texts:
+        held, low = _held(now, None), None
+        lost = held is False and _named(before) > 0
     else:
         old, new, then = before.response.contexts, now.response.contexts, _judged(before)
         evidence = evidence_of(before.sample, old, then)
@@ -127,6 +132,7 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
         old_ids=before is not None and _named(now) < _named(before),
         same=same,
         cut=before is not None and _is_cut(now.response.answer, before.response.answer),
+        bare=bare,
         said=said,
         before=past,
     )
@@ -139,6 +145,8 @@ def _judged(record: SampleRecord) -> Judgements:
 def _held(now: SampleRecord, changed: RetrievalChange | None) -> bool | None:
     """Whether the contexts hold the evidence: by its text or ids, or else by the judge; None if nobody says."""
     contexts, holds = now.response.contexts, _holds(_judged(now))
+    if now.response.without_texts:
+        return _named(now) > 0 if any(now.sample.relevant_ids.values()) else None
     if texts := distinct(now.sample.reference_contexts):
         found = locate(texts, tuple(context.text for context in contexts))
         return all(one.held for one in found) or holds is True

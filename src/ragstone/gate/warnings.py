@@ -16,12 +16,15 @@ from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.metrics.registry import lower_is_better
 from ragstone.run.scores import MetricScores
 from ragstone.stats.losses import PARTS_SHARE
+from ragstone.system.response import NO_TEXTS
 
 _OTHER_HALF = {
     "context_precision": "context_precision_no_reference",
     "context_precision_no_reference": "context_precision",
 }
 _NO_SCORES = MetricScores({})
+
+_READ_CONTEXTS = frozenset({"faithfulness", "hallucination", "context_recall", "context_precision"})
 
 _LOST_SHARE = 0.05
 """A metric that no longer applies to more samples than this is worth a note."""
@@ -119,6 +122,23 @@ def powerless(evidence: Evidence) -> Iterator[str]:
 def below_by_chance(evidence: Evidence) -> Iterator[str]:
     """Warnings: floors that pass with an estimate below them, which could look like an error."""
     return (check.reason for check in evidence.decided if check.is_below_by_chance)
+
+
+def without_contexts(evidence: Evidence) -> Iterator[str]:
+    """A warning that contexts, or their texts, are missing: then scores say nothing of the retriever."""
+    run = evidence.current
+    asked = {found for name, found in run.system.contexts.items() if name not in run.system.failures}
+    if asked == {hash(())} and _READ_CONTEXTS & run.metrics.keys():
+        yield (
+            "The system returned no contexts with any answer, so nothing can be said of retrieval: return them with "
+            "the answer, or name their field in contexts_field under [system]."
+        )
+    missing = {one for scores in run.metrics.values() for one, why in scores.not_applicable.items() if NO_TEXTS in why}
+    if missing:
+        yield (
+            f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "
+            "the texts, or name their field in context_text_field under [system]."
+        )
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
