@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import socket
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +14,10 @@ import pytest
 
 from ragstone.app.survey import openapi, python_code
 from ragstone.app.survey.look import survey
+from ragstone.config.settings import SystemSettings
+from ragstone.golden.sample import Sample
+from ragstone.system.entrypoint import build_system
+from ragstone.system.response import Response, System
 from tests.loopback import answering
 
 ASKS = {
@@ -250,6 +256,126 @@ def test_a_description_of_another_shape_offers_nothing(document: object) -> None
 def test_a_reference_to_itself_ends() -> None:
     loop = {**ASKS, "components": {"schemas": {"Ask": {"$ref": "#/components/schemas/Ask"}}}}
     assert [one.entrypoint for one in openapi.proposals_in(loop, "x")] == ["http://127.0.0.1:8000/ingest"]
+
+
+HAYSTACK = """
+from haystack import Pipeline
+indexing = Pipeline()
+indexing.add_component("splitter", DocumentSplitter())
+indexing.add_component("writer", DocumentWriter(store))
+retriever = InMemoryBM25Retriever(store)
+answering = Pipeline()
+answering.add_component("retriever", retriever)
+answering.add_component("llm", OpenAIChatGenerator(model="m"))
+answering.connect("retriever", "llm")
+
+def build_indexing_pipeline():
+    made = Pipeline()
+    made.add_component("writer", DocumentWriter(store))
+    return made
+
+def create():
+    made = Pipeline()
+    made.add_component("generator", OpenAIGenerator())
+    return made
+"""
+LANGGRAPH = """
+import re
+from langgraph.graph import StateGraph
+pattern = re.compile("x")
+builder = StateGraph(State)
+graph = builder.compile()
+"""
+DSPY = """
+import dspy
+reader = dspy.ChainOfThought("context, question -> answer")
+class Answerer(dspy.Module):
+    def forward(self, question): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "attributes"),
+    [
+        (HAYSTACK, ["answering", "create"]),
+        (LANGGRAPH, ["graph"]),
+        (DSPY, ["Answerer"]),
+        ("import langchain\ndef make():\n    made = prompt | model\n    return made", ["make"]),
+        ("class Docs:\n    def ask(self, question): ...\n    def load(self, path): ...", ["Docs"]),
+        ("from typing import Protocol\nclass Rag(Protocol):\n    def answer(self, question): ...", []),
+    ],
+)
+def test_only_what_can_be_asked_is_found_in_the_source_of_a_framework(source: str, attributes: list[str]) -> None:
+    assert found_in(source) == [f"python:app.rag:{attribute}" for attribute in attributes]
+
+
+def test_a_call_of_the_model_alone_comes_after_a_class_that_answers(tmp_path: Path) -> None:
+    (tmp_path / "llm.py").write_text("import langchain_openai\ndef generate_response(prompt): ...\n")
+    (tmp_path / "pipeline.py").write_text("class RAGPipeline:\n    def query(self, question): ...\n")
+    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:pipeline:RAGPipeline"
+
+
+def test_a_module_that_imports_its_neighbours_is_named_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "llm.py").write_text("model = 1\n")
+    (tmp_path / "app" / "agent.py").write_text("from llm import model\ndef answer(question): ...\n")
+    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:app/agent.py:answer"
+
+
+def test_names_of_variables_that_the_source_reads_are_found(tmp_path: Path) -> None:
+    (tmp_path / "rag.py").write_text(
+        "import os\nfrom langchain_anthropic import ChatAnthropic\nfrom openai import OpenAI\n"
+        "model, url = ChatAnthropic(), os.environ['SHOP_URL']\nk = os.getenv('TOP_K', '3')\n"
+        "other = OpenAI(api_key=os.environ.get('SHOP_KEY'))\nhome = os.environ['HOME'], os.getenv('GITHUB_TOKEN')\n"
+    )
+    (tmp_path / ".env").write_text("# DATABASE_URL=x\nexport QDRANT_KEY='not-shown'\nRAGSTONE_JUDGE_API_KEY=y\n")
+    found = survey(tmp_path, ports=())
+    assert found.variables == ("ANTHROPIC_API_KEY", "QDRANT_KEY", "SHOP_KEY", "SHOP_URL", "TOP_K")
+    assert "not-shown" not in repr(found)
+
+
+LOOP = """
+import langchain
+rag_chain = Piece() | Piece()
+while True:
+    print(rag_chain.invoke(input("> ")))
+"""
+CHAIN = """
+class Piece:
+    def __or__(self, other): return self
+    def invoke(self, question): return "got " + question
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("loop.py", CHAIN + LOOP),
+        ("main.py", CHAIN + "import langchain\nif __name__ == '__main__':\n    rag_chain = Piece() | Piece()\n"),
+        ("sub/it's.py", CHAIN + LOOP),
+        ("rag.ipynb", CHAIN + "%pip install x\n!ls\n" + LOOP),
+    ],
+)
+def test_glue_for_what_can_not_be_imported_works_as_printed(tmp_path: Path, name: str, source: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    cells = {"cells": [{"cell_type": "markdown", "source": ["# It"]}, {"cell_type": "code", "source": [source]}]}
+    (tmp_path / name).write_text(json.dumps(cells) if name.endswith(".ipynb") else source)
+    (tmp_path / "langchain.py").touch()
+    first, *others = survey(tmp_path, ports=()).proposals
+    assert (first.entrypoint, others) == ("python:ragstone_entry:answer", [])
+    assert first.glue is not None
+    (tmp_path / "ragstone_entry.py").write_text(first.glue)
+    settings = SystemSettings(entrypoint=first.entrypoint)
+    system = build_system(settings, root=tmp_path, environ={"PATH": os.environ["PATH"]})
+    assert asyncio.run(_asked(system)).answer == "got what?"
+
+
+async def _asked(system: System) -> Response:
+    try:
+        await system.start()
+        return await system.ask(Sample("a", "what?"))
+    finally:
+        await system.close()
 
 
 def test_source_is_parsed_and_never_run(tmp_path: Path) -> None:

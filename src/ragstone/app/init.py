@@ -55,7 +55,7 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
     home = directory.resolve()
     repository = git_root(home)
     root, golden = repository or home, found.golden
-    config = _config(proposal, golden, found.python)  # refuses what can't be written, before anything is
+    config = _config(proposal, found)  # refuses what can't be written, before anything is
     target = find_place(root, home.relative_to(root).as_posix())
     texts = {
         "ragstone.toml": config,
@@ -115,7 +115,8 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
     return True
 
 
-def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) -> str:
+def _config(proposal: Proposal, found: Survey) -> str:
+    golden, python = found.golden, found.python
     text = _shipped("ragstone.toml")
     lines = [f"entrypoint = {_quoted(proposal.entrypoint)}"]
     if proposal.entrypoint == PLACEHOLDER:
@@ -124,6 +125,9 @@ def _config(proposal: Proposal, golden: FoundGolden | None, python: str | None) 
     ours = parse_entrypoint(proposal.entrypoint).kind.uses_interpreter
     if python is not None and ours:
         lines.append(f"python = {_quoted(python)}")
+    if found.variables:
+        lines.append(f"env = [{', '.join(map(_quoted, found.variables))}]")
+        text = _replaced(text, "# env = ")
     if python is not None or not ours:
         text = _replaced(text, "# python = ")
     text = _replaced(text, "entrypoint = ", "\n".join(lines))

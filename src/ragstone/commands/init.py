@@ -86,7 +86,12 @@ def _probed(chosen: Proposal, found: Survey) -> tuple[Proposal, str]:
 def _found(found: Survey, chosen: Proposal | None, probe: bool) -> Iterator[str]:
     if chosen is not None and found.proposals:
         yield f"found  entrypoint {chosen.entrypoint}: {chosen.why}"
-        others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint]
+        if chosen.glue is not None:
+            from ragstone.app.survey.python_code import GLUE_FILE
+
+            yield f"save this as {GLUE_FILE}, because it can't be imported from there:"
+            yield chosen.glue.rstrip()
+        others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint and one.glue is None]
         for other in others[:_OTHERS]:
             yield f"also   {other.entrypoint}: {other.why}"
     elif chosen is not None:

@@ -67,6 +67,11 @@ def check_names(names: Iterable[str]) -> None:
             )
 
 
+def may_pass(name: str) -> bool:
+    """Whether a system under test may be given the variable `name`, and doesn't get it anyway."""
+    return name not in ALLOWED and not _matches(name, (*FORBIDDEN, *_BY_NAME_ONLY))
+
+
 def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[str]:
     """The variables of `environ` that `names` (exact, or patterns with * and ?) let through. Raises ConfigError."""
     wanted = tuple(names)

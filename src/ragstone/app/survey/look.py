@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ragstone.app.survey import openapi, python_code
+from ragstone.app.survey import notebook, openapi, python_code
 from ragstone.app.survey.proposal import Proposal
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.files import read_regular
@@ -20,6 +20,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.run.directory import MANIFEST, SAMPLES
 from ragstone.system.entrypoint import parse_entrypoint
+from ragstone.system.environment import may_pass
 
 MAX_FILES = 5_000
 MAX_DEPTH = 5
@@ -50,6 +51,10 @@ _GOLDEN = re.compile(
 )
 _COMPARED = frozenset({"reference", "relevant_ids", "reference_contexts", "answerable"})
 _SHOWN = ("question", "reference", "relevant_ids")
+MAX_VARIABLES = 20
+_DOTENV = (".env", ".env.example", ".env.sample", ".env.template", "env.example")
+_SETTING = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
+_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 _DESCRIPTIONS = ("openapi.json", "openapi.yaml", "openapi.yml", "swagger.json", "swagger.yaml", "swagger.yml")
 
 
@@ -66,7 +71,8 @@ class FoundGolden:
 class Survey:
     """What was found: proposals, the surest first; a golden set; ports on which something listens.
 
-    `python` is the interpreter of an environment in the folder, and `version` its version.
+    `python` is the interpreter of an environment in the folder, and `version` its version. `variables` are names of
+    environment variables that the source reads.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -74,6 +80,7 @@ class Survey:
     ports: tuple[int, ...] = ()
     python: str | None = None
     version: str | None = None
+    variables: tuple[str, ...] = ()
 
 
 def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
@@ -89,6 +96,7 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
         golden=_golden(directory, files),
         ports=open_ports,
         python=python,
+        variables=tuple(sorted(_variables(directory, files)))[:MAX_VARIABLES],
         version=None if python is None else _version(directory / PurePosixPath(python).parts[0]),
     )
 
@@ -138,9 +146,29 @@ def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = 
 
 
 def _in_code(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
+    for path in _sources(files):
+        beside = {one.stem for one in files if one.suffix == ".py" and one.parent == path.parent and one != path}
+        yield from python_code.proposals_in(_content(directory, path, MAX_SOURCE_BYTES), path, beside)
     for path in files:
-        if path.suffix == ".py" and not _TEST.fullmatch(path.stem):
-            yield from python_code.proposals_in(_content(directory, path, MAX_SOURCE_BYTES), path)
+        if path.suffix == ".ipynb" and (code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES))):
+            found = python_code.glue_of(python_code.parsed(code), path, notebook.READS)
+            yield from () if found is None else (found,)
+
+
+def _sources(files: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:
+    return (path for path in files if path.suffix == ".py" and not _TEST.fullmatch(path.stem))
+
+
+def _variables(directory: Path, files: Sequence[PurePosixPath]) -> set[str]:
+    """Names of the variables that the source reads, and of those in dotenv files, if the system may have them."""
+    found: set[str] = set()
+    for path in _sources(files):
+        found.update(python_code.variables_in(python_code.parsed(_content(directory, path, MAX_SOURCE_BYTES))))
+    for name in _DOTENV:
+        found.update(
+            _SETTING.findall(_content(directory, PurePosixPath(name), _MAX_CONFIG_BYTES).decode(errors="replace"))
+        )
+    return {name for name in found if _NAME.fullmatch(name) and may_pass(name)}
 
 
 def _in_descriptions(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:

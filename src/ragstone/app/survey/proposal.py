@@ -25,7 +25,8 @@ QUESTION_NAMES = (
 class Proposal:
     """`why` is a clause. `settings` are further keys of [system]; `question_field` and `http` are of [system.http].
 
-    `rank` orders proposals, the surest first.
+    `glue` is the source of the module that the entrypoint names, if it is yet to be written. `rank` orders proposals,
+    the surest first.
     """
 
     entrypoint: str
@@ -34,3 +35,4 @@ class Proposal:
     settings: Mapping[str, str] = field(default_factory=dict)
     question_field: str | None = None
     http: Mapping[str, Any] = field(default_factory=dict)
+    glue: str | None = None

@@ -6,11 +6,12 @@ import ast
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TypeVar
 
 from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
+from ragstone.system.worker import METHODS
 
 ANSWERING = frozenset(
     [
@@ -34,41 +35,94 @@ ANSWERING = frozenset(
 )
 """Names of functions that take a question."""
 
-_METHODS = ("answer", "aanswer", "query", "aquery", "invoke", "ainvoke", "__call__")
-_CHAINS = frozenset(["create_retrieval_chain", "from_chain_type", "from_llm"])
-_ENGINES = frozenset(["as_query_engine", "as_chat_engine", "from_args"])
+_METHODS = (*(before + name for name in METHODS for before in ("", "a")), "__call__")
+_MAKERS = {
+    "LangChain": frozenset(["create_retrieval_chain", "from_chain_type", "from_llm", "create_agent"]),
+    "LangGraph": frozenset(["compile", "create_react_agent", "create_agent"]),
+    "LlamaIndex": frozenset(["as_query_engine", "as_chat_engine", "from_args"]),
+    "DSPy": frozenset(["ChainOfThought", "Predict", "ReAct"]),
+    "Haystack": frozenset(["Pipeline", "AsyncPipeline"]),
+}
+"""By framework, the calls that make something that answers."""
+_ALSO = {"LangChain": ("LangGraph",), "LangGraph": ("LangChain",)}
+_WHAT = {"LangChain": "chain", "LangGraph": "graph", "LlamaIndex": "query engine", "DSPy": "module"}
+_REPLIES = re.compile(r"Generator\b|AnswerBuilder|Reader\b|Agent\b|\bllm\b", re.IGNORECASE)
+"""What a component of a pipeline that answers is called, or its class."""
+_BROAD_NAMES = frozenset(["prompt", "input", "message", "text"])
+"""Parameters that take whatever a model is asked, also of a function that retrieves nothing."""
 _SYSTEM = re.compile(r"chain|rag|qa\b|_qa|qa_|engine|retriev|assistant|pipeline|bot", re.IGNORECASE)
 _MAKES = re.compile(r"(build|make|create|get|load|setup|init)_")
-_FRAMEWORKS = {"langchain": "LangChain", "llama_index": "LlamaIndex", "haystack": "Haystack"}
+_FRAMEWORKS = {
+    "langgraph": "LangGraph",
+    "langchain": "LangChain",
+    "llama_index": "LlamaIndex",
+    "haystack": "Haystack",
+    "dspy": "DSPy",
+}
 _LOCAL = "http://127.0.0.1"
 _PORTS = {"flask": 5000}
 _DEFAULT_PORT = 8000
 _PROGRAMS = frozenset(["__main__", "app", "ask", "bot", "chat", "cli", "main", "query", "rag"])
 """Names of programs whose only argument is taken for a question."""
 
+_SDKS = {
+    "(Async|Chat)?OpenAI(Embeddings?|(Chat)?Generator|(Text|Document)Embedder)?": "OPENAI_API_KEY",
+    "(Async)?AzureOpenAI|AzureChatOpenAI|AzureOpenAIEmbeddings": "AZURE_OPENAI_API_KEY",
+    "(Async)?Anthropic|ChatAnthropic|Anthropic(Chat)?Generator": "ANTHROPIC_API_KEY",
+    "(Chat)?Cohere(Embeddings|Rerank|Ranker)?|ClientV2": "COHERE_API_KEY",
+    "(Async)?Groq|ChatGroq": "GROQ_API_KEY",
+    "Mistral|ChatMistralAI|MistralAIEmbeddings": "MISTRAL_API_KEY",
+    "(Chat)?GoogleGenerativeAI(Embeddings)?": "GOOGLE_API_KEY",
+    "Pinecone(VectorStore)?": "PINECONE_API_KEY",
+    "Tavily(Client|Search|SearchResults)?|TavilySearchResults": "TAVILY_API_KEY",
+}
+"""Constructors of SDKs (as expressions), and the variable that each reads if it is given no key."""
+
+GLUE_FILE = "ragstone_entry.py"
+GLUE = """\
+import sys
+
+sys.path.insert(0, {folder!r})
+names = {{"__name__": "{name}", "__file__": {path!r}}}
+try:
+    exec({source}, names)
+except EOFError:  # it asks for input
+    pass
+answer = names["{found}"]
+"""
+
 Known = TypeVar("Known")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def proposals_in(source: bytes, path: PurePosixPath) -> Iterator[Proposal]:
-    """What the module at `path` (relative to the folder) offers. Source that can't be parsed offers nothing."""
+def parsed(source: bytes | str) -> list[ast.stmt]:
+    """The statements of a module; none if it can't be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the user's own string literals
-            body = ast.parse(source).body
+            return ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return []
+
+
+def proposals_in(source: bytes, path: PurePosixPath, beside: Collection[str] = ()) -> Iterator[Proposal]:
+    """What the module at `path` (relative to the folder) offers, with the modules `beside` it."""
+    body = parsed(source)
     module, settings = _module(path)
+    if len(path.parts) > 1 and _imports(body) & set(beside):  # found only if its own folder is on the path
+        module, settings = str(path), {}
     framework = _imported(body, _FRAMEWORKS)
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     yield from _program(body, path)
-    for node in body:
+    if glue := glue_of(body, path):
+        yield glue
+    for node in [] if _asks_for_input(body) else body:
         if isinstance(node, Function):
             found = _route(node, classes) or _function(node, framework)
         elif isinstance(node, ast.ClassDef):
             found = _handler(node) or _class(node)
         else:
-            found = _assigned(node, framework) or _instance(node, classes)
+            found = _assigned(node, framework, body) or _instance(node, classes)
         if found is None:
             continue
         if found.entrypoint.startswith("/"):
@@ -109,6 +163,68 @@ def _imported(body: Sequence[ast.stmt], packages: Mapping[str, Known]) -> Known 
     return None
 
 
+def _imports(body: Sequence[ast.stmt]) -> set[str]:
+    """The modules that are imported by a name without dots."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+
+
+def _asks_for_input(body: Sequence[ast.stmt]) -> bool:
+    """Whether importing the module asks for input."""
+    run = [node for node in body if not isinstance(node, Function | ast.ClassDef) and not _is_main(node)]
+    return any(isinstance(node, ast.Call) and _called(node) == "input" for one in run for node in ast.walk(one))
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__main__" in _texts(node.test)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def glue_of(body: Sequence[ast.stmt], path: PurePosixPath, reads: str = "open({!r}).read()") -> Proposal | None:
+    """Glue for what can't be imported: made under ``if __name__``, beside a loop that asks for input, or in a notebook.
+
+    `reads` is an expression of the source, with a place for the path.
+    """
+    framework, classes = (
+        _imported(body, _FRAMEWORKS),
+        {node.name: node for node in body if isinstance(node, ast.ClassDef)},
+    )
+    whole = _asks_for_input(body) or path.suffix != ".py"
+    hidden = [one for node in body if _is_main(node) for one in node.body]  # type: ignore[attr-defined]
+    for node in [*(body if whole else ()), *hidden]:
+        found = (
+            _function(node, framework) if isinstance(node, Function) else _assigned(node, framework, [*body, *hidden])
+        )
+        found = found or (None if isinstance(node, Function) else _instance(node, classes))
+        if found is not None:
+            name = "__main__" if hidden else path.stem
+            source, folder = reads.format(str(path)), str(path.parent)
+            glue = GLUE.format(path=str(path), source=source, folder=folder, name=name, found=found.entrypoint)
+            return Proposal(f"python:{GLUE_FILE.removesuffix('.py')}:answer", f"{found.why} in {path}", 7, glue=glue)
+    return None
+
+
+def variables_in(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Names of the environment variables that a module reads, also through the SDKs that it uses."""
+    for node in (node for statement in body for node in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ"):
+            named: ast.expr | None = node.slice
+        elif isinstance(node, ast.Call):
+            reads = ast.unparse(node.func).endswith(("getenv", "environ.get"))
+            named = node.args[0] if reads and node.args else None
+            name = _called(node)
+            given = any(keyword.arg in ("api_key", "openai_api_key", "azure_ad_token") for keyword in node.keywords)
+            yield from (variable for sdk, variable in _SDKS.items() if not given and re.fullmatch(sdk, name))
+        else:
+            continue
+        if isinstance(named, ast.Constant) and isinstance(named.value, str):
+            yield named.value
+
+
 def _required(function: Function, *, method: bool = False) -> list[ast.arg] | None:
     """The parameters without a default; None if one of them can only be given by keyword."""
     arguments = function.args
@@ -138,10 +254,14 @@ def _function(function: Function, framework: str | None) -> Proposal | None:
         if function.name in ANSWERING:
             return Proposal(function.name, f"the function {name}{with_framework}", 0 if framework else 1)
         if framework and required[0].arg in QUESTION_NAMES:
-            return Proposal(function.name, f"the function {name}{with_framework}", 3)
+            broad = required[0].arg in _BROAD_NAMES and not _SYSTEM.search(function.name)
+            return Proposal(function.name, f"the function {name}{with_framework}", 5 if broad else 3)
     if framework and required == [] and not any(isinstance(node, ast.Yield) for node in ast.walk(function)):
-        makes = any(_is_system(node.value, framework) for node in ast.walk(function) if isinstance(node, ast.Return))
-        if makes or (_MAKES.match(function.name) and _SYSTEM.search(function.name)):
+        returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+        made = [_made(value, function.body) for value in returned]
+        makes = any(_is_system(*one, framework, function.body, named=False) for one in made)
+        named = _MAKES.match(function.name) and _SYSTEM.search(function.name)
+        if makes or (named and framework != "Haystack"):
             return Proposal(function.name, f"{function.name}(), which makes a {framework} object", 2 if makes else 4)
     return None
 
@@ -151,19 +271,24 @@ def _class(node: ast.ClassDef) -> Proposal | None:
     methods = {item.name: item for item in node.body if isinstance(item, Function)}
     init = methods.get("__init__")
     named = _answers(node)
-    if named is None or node.name.startswith(("_", "Test")):
+    if named is None or node.name.startswith(("_", "Test")) or _called_bases(node) & {"Protocol", "ABC", "BaseModel"}:
         return None
     if init is not None and _required(init, method=True) != []:
         return None
-    rank = 3 if _SYSTEM.search(node.name) else 4
+    rank = 3 if _SYSTEM.search(node.name) or "Module" in _called_bases(node) else 4
     likely = rank == 3 or named in ANSWERING
     return Proposal(node.name, f"the class {node.name} with {named}()", rank) if likely else None
+
+
+def _called_bases(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(base).rpartition(".")[2] for base in node.bases}
 
 
 def _answers(node: ast.ClassDef) -> str | None:
     """The method of a class that takes a question."""
     methods = {item.name: item for item in node.body if isinstance(item, Function)}
-    return next((name for name in _METHODS if name in methods and _takes_question(methods[name], method=True)), None)
+    names = (*_METHODS, "forward") if "Module" in _called_bases(node) else _METHODS
+    return next((name for name in names if name in methods and _takes_question(methods[name], method=True)), None)
 
 
 def _instance(statement: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> Proposal | None:
@@ -185,29 +310,47 @@ def _instance(statement: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> Propo
     return Proposal(target.id, f"'{target.id}', an object of the class {called.id} with {named}()", rank)
 
 
-def _assigned(statement: ast.stmt, framework: str | None) -> Proposal | None:
-    """A chain or an engine in a variable of the module."""
-    if framework is None:
+def _assigned(statement: ast.stmt, framework: str | None, body: Sequence[ast.stmt]) -> Proposal | None:
+    """A chain, a graph, an engine or a pipeline in a variable of the module."""
+    if framework is None or not isinstance(statement, ast.Assign | ast.AnnAssign):
         return None
-    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
-    for target in targets:
-        if isinstance(target, ast.Name) and not target.id.startswith("_") and _is_system(value, framework, target.id):
-            what = "chain" if framework == "LangChain" else "query engine" if framework == "LlamaIndex" else "pipeline"
-            return Proposal(target.id, f"the {framework} {what} '{target.id}'", 2)
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        name = target.id if isinstance(target, ast.Name) else "_"
+        if not name.startswith("_") and _is_system(statement.value, name, framework, body):
+            return Proposal(name, f"the {framework} {_WHAT.get(framework, 'pipeline')} '{name}'", 2)
     return None
 
 
-def _is_system(value: ast.expr | None, framework: str, name: str = "") -> bool:
-    """Whether an expression makes something that answers questions."""
-    if isinstance(value, ast.Call):
-        called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-        if framework == "LlamaIndex":
-            return called in _ENGINES or called.endswith("QueryEngine")
-        return called in _CHAINS or (framework == "Haystack" and called == "Pipeline")
-    piped = isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr)
-    return piped and framework == "LangChain" and (not name or _SYSTEM.search(name) is not None)
+def _made(value: ast.expr | None, body: Sequence[ast.stmt]) -> tuple[ast.expr | None, str]:
+    """What a returned variable was given, and its name; else the expression itself."""
+    name = value.id if isinstance(value, ast.Name) else ""
+    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Assign)]
+    given = [node.value for node in nodes if name and ast.unparse(node.targets[0]) == name]
+    return (given[-1], name) if given else (value, "")
+
+
+def _is_system(
+    value: ast.expr | None, name: str, framework: str, body: Sequence[ast.stmt], *, named: bool = True
+) -> bool:
+    """Whether an expression makes something that answers questions; of a pipeline in `name`, whether it replies.
+
+    Of what a variable of the module holds (`named`), the name must tell if the expression doesn't.
+    """
+    if not isinstance(value, ast.Call):
+        piped = isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr)
+        return piped and framework in ("LangChain", "LangGraph") and (not named or _SYSTEM.search(name) is not None)
+    called = _called(value)
+    if called == "compile":  # of a graph, not of a pattern
+        built, _ = _made(getattr(value.func, "value", None), body)
+        return built is not None and "Graph(" in ast.unparse(built)
+    if framework == "DSPy" and any("context" in text for text in _texts(value)):
+        return False  # it is given the passages that another part retrieves
+    if framework != "Haystack" or called not in _MAKERS[framework]:
+        engine = framework == "LlamaIndex" and called.endswith("QueryEngine")
+        return engine or any(called in _MAKERS[one] for one in {framework, *_ALSO.get(framework, ())})
+    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    added = [call for call in nodes if name and ast.unparse(call.func) == f"{name}.add_component"]
+    return any(_REPLIES.search(ast.unparse(call)) for call in added)
 
 
 def _route(function: Function, classes: dict[str, ast.ClassDef]) -> Proposal | None:
@@ -252,7 +395,7 @@ def _port(body: Sequence[ast.stmt]) -> int:
 
 def _program(body: Sequence[ast.stmt], path: PurePosixPath) -> Iterator[Proposal]:
     """A program that takes a question as an argument, or questions on its standard input."""
-    if not any(isinstance(node, ast.If) and "__main__" in _texts(node.test) for node in body):
+    if not any(map(_is_main, body)):
         return
     nodes = [node for statement in body for node in ast.walk(statement)]
     attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
