@@ -112,6 +112,17 @@ def test_a_route_is_an_address_with_the_field_of_its_model() -> None:
     assert (proposal.entrypoint, proposal.question_field) == ("http://127.0.0.1:8000/ask", "query")
 
 
+def test_a_route_of_a_router_has_its_prefix() -> None:
+    source = (
+        "from fastapi import APIRouter\nrouter = APIRouter(prefix='/chat')\n"
+        "class Ask(BaseModel):\n    message: str\n"
+        "@router.post('')\ndef chat_once(body: Ask): ...\n"
+        "@router.post('/compare')\ndef compare(body: Ask): ...\n"
+    )
+    found = [one.entrypoint for one in python_code.proposals_in(source.encode(), PurePosixPath("chat.py"))]
+    assert found == ["http://127.0.0.1:8000/chat", "http://127.0.0.1:8000/chat/compare"]
+
+
 FLASK = """
 from flask import Flask, request
 app = Flask(__name__)

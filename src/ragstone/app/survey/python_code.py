@@ -113,12 +113,13 @@ def proposals_in(source: bytes, path: PurePosixPath, beside: Collection[str] = (
         module, settings = str(path), {}
     framework = _imported(body, _FRAMEWORKS)
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    prefixes = dict(_prefixes(body))
     yield from _program(body, path)
     if glue := glue_of(body, path):
         yield glue
     for node in [] if _asks_for_input(body) else body:
         if isinstance(node, Function):
-            found = _route(node, classes) or _function(node, framework)
+            found = _route(node, classes, prefixes) or _function(node, framework)
         elif isinstance(node, ast.ClassDef):
             found = _handler(node) or _class(node)
         else:
@@ -353,23 +354,29 @@ def _is_system(
     return any(_REPLIES.search(ast.unparse(call)) for call in added)
 
 
-def _route(function: Function, classes: dict[str, ast.ClassDef]) -> Proposal | None:
+def _prefixes(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """The variables of the module that hold routers with a prefix, and the prefixes."""
+    for node in body:
+        for keyword in node.value.keywords if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ():
+            if keyword.arg in ("prefix", "url_prefix") and (texts := _texts(keyword.value)):
+                yield ast.unparse(node.targets[0]), texts[0]
+
+
+def _route(function: Function, classes: dict[str, ast.ClassDef], prefixes: Mapping[str, str]) -> Proposal | None:
     """A POST route of FastAPI, Starlette's likes or Flask, with the field that takes the question."""
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
             continue
         if decorator.func.attr not in ("post", "route") or not decorator.args:
             continue
-        path = decorator.args[0]
-        if not isinstance(path, ast.Constant) or not isinstance(path.value, str) or not path.value.startswith("/"):
-            continue
-        if "{" in path.value or "<" in path.value:
+        path = prefixes.get(ast.unparse(decorator.func.value), "") + "".join(_texts(decorator.args[0])[:1])
+        if not path.startswith("/") or "{" in path or "<" in path:
             continue
         fields = [name for arg in function.args.args for name in _fields_of(arg, classes)]
         posts = decorator.func.attr == "post" or "POST" in _texts(decorator)
         known = _question_in(fields) or (_question_in(_texts(function)) if posts else None)
         if known is not None:
-            return Proposal(path.value, f"the route POST {path.value}", 5, question_field=known)
+            return Proposal(path, f"the route POST {path}", 5, question_field=known)
     return None
 
 
