@@ -357,9 +357,10 @@ def _is_system(
 def _prefixes(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     """The variables of the module that hold routers with a prefix, and the prefixes."""
     for node in body:
-        for keyword in node.value.keywords if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ():
-            if keyword.arg in ("prefix", "url_prefix") and (texts := _texts(keyword.value)):
-                yield ast.unparse(node.targets[0]), texts[0]
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            for keyword in node.value.keywords:
+                if keyword.arg in ("prefix", "url_prefix") and (texts := _texts(keyword.value)):
+                    yield ast.unparse(node.targets[0]), texts[0]
 
 
 def _route(function: Function, classes: dict[str, ast.ClassDef], prefixes: Mapping[str, str]) -> Proposal | None:
