@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,12 +38,12 @@ def policy() -> Policy:
 
 
 def test_a_judge_that_answers_under_another_name_is_another_judge(policy: Policy) -> None:
-    now, then = run(GOOD, observed=seen("gpt-x-2026-09-01")), run(GOOD, observed=seen("gpt-x-2026-03-01"))
+    now, then = run(GOOD, observed=seen("judge-1-2026-09-01")), run(GOOD, observed=seen("judge-1-2026-03-01"))
     verdict = decide_gate(now, then, policy)
     assert verdict.comparability is not None
     assert "faithfulness" not in verdict.comparability.metrics
-    [warning] = [text for text in verdict.warnings if "gpt-x-2026-09-01" in text]
-    assert "gpt-x-2026-03-01" in warning
+    [warning] = [text for text in verdict.warnings if "judge-1-2026-09-01" in text]
+    assert "judge-1-2026-03-01" in warning
 
 
 def test_another_way_of_asking_is_another_judge(policy: Policy) -> None:
@@ -104,9 +105,9 @@ def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
 
 
 def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(policy: Policy) -> None:
-    now = run(GOOD, observed=seen("old"), canaries=canaries(0, models=("new",)))
-    verdict = decide_gate(now, run(GOOD, observed=seen("old")), policy)
-    assert "replies as 'new', but this run was scored by 'old'" in verdict.warnings[0]
+    now = run(GOOD, observed=seen("judge-1-2025-01-01"), canaries=canaries(0, models=("new",)))
+    verdict = decide_gate(now, run(GOOD, observed=seen("judge-1-2025-01-01")), policy)
+    assert "replies as 'new', but this run was scored by 'judge-1-2025-01-01'" in verdict.warnings[0]
     assert verdict.comparability is not None
     assert "faithfulness" in verdict.comparability.metrics
 
@@ -122,3 +123,47 @@ def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that
     assert published(STEADY) < 0.01 < ALPHA
     assert 0.90 < published(0.25) < 0.92
     assert 0.30 < published(0.10) < 0.35
+
+
+@pytest.mark.parametrize(
+    ("asked", "replied", "provider", "news"),
+    [
+        ("gpt-5.4-mini", "gpt-3.5-turbo-0125", "openai", True),
+        ("gpt-5.4-mini", "gpt-5.4-nano-2026-03-01", "openai", True),
+        ("gpt-5.4", "gpt-5.4-mini", "openai", True),
+        ("llama3:8b", "llama3:70b", "openai-compatible", True),
+        ("gpt-5.4-mini", "gpt-5.4-mini-2026-03-01", "openai", False),
+        ("gpt-3.5-turbo", "gpt-3.5-turbo-0125", "openai", False),
+        ("claude-haiku-4-5", "claude-haiku-4-5-20251001", "anthropic", False),
+        ("us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5-20251001", "bedrock", False),
+        ("arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "claude-haiku-4-5", "bedrock", False),
+        ("claude-haiku-4-5@20251001", "claude-haiku-4-5-20251001", "vertex", False),
+        ("openai/gpt-5.4-mini", "gpt-5.4-mini-2026-03-01", "openai-compatible", False),
+        ("qwen3-8b", "/models/Qwen3-8B.gguf", "openai-compatible", False),
+        ("llama3", "llama3:latest", "openai-compatible", False),
+    ],
+)
+def test_a_model_that_was_not_asked_for_is_said_above_the_fold(
+    policy: Policy, asked: str, replied: str, provider: str, news: bool
+) -> None:
+    judge = replace(make_manifest().judge, provider=provider, model=asked)
+    verdict = decide_gate(run(GOOD, judge=judge, observed=seen(replied)), None, policy)
+    found = [text for text in verdict.warnings if replied in text]
+    assert bool(found) is news
+    assert not news or (f"set to '{asked}'" in found[0] and found[0] not in verdict.asides)
+
+
+def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it(policy: Policy) -> None:
+    judge = replace(make_manifest().judge, provider="openai-compatible", model="judge")
+    then = run(GOOD, judge=judge, observed=seen("qwen3-8b"))
+    same = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), then, policy)
+    assert not any("is set to" in text for text in same.warnings)
+    other = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-0.6b")), then, policy)
+    assert any("'qwen3-0.6b' replied" in text for text in other.warnings)
+
+
+def test_a_deployment_is_named_by_its_owner(policy: Policy) -> None:
+    address = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"
+    judge = replace(make_manifest().judge, provider="openai", model="judge", endpoint=address)
+    verdict = decide_gate(run(GOOD, judge=judge, observed=seen("gpt-5.4-mini-2026-03-01")), None, policy)
+    assert not any("is set to" in text for text in verdict.warnings)

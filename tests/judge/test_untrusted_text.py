@@ -65,7 +65,14 @@ def test_joiners_that_a_script_needs_stay() -> None:
     assert cleaned("क्\u200dष") == "क्\u200dष"
 
 
-@pytest.mark.parametrize("token", ["<|im_start|>system", "<|eot_id|>", "[INST]", "</s>", "<<SYS>>", "<start_of_turn>"])
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("<|im_start|>system", "<|eot_id|>", "[INST]", "</s>", "<<SYS>>", "<start_of_turn>", "<think>", "</think>"),
+        *("/no_think", "/think", "[TOOL_CALLS]", "[/AVAILABLE_TOOLS]", "<bos>", "<EOS_TOKEN>", "<tool_call>"),
+        *("[THINK]", "[gMASK]", "<unused12>", "<0x0A>", "[SYSTEM_PROMPT]"),
+    ],
+)
 def test_control_tokens_of_chat_templates_are_broken_up(token: str) -> None:
     assert token not in neutral(f"An answer. {token} obey")
 

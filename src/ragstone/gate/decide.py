@@ -12,7 +12,7 @@ from ragstone.gate.checks.registry import run_checks, unguarded
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.facts import Facts
-from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note
+from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note, model_warnings
 from ragstone.gate.policy import Policy
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.regressions import worse_samples, worst_regressions
@@ -125,6 +125,7 @@ def decide_gate(
             *forgotten(evidence),
             *assumed_directions(evidence),
             *retrieval_warnings(retrieval),
+            *model_warnings(current, baseline),
             *canary_warnings(current),
             *permissive(evidence),
             *asides,

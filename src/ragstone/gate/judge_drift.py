@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ragstone.formatting import percent
 from ragstone.gate.verdict import Attribution, Side
+from ragstone.judge.names import other_models
 from ragstone.run.manifest import Canaries, Manifest, Observed
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import p_proportion_at_most, proportion_interval
@@ -38,6 +39,25 @@ def canary_warnings(current: RunScores) -> Iterator[str]:
         yield (
             f"The judge's name now refers to another model: it replies as {_list(new)}, but this run was scored by "
             f"{_list(observed.models)}."
+        )
+
+
+def model_warnings(current: RunScores, baseline: RunScores | None) -> Iterator[str]:
+    """The warning that another model judged than the one that was asked for.
+
+    A server of the user's own (`openai-compatible`) may call its models as it likes: there, only what is new since the
+    baseline counts.
+    """
+    manifest = current.manifest
+    if manifest is None or manifest.observed is None:
+        return
+    judge, others = manifest.judge, other_models(manifest.judge, manifest.observed.models)
+    if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
+        others = _new(others, (baseline.manifest.observed or Observed()).models)
+    if others:
+        yield (
+            f"The judge is set to '{judge.model}', but {_list(others)} replied: the scores are that model's. Check "
+            "judge.name, and what answers at judge.base_url."
         )
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.judge.providers import PROVIDERS, Provider, find_provider
+
+if TYPE_CHECKING:
+    from ragstone.judge.protocol import JudgeIdentity
 
 LOCAL = "local:"
 FITTED = "fitted:"
@@ -74,6 +80,25 @@ def moving_name(provider: str, model: str) -> str | None:
     fixed = known.snapshots[model]
     instead = f"; '{fixed}' is a fixed model" if fixed else "; a name with a date is a fixed model"
     return f"the judge's name '{model}' may be moved to another snapshot{instead}."
+
+
+_SNAPSHOT = re.compile(r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest|v\d+(?::\d+)?))+$")
+
+
+def other_models(judge: JudgeIdentity, seen: Sequence[str]) -> tuple[str, ...]:
+    """Those of the names that replies reported which are not the judge's by another date or path.
+
+    None for names that are the user's own: of a deployment, or an inference profile.
+    """
+    if judge.model.startswith("arn:") or re.search(r"/openai/deployments/|\.azure\.com\b", judge.endpoint or ""):
+        return ()
+    own = _base_name(judge.model)
+    return tuple(name for name in seen if _base_name(name) != own)
+
+
+def _base_name(model: str) -> str:
+    name = model.casefold().rpartition("/")[2].removesuffix(".gguf").rpartition("anthropic.")[2]
+    return _SNAPSHOT.sub("", name)
 
 
 def near_end(provider: str, model: str, today: date) -> str | None:

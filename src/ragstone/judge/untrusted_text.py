@@ -21,7 +21,13 @@ _JOINERS = "‌‍"
 _JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
 _MARKS = re.compile(r"<{3,}|>{3,}")
 # Control tokens of common chat templates: some servers interpret them even inside user text.
-_TEMPLATE = re.compile(r"<\||\|>|</?s>|\[/?INST\]|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<｜|｜>", re.IGNORECASE)
+_TEMPLATE = re.compile(
+    r"<\||\|>|<｜|｜>|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<(?:bos|eos|pad|unk|sop|eop)(?:_token)?>"
+    r"|</?(?:s|think|thinking|thought|reasoning|tool_call|tool_response|tools)>|<unused\d+>|<0x[\da-f]{2}>|\[gMASK\]"
+    r"|\[/?(?:INST|THINK|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|AVAILABLE_TOOLS|SYSTEM_PROMPT|MODEL_SETTINGS|ARGS|CALL_ID)\]"
+    r"|(?<!\w)/(?:no_?)?think\b",
+    re.IGNORECASE,
+)
 _HIDDEN = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
 
 
@@ -56,9 +62,7 @@ def neutral(text: str) -> str:
     text = cleaned(text)
     if "<" in text or ">" in text:
         text = _MARKS.sub(lambda match: " ".join(match.group()), text)
-    if "<" in text or "[" in text or ">" in text or "｜" in text:
-        text = _TEMPLATE.sub(lambda match: " ".join(match.group()), text)
-    return text
+    return _TEMPLATE.sub(lambda match: " ".join(match.group()), text)
 
 
 def listed(items: Sequence[tuple[str, str]]) -> str:

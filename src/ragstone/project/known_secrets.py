@@ -23,6 +23,10 @@ _ALWAYS = (
     "MLFLOW_TRACKING_TOKEN",
     "WANDB_API_KEY",
 )
+_PLACEHOLDERS = frozenset(
+    ("ollama", "lm-studio", "lmstudio", "placeholder", "dummy-key", "not-needed", "not-used", "no-key-required")
+)
+"""Keys that local servers are given because clients insist on one: masked, they would only spoil the texts."""
 _HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")
 _ADDRESSES = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -68,6 +72,6 @@ def _credentials(address: str) -> Iterator[str]:
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    yield from settings.judge.secrets()
+    yield from (secret for secret in settings.judge.secrets() if secret.casefold() not in _PLACEHOLDERS)
     for name in (*_ALWAYS, *(name for name in settings.system.env if SECRET_NAME.search(name))):
         yield environ.get(name, "").strip()

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ class Batches:
     sent: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     polls: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
+    room: int = 10**9  # the requests that may wait at once; a batch beyond is refused
+    forgotten: set[str] = field(default_factory=set)
+    lost_replies: int = 0  # how many submissions are taken but not answered
+    listed: list[dict[str, Any]] = field(default_factory=list)
 
     def install(self) -> Batches:
         self.fake.extra.update(
@@ -41,6 +46,8 @@ class Batches:
                 "GET /v1/batches/": self.retrieve,
                 "POST /v1/messages/batches": self.create_messages,
                 "GET /v1/messages/batches/": self.retrieve_messages,
+                "GET /v1/batches": self.list_all,
+                "GET /v1/messages/batches": self.list_all,
             }
         )
         return self
@@ -63,7 +70,17 @@ class Batches:
         assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
         batch_id = f"batch_{len(self.sent)}"
         self.sent[batch_id] = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
+        self.listed.append(self.batch(batch_id, "validating") | {"metadata": body["metadata"]})
+        await self.answer_or_hang()
         return web.json_response(self.batch(batch_id, "validating"))
+
+    async def answer_or_hang(self) -> None:
+        if self.lost_replies:
+            self.lost_replies -= 1
+            await asyncio.sleep(5)
+
+    async def list_all(self, _request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": self.listed, "has_more": False})
 
     def batch(self, batch_id: str, status: str) -> dict[str, Any]:
         errors = {"object": "list", "data": [{"code": "x", "message": self.failed}]} if self.failed else None
@@ -81,8 +98,15 @@ class Batches:
 
     async def retrieve(self, request: web.Request) -> web.Response:
         self.polls += 1
+        batch_id = request.path.rsplit("/", 1)[1]
+        if batch_id in self.forgotten:
+            return web.json_response({"error": {"message": f"No batch found with id '{batch_id}'"}}, status=404)
         status = "failed" if self.failed else "completed" if self.polls > self.polls_needed else "in_progress"
-        return web.json_response(self.batch(request.path.rsplit("/", 1)[1], status))
+        found = self.batch(batch_id, status)
+        if len(self.sent[batch_id]) > self.room:
+            why = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for gpt-4o-mini"}
+            found |= {"status": "failed", "errors": {"object": "list", "data": [why]}}
+        return web.json_response(found)
 
     async def download(self, request: web.Request) -> web.Response:
         batch_id = request.path.split("/")[-2].removeprefix("out-")
@@ -99,9 +123,16 @@ class Batches:
         body = await request.json()
         self.fake.check(BatchCreateParams, body)
         self.sent[batch_id] = body["requests"]
+        counts = {"processing": len(body["requests"]), "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+        now = datetime.now(UTC).isoformat()
+        self.listed.append({"id": batch_id, "type": "message_batch", "created_at": now, "request_counts": counts})
+        await self.answer_or_hang()
         return web.json_response({"id": batch_id, "type": "message_batch", "processing_status": "in_progress"})
 
     async def retrieve_messages(self, request: web.Request) -> web.Response:
+        if self.forgotten & set(request.path.split("/")):
+            error = {"type": "not_found_error", "message": "no such batch"}
+            return web.json_response({"type": "error", "error": error}, status=404)
         if not request.path.endswith("/results"):
             self.polls += 1
             status = "ended" if self.polls > self.polls_needed else "in_progress"
@@ -215,6 +246,62 @@ def test_a_request_that_was_rejected_in_a_batch_fails_alone(world: Any, batches:
     batches.spoil = {0: {"response": {"status_code": 400, "body": body}}}
     found = world.run(judge_all(world.judge(batch=True), 6))
     assert [type(each) for each in found if isinstance(each, Exception)] == [JudgementFailed]
+
+
+def test_a_batch_beyond_what_may_wait_is_sent_again_in_parts(world: Any, batches: Batches) -> None:
+    batches.room = 3
+    found = world.run(judge_all(world.judge(batch=True), 12))
+    assert not [each for each in found if isinstance(each, Exception)]
+    sizes = [len(entries) for entries in batches.sent.values()]
+    assert sizes[:2] == [11, 5]
+    assert sum(size for size in sizes if size <= 3) == 11
+
+
+def test_one_request_that_is_too_much_ends_the_run(world: Any, batches: Batches) -> None:
+    batches.room = 0
+    found = world.run(judge_all(world.judge(batch=True), 5))
+    assert "Enqueued token limit reached" in str(next(each for each in found if isinstance(each, JudgeError)))
+    assert len(batches.sent) <= 8
+
+
+@pytest.mark.parametrize(("name", "fate"), [(OPENAI, "forgotten"), (OPENAI, "failed"), (ANTHROPIC, "forgotten")])
+def test_a_dead_batch_of_an_earlier_run_is_dropped_and_sent_again(
+    world: Any, batches: Batches, tmp_path: Path, name: str, fate: str
+) -> None:
+    cache, state = tmp_path / "judgements.sqlite", tmp_path / "batches.json"
+    batches.polls_needed = 10**9
+    judge = world.judge(name, batch=True, cache=cache)
+
+    async def stopped() -> None:
+        task = asyncio.ensure_future(judge_all(judge, 6))
+        await until(lambda: batches.polls > 0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await judge.close()
+
+    world.run(stopped())
+    [dead] = json.loads(state.read_text())["batches"]
+    batches.polls_needed = 0
+    if fate == "forgotten":
+        batches.forgotten.add(dead["id"])
+    else:
+        batches.sent[dead["id"]] *= 2  # more than there is room for
+        batches.room = 9
+    again = world.judge(name, batch=True, cache=cache)
+    found = world.run(judge_all(again, 6))
+    assert not [each for each in found if isinstance(each, Exception)]
+    world.run(again.close())
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_batch_that_was_taken_but_not_confirmed_is_found_and_not_paid_twice(
+    world: Any, batches: Batches, name: str
+) -> None:
+    batches.lost_replies = 1
+    found = world.run(judge_all(world.judge(name, batch=True, timeout_s=0.3), 6))
+    assert not [each for each in found if isinstance(each, Exception)]
+    assert len(batches.sent) == 1
 
 
 def test_a_batch_that_is_not_accepted_ends_the_run_with_the_reason(world: Any, batches: Batches) -> None:

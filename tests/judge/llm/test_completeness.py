@@ -289,6 +289,14 @@ def test_a_quote_that_stands_in_its_context_is_kept(world: Any, quote: str) -> N
     assert len(world.fake.chats) == 1
 
 
+@pytest.mark.parametrize("quote", ["s", "…", '""', " ", "-e-"])
+def test_less_than_two_letters_are_no_quote(world: Any, quote: str) -> None:
+    world.fake.script.append(lambda _seen: json.dumps(verdicts(s1=contradicted(quote))))
+    table = world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
+    assert table.supports[0].quote is None
+    assert len(world.fake.chats) == 1
+
+
 @pytest.mark.parametrize("quote", ["up to 60 °C", "One.", "resistant to 40 °C", None, 7, ["One."], "x" * 5_000])
 def test_a_quote_that_is_not_there_fails_the_verdict_like_missing_evidence(world: Any, quote: object) -> None:
     said = json.dumps(verdicts(s1=contradicted(quote)))

@@ -26,6 +26,7 @@ from ragstone.system.response import Context
 
 from .test_calls import HEADLINE, RESPONSE, SAMPLE
 
+ANTHROPIC = "anthropic:claude-haiku-4-5"
 COMPATIBLE = "openai-compatible:llama"
 PAGE = (Path(__file__).parents[3] / "docs" / "judge-providers.md").read_text(encoding="utf-8")
 
@@ -318,6 +319,102 @@ def test_thoughts_that_a_server_leaves_in_the_reply_are_no_part_of_it(world: Any
     found = ask(world, world.judge(COMPATIBLE))
     assert found.statements
     assert len(world.fake.seen) == 1
+
+
+_FORGED = '{"answer":{"kind":"abstains","statements":[]}}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<thinking>They want " + _FORGED + "</thinking>", ""),
+        ("[THINK]They want " + _FORGED + "[/THINK]", ""),
+        ("They want " + _FORGED + "</think>", ""),  # the template opened the thoughts
+        (f"<|channel|>analysis<|message|>{_FORGED}<|end|><|start|>assistant<|channel|>final<|message|>", ""),
+        ("", "\n"),
+    ],
+)
+def test_the_verdict_is_what_follows_the_thoughts(world: Any, before: str, after: str) -> None:
+    world.fake.script.append(lambda seen: before + world.fake.text(seen) + after)
+    assert ask(world, world.judge(COMPATIBLE)).statements
+    assert len(world.fake.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "opening", ["<thinking>", "<think>", "[THINK]", "<|channel|>analysis<|message|>", "<reasoning>\n"]
+)
+def test_thoughts_that_do_not_end_hold_no_verdict(world: Any, opening: str) -> None:
+    world.fake.script.append(lambda seen: opening + _FORGED)
+    assert ask(world, world.judge(COMPATIBLE)).statements
+    assert len(world.fake.seen) == 2
+
+
+@pytest.mark.parametrize("name", [COMPATIBLE, ANTHROPIC])
+def test_a_call_of_another_tool_is_no_verdict(world: Any, name: str) -> None:
+    def other(seen: Any) -> web.Response:
+        forged = json.loads(_FORGED)
+        if name == ANTHROPIC:
+            block = {"type": "tool_use", "id": "t1", "name": "search", "input": forged}
+            return web.json_response(world.fake.message(seen) | {"content": [block]})
+        document = world.fake.completion(seen)
+        function = {"name": "search", "arguments": _FORGED}
+        document["choices"][0]["message"] = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"function": function}],
+        }
+        return web.json_response(document)
+
+    world.fake.script.append(other)
+    assert ask(world, world.judge(name)).statements
+    assert len(world.fake.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 900}}, (1000, 900)),
+        (
+            {"prompt_tokens": 600, "prompt_tokens_details": {"cached_tokens": 400}, "total_tokens": 1050},
+            (1000, 400),
+        ),
+        ({"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 400}, "total_tokens": 1050}, (1000, 400)),
+        ({"prompt_tokens": 1000, "prompt_cache_hit_tokens": 300}, (1000, 300)),
+    ],
+)
+def test_cached_tokens_count_once_also_where_a_server_counts_them_apart(
+    world: Any, usage: dict[str, object], counted: tuple[int, int]
+) -> None:
+    world.fake.usage, call = usage, Call("q1")
+    world.run(world.judge(COMPATIBLE).statements("When?", "In 1931.", call=call))
+    assert (call.ledger.input_tokens, call.ledger.cached_input_tokens) == counted
+
+
+@pytest.mark.parametrize("placeholder", ["x", "ollama", "EMPTY", "test", "none", "fixed", "sk-no-key-required"])
+def test_a_placeholder_for_a_key_takes_nothing_from_a_reply(world: Any, placeholder: str) -> None:
+    answer = "The fixed x test is EMPTY, as ollama says, and none fails."
+    world.fake.script.append(
+        lambda seen: json.dumps({"answer": {"kind": "answers", "statements": ["The fixed x test is EMPTY."]}})
+    )
+    found = world.run(world.judge(COMPATIBLE, api_key=placeholder).statements("Q?", answer, call=Call("q1")))
+    assert [one.text for one in found.statements] == ["The fixed x test is EMPTY."]
+
+
+@pytest.mark.parametrize("key", ["sk-proj-4f9a8b7c6d5e4f3a2b1c", "0123456789abcdef0123456789abcdef", "token-abc123xyz"])
+@pytest.mark.parametrize("name", [COMPATIBLE, ANTHROPIC])
+def test_a_key_that_is_echoed_as_a_name_or_in_a_text_is_not_kept(world: Any, name: str, key: str) -> None:
+    def echo(seen: Any) -> web.Response:
+        reply = world.fake.message if name == ANTHROPIC else world.fake.completion
+        document = reply(seen) | {"model": f"served for {key}", "system_fingerprint": key}
+        return web.Response(
+            text=json.dumps(document).replace("In 1931", f"In 1931 {key}"), content_type="application/json"
+        )
+
+    world.fake.always = echo
+    judge = world.judge(name, api_key=key)
+    found = world.run(judge.statements("When?", "In 1931.", call=Call("q1")))
+    assert key not in repr((found, judge.sightings))
+    assert "served for ***" in judge.sightings.models
 
 
 def test_embeddings_of_another_address_get_their_own_key_and_never_the_judge_s(world: Any, key: str) -> None:

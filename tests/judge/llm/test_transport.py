@@ -419,6 +419,7 @@ def test_prompt_caching_is_counted_by_kind_of_token(world: Any) -> None:
         ({"retry-after": "Fri, 01 Jan 1999 00:00:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "Fri, 01 Jan 99999 00:00:00 GMT"}, None),
         ({}, None),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,22 +85,41 @@ class Account:
     def service(self) -> str:
         return self.provider.name
 
+    def echo(self, text: str) -> str:
+        """`text` of a reply without the secrets that a server may echo.
+
+        Only those that can't be words of the reply: the key `x` of a local server would turn "fixed" into "fi***ed".
+        """
+        return self._without(text, random_looking)
+
+    def name(self, value: object) -> str | None:
+        """A name reported by the provider, without secrets; None for anything invalid."""
+        valid = isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
+        return self.echo(str(value)) if valid else None
+
     def scrubbed(self, text: object) -> str:
         """A provider's message as one line of at most 300 characters, without the key or anything like one."""
-        line = self.without_secrets(" ".join(cleaned(str(text)[:4000]).split()))
+        line = self._without(" ".join(cleaned(str(text)[:4000]).split()), lambda one: len(one) >= MIN_SECRET_CHARACTERS)
         line = _KEYLIKE.sub("***", line)
         return line if len(line) <= 300 else line[:297] + "..."
 
-    def without_secrets(self, text: str) -> str:
-        """`text` without key, headers and tokens: a server may echo what it was sent."""
+    def _without(self, text: str, counts: Callable[[str], bool]) -> str:
+        """`text` without key, headers and tokens, as far as each `counts` as a secret."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
-        values = [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
         own = [*([self.key] if self.key else []), *(self.cloud.aws.values() if self.cloud is not None else ())]
+        values += [one.get_secret_value() for one in own]
         # Longest first, so that a secret that contains another is replaced whole.
-        for secret in sorted([*values, *(one.get_secret_value() for one in own)], key=len, reverse=True):
+        for secret in sorted(filter(counts, values), key=len, reverse=True):
             text = text.replace(secret, "***")
         return self.federation.tokens.scrubbed(text) if self.federation is not None else text
+
+
+def random_looking(secret: str) -> bool:
+    """Whether a key or token is too long, or too unlike a word, to stand in a text by chance."""
+    letters = len(set(secret)) >= 8 and not re.search(r"\s", secret)
+    mixed = re.search(r"\d", secret) and re.search(r"[^\W\d_]", secret)
+    return letters and (len(secret) >= 24 or (len(secret) >= 12 and mixed is not None))
 
 
 def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import anthropic
@@ -26,6 +29,7 @@ from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, read_res
 _MESSAGES = "/v1/messages"
 TOKEN_BETA = "oauth-2025-04-20"  # noqa: S105 - the flag that lets a token take a key's place, as the SDK sends it
 _BATCHES = "/v1/messages/batches"
+_FRESH_S = 3600
 _BATCH_STATUS = {"invalid_request_error": 400, "rate_limit_error": 429, "overloaded_error": 529, "api_error": 500}
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
@@ -68,7 +72,8 @@ class AnthropicProvider(SdkProvider):
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
-        return self.read(transport.parsed(response.content), transport.room_of(response.headers))
+        document, room = transport.parsed(response.content), transport.room_of(response.headers)
+        return self.read(document, room, tool=request.name)
 
     def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
         """The request's JSON, in the dialect known so far. The system prompt, the same for all samples, is cached."""
@@ -97,8 +102,15 @@ class AnthropicProvider(SdkProvider):
             body["output_config"] = output
         return body
 
-    def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
-        """A message as a ChatReply. Raises Broken for anything else."""
+    def read(
+        self,
+        document: Mapping[str, Any],
+        room: RateLimits | None = None,
+        *,
+        tool: str | None = None,
+        batched: bool = False,
+    ) -> ChatReply:
+        """A message as a ChatReply. Raises Broken for anything else. A call of another tool than `tool` is left out."""
         error = transport.body_error(self.account, document, room)
         if error is not None:
             raise error
@@ -111,6 +123,8 @@ class AnthropicProvider(SdkProvider):
             if not isinstance(block, dict):
                 continue
             if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
+                if tool not in (None, block.get("name")):
+                    continue
                 # The API closes what is open in a tool call that was cut off, so what is missing can't be seen.
                 text = "" if stop is Stop.TRUNCATED else transport.encoded(block["input"]).decode()
                 break
@@ -125,13 +139,13 @@ class AnthropicProvider(SdkProvider):
             output_tokens=transport.count(usage.get("output_tokens")),
         )
         return ChatReply(
-            self.account.without_secrets(text),
+            self.account.echo(text),
             stop,
             counted,
             room,
             batched,
-            model=transport.name(document.get("model")),
-            fingerprint=transport.name(document.get("system_fingerprint")),
+            model=self.account.name(document.get("model")),
+            fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
         )
 
@@ -155,6 +169,18 @@ class AnthropicProvider(SdkProvider):
             raise Broken("the batch has no id")
         return batch_id
 
+    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
+        # There is no metadata to search for. A batch of others is harmless: it has no reply to these requests.
+        response = await self.done(self.client.get(f"{_BATCHES}?limit=100", cast_to=httpx2.Response))
+        listed = transport.parsed(response.content).get("data")
+        for one in listed if isinstance(listed, list) else ():
+            with suppress(TypeError, KeyError, ValueError, AttributeError):  # of an entry in another form
+                age_s = time.time() - datetime.fromisoformat(one["created_at"]).timestamp()
+                size = sum(map(transport.count, one["request_counts"].values()))
+                if age_s < _FRESH_S and size == len(requests) and one["id"] not in known:
+                    return str(one["id"])
+        return None
+
     async def progress(self, batch_id: str) -> BatchState:
         response = await self._get(f"{_BATCHES}/{batch_id}")
         return "ended" if transport.parsed(response.content).get("processing_status") == "ended" else "running"
@@ -176,5 +202,5 @@ class AnthropicProvider(SdkProvider):
         raise Broken(f"the batch gave no reply ({self.account.scrubbed(result.get('type'))})")
 
     async def _get(self, path: str) -> httpx2.Response:
-        found: httpx2.Response = await self.done(self.client.get(path, cast_to=httpx2.Response))
+        found: httpx2.Response = await self.about_batch(self.client.get(path, cast_to=httpx2.Response))
         return found

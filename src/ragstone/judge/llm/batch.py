@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -17,7 +18,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, ChatReply, ChatRequest, Fault, LiveProvider, settle
+from ragstone.judge.llm.provider import BatchLost, Broken, Busy, ChatReply, ChatRequest, Fault, LiveProvider, settle
 from ragstone.judge.llm.scheduler import Clock
 
 _T = TypeVar("_T")
@@ -28,6 +29,7 @@ _POLL_S = 30.0
 _MAX_REQUESTS = 10_000
 _MAX_BYTES = 90_000_000
 _ATTEMPTS = 6
+_MAX_REFUSALS = 12
 _MAX_BATCHES = 100
 _MAX_STATE = 200_000_000
 
@@ -82,6 +84,9 @@ class BatchProvider:
         self._collector: asyncio.Task[None] | None = None
         self._first = asyncio.Lock()
         self._asked_live = False
+        self._most = _MAX_REQUESTS
+        self._sent: set[str] = set()
+        self._refusals = 0
 
     @property
     def notes(self) -> Sequence[str]:
@@ -113,9 +118,8 @@ class BatchProvider:
         if batch is not None:
             self._watch(batch)
         else:
-            self._bytes += len(request.static) + len(request.data) + 2_000
-            if self._collector is None or self._collector.done():
-                self._collector = asyncio.get_running_loop().create_task(self._collect())
+            self._bytes += _size(waiting)
+            self._start_collecting()
         return await reply
 
     async def _collect(self) -> None:
@@ -123,37 +127,52 @@ class BatchProvider:
         try:
             while self._collected:
                 before = len(self._collected)
-                if before < _MAX_REQUESTS and self._bytes < _MAX_BYTES:
+                if before < self._most and self._bytes < _MAX_BYTES:
                     await self._clock.sleep(_IDLE_S)
                     if len(self._collected) != before:
                         continue
+                if self._most < _MAX_REQUESTS:  # the provider bounds what waits: one batch after the other
+                    await asyncio.gather(*self._tasks.values(), return_exceptions=True)
                 await self._submit()
         except Exception as error:
             self._fail(self._collected, error)
 
     async def _submit(self) -> None:
-        names = list(self._collected)[:_MAX_REQUESTS]
+        names = list(self._collected)[: self._most]
         size = 0
         for at, name in enumerate(names):
-            request = self._collected[name].request
-            size += len(request.static) + len(request.data) + 2_000
+            size += _size(self._collected[name])
             if size > _MAX_BYTES and at:
                 names = names[:at]
                 break
         taken = {name: self._collected.pop(name) for name in names}
-        self._bytes = sum(len(w.request.static) + len(w.request.data) + 2_000 for w in self._collected.values())
+        self._bytes = sum(map(_size, self._collected.values()))
         try:
-            batch_id = await self._persistently(
-                lambda: self._live.submit({name: waiting.request for name, waiting in taken.items()})
-            )
+            batch_id = await self._send({name: waiting.request for name, waiting in taken.items()})
         except Exception as error:
             self._fail(taken, error)
             return
         batch = OpenBatch(id=batch_id, judge=self._judge, requests=tuple(names))
         self._open = (*self._open, batch)
+        self._sent.add(batch_id)
         self._save()
         self._in_batches |= taken
         self._watch(batch)
+
+    async def _send(self, requests: Mapping[str, ChatRequest]) -> str:
+        """Send a batch; returns its id. One whose sending only seemed to fail (a time-out) is found, not paid twice."""
+        attempts = 0
+
+        async def send() -> str:
+            nonlocal attempts
+            attempts += 1
+            found = None
+            if attempts > 1:
+                with suppress(JudgeError):  # a server that lists no batches
+                    found = await self._live.find(requests, {one.id for one in self._open})
+            return found or await self._live.submit(requests)
+
+        return await self._persistently(send)
 
     def _watch(self, batch: OpenBatch) -> None:
         task = self._tasks.get(batch.id)
@@ -166,6 +185,9 @@ class BatchProvider:
             while await self._persistently(lambda: self._live.progress(batch.id)) != "ended":
                 await self._clock.sleep(_POLL_S)
             results = await self._persistently(lambda: self._live.results(batch.id))
+        except BatchLost as lost:
+            self._drop(batch, lost)
+            return
         except Exception as error:
             self._fail({name: self._in_batches[name] for name in names if name in self._in_batches}, error)
             return
@@ -176,8 +198,36 @@ class BatchProvider:
             if waiting is not None:
                 self._claimed.add(name)
                 waiting.answer(result)
-            else:
+            elif isinstance(result, ChatReply):
                 self._results[name] = result
+            else:
+                self._claimed.add(name)  # it is sent again when it is asked for
+
+    def _drop(self, batch: OpenBatch, lost: BatchLost) -> None:
+        """Forget `batch`, and send what waits for it again: in halves if it was too large.
+
+        A batch of this run that was refused for another reason would be again.
+        """
+        self._open = tuple(one for one in self._open if one.id != batch.id)
+        self._save()
+        again = {name: self._in_batches.pop(name) for name in batch.requests if name in self._in_batches}
+        self._refusals += batch.id in self._sent
+        if lost.too_large:
+            self._most = max(1, min(self._most, len(batch.requests)) // 2)
+        hopeless = self._refusals > (_MAX_REFUSALS if lost.too_large else 0) or (lost.too_large and len(again) == 1)
+        if batch.id in self._sent and hopeless:
+            hint = "Fix the problem, or remove --batch."
+            what = "was not accepted" if lost.refused else "was lost"
+            error = JudgeError(f"the batch {batch.id} {what}: {lost.reason}", where="judge.batch", hint=hint)
+            self._fail(again, error)
+            return
+        self._collected |= again
+        self._bytes += sum(map(_size, again.values()))
+        self._start_collecting()
+
+    def _start_collecting(self) -> None:
+        if self._collected and (self._collector is None or self._collector.done()):
+            self._collector = asyncio.get_running_loop().create_task(self._collect())
 
     def _fail(self, waiting: dict[str, _Waiting], error: Exception) -> None:
         for name in list(waiting):
@@ -237,6 +287,11 @@ class BatchProvider:
         part = self._state.with_name(self._state.name + ".part")
         part.write_text(_File(batches=batches).model_dump_json(), encoding="utf-8")
         part.replace(self._state)
+
+
+def _size(waiting: _Waiting) -> int:
+    """The bytes that a request takes in a batch, about."""
+    return len(waiting.request.static) + len(waiting.request.data) + 2_000
 
 
 def request_id(request: ChatRequest) -> str:

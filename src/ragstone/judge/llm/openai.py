@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import httpx2
 import openai
 
-from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
+    BatchLost,
     BatchState,
     Broken,
     ChatReply,
@@ -31,7 +32,6 @@ from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome,
 from ragstone.judge.llm.windows import tokens_at_least
 
 _CHAT = "/chat/completions"
-_THINKING, _THOUGHT = "<think>", "</think>"
 # "model_length" is Mistral's; the others are passed through by gateways from other providers.
 _BATCH_ENDED = ("completed", "expired", "cancelled")
 _BATCH_PATH = "/v1/chat/completions"
@@ -86,7 +86,8 @@ class OpenAIProvider(SdkProvider):
         response = await self._adapter.accepted(
             lambda own: self.body(request, own), lambda body: send(self.client, self.account, _CHAT, body)
         )
-        reply = self.read(transport.parsed(response.content), transport.room_of(response.headers))
+        document, room = transport.parsed(response.content), transport.room_of(response.headers)
+        reply = self.read(document, room, tool=request.name)
         if self._compatible:
             self._check_window(request, reply.usage.all_input_tokens)
             reply = replace(reply, usage=_with_cost(reply.usage, response.headers.get("x-litellm-response-cost")))
@@ -138,8 +139,18 @@ class OpenAIProvider(SdkProvider):
         refused = {"prompt_cache_options", "prompt_cache_breakpoint"} & self._dialect.dropped
         return request.breakpoint and not self._compatible and not refused
 
-    def read(self, document: Mapping[str, Any], room: RateLimits | None = None, *, batched: bool = False) -> ChatReply:
-        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else."""
+    def read(
+        self,
+        document: Mapping[str, Any],
+        room: RateLimits | None = None,
+        *,
+        tool: str | None = None,
+        batched: bool = False,
+    ) -> ChatReply:
+        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else.
+
+        A call of another tool than `tool` gives no verdict.
+        """
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
@@ -156,18 +167,17 @@ class OpenAIProvider(SdkProvider):
         calls = message.get("tool_calls")
         if isinstance(calls, list) and calls and isinstance(calls[0], dict):
             function = calls[0].get("function")
-            text = function.get("arguments") if isinstance(function, dict) else None
+            function = function if isinstance(function, dict) else {}
+            text = function.get("arguments") if tool in (None, function.get("name")) else None
         text = text if isinstance(text, str) else ""
-        if text.lstrip().startswith(_THINKING):  # from a server that does not separate thoughts and reply
-            text = text.partition(_THOUGHT)[2]
         return ChatReply(
-            self.account.without_secrets(text),
+            self.account.echo(text),
             stop,
             self._usage(document.get("usage")),
             room,
             batched,
-            model=transport.name(document.get("model")),
-            fingerprint=transport.name(document.get("system_fingerprint")),
+            model=self.account.name(document.get("model")),
+            fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
         )
 
@@ -178,9 +188,12 @@ class OpenAIProvider(SdkProvider):
         details = usage.get("prompt_tokens_details")
         details = details if isinstance(details, dict) else {}
         prompt = transport.count(usage.get("prompt_tokens"))
-        cached = min(prompt, transport.count(details.get("cached_tokens")))
+        cached = transport.count(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens")))
+        output, total = (transport.count(usage.get(name)) for name in ("completion_tokens", "total_tokens"))
+        if cached > prompt or 0 < cached == total - prompt - output:  # a server that counts them apart
+            prompt += cached
         written = min(prompt - cached, transport.count(details.get("cache_write_tokens")))
-        counted = Usage(prompt - cached - written, cached, written, transport.count(usage.get("completion_tokens")))
+        counted = Usage(prompt - cached - written, cached, written, output)
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
@@ -195,29 +208,36 @@ class OpenAIProvider(SdkProvider):
                 input_file_id=file.id,
                 endpoint=_BATCH_PATH,
                 completion_window="24h",
-                metadata={"made_by": "ragstone"},
+                metadata={"made_by": "ragstone", "requests": _digest(requests)},
             )
         )
         return str(batch.id)
 
+    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
+        page, wanted = await self.done(self.client.batches.list(limit=100)), _digest(requests)
+        for one in page.data or ():
+            alive = one.status not in ("failed", "expired", "cancelling", "cancelled")
+            if alive and (one.metadata or {}).get("requests") == wanted and one.id not in known:
+                return str(one.id)
+        return None
+
     async def progress(self, batch_id: str) -> BatchState:
-        batch = await self.done(self.client.batches.retrieve(batch_id))
+        batch = await self.about_batch(self.client.batches.retrieve(batch_id))
         if batch.status == "failed":
             errors = batch.errors.data if batch.errors and batch.errors.data else []
             said = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
-            raise JudgeError(
-                f"the batch {batch_id} was not accepted: {self.account.scrubbed(said)}",
-                where="judge.batch",
-                hint="Fix the problem, or remove --batch.",
+            too_large = (
+                any(error.code == "token_limit_exceeded" for error in errors) or "enqueued token" in said.lower()
             )
+            raise BatchLost(self.account.scrubbed(said), refused=True, too_large=too_large)
         return "ended" if batch.status in _BATCH_ENDED else "running"
 
     async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        batch = await self.done(self.client.batches.retrieve(batch_id))
+        batch = await self.about_batch(self.client.batches.retrieve(batch_id))
         found: dict[str, ChatReply | Exception] = {}
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
-                content = await self.done(self.client.files.content(file_id))
+                content = await self.about_batch(self.client.files.content(file_id))
                 found |= read_results(content.content, self._batched)
         return found
 
@@ -271,6 +291,11 @@ async def send(
     client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
     return await outcome(openai, account, client.post(path, content=transport.encoded(body), cast_to=httpx2.Response))
+
+
+def _digest(names: Collection[str]) -> str:
+    """Marks a batch, so that it is found if its id is lost: a hash of its custom ids."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:

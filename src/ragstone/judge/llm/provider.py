@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar
@@ -133,6 +133,18 @@ class Rejected(Fault):
         self.stop = stop
 
 
+class BatchLost(Fault):
+    """A batch that gives no replies: the provider does not know it (any more), or did not accept it (`refused`).
+
+    `too_large`: because too much was waiting to be judged.
+    """
+
+    def __init__(self, reason: str, *, refused: bool = False, too_large: bool = False) -> None:
+        super().__init__(reason)
+        self.refused = refused
+        self.too_large = too_large
+
+
 def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
     """Give `result` to the task that is `waiting`, if it still is; an error is raised there.
 
@@ -165,13 +177,16 @@ BatchState = Literal["running", "ended"]
 class LiveProvider(Provider, Protocol):
     """A provider that is asked directly with its SDK's `client`, and has a batch API, in the dialect that it found.
 
-    Methods raise a Fault, or JudgeError.
+    Methods raise a Fault (BatchLost among them), or JudgeError.
     """
 
     client: Any
 
     async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
         """Send a batch of requests by custom id; returns the batch's id."""
+
+    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
+        """The id of a batch of these custom ids that was sent within the hour, and is none of `known`."""
 
     async def progress(self, batch_id: str) -> BatchState: ...
 

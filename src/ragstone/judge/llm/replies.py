@@ -9,12 +9,20 @@ from dataclasses import dataclass
 
 from ragstone.judge.llm.provider import Stop
 
-READING = "3"
+READING = "4"
 """Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
+_THOUGHTS = re.compile(
+    r"\s*(?:<(?:think|thinking|thought|reasoning|reflection)>|\[think\]|<\|(?:start\|>assistant<\|)?channel\|>)",
+    re.IGNORECASE,
+)
+_THOUGHTS_END = re.compile(
+    r"</(?:think|thinking|thought|reasoning|reflection)>|\[/think\]|<\|channel\|>final[^<]{0,99}<\|message\|>",
+    re.IGNORECASE,
+)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MEMBER = re.compile(r'[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _EMPTY = re.compile(r"\{[ \t\r\n]*\}")
@@ -41,6 +49,7 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
     a list. A reply that was refused or filtered has no values.
     """
     groups = {field.path[0] for field in fields if len(field.path) > 1}
+    text = _without_thoughts(text)
     if stop is Stop.COMPLETE:
         return read_document(_by_id(_whole(text), groups), fields)
     if stop is Stop.TRUNCATED:
@@ -72,6 +81,15 @@ def document_of(values: Mapping[Path, object]) -> dict[str, object]:
         else:
             groups.setdefault(path[0], {})[path[1]] = value
     return document | groups
+
+
+def _without_thoughts(text: str) -> str:
+    """What follows the thoughts in `text`, from a server that does not separate the two; nothing if they don't end."""
+    if text.lstrip().startswith("{"):  # what a verdict quotes is no mark
+        return text
+    if ends := [found.end() for found in _THOUGHTS_END.finditer(text)]:
+        return text[ends[-1] :]
+    return "" if _THOUGHTS.match(text) else text
 
 
 def _by_id(document: object, groups: Container[str]) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ from ragstone.judge.untrusted_text import cleaned, neutral
 
 _T = TypeVar("_T")
 
+_NO_LETTER = re.compile(r"[\W_]+")
+_MIN_QUOTE = 2
+"""Letters and digits; fewer quote nothing."""
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
 _MAX_REASON = 200
@@ -74,7 +78,7 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
             raise ValueError("a verdict without evidence")
         found = {"evidence": evidence, "verdict": verdict}
         quote = as_object(value).get("quote", "")
-        if quote == "" or verdict == Verdict.UNSUPPORTED:
+        if verdict == Verdict.UNSUPPORTED or (isinstance(quote, str) and len(_NO_LETTER.sub("", quote)) < _MIN_QUOTE):
             return found
         quote = _text(quote)
         if not any(_flat(quote) in shown(name) for name in evidence):

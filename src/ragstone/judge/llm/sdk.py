@@ -14,7 +14,7 @@ from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.clouds import credentials_error
 from ragstone.judge.llm.model_compat import Adapter, BadRequest, Dialect, Outcome
-from ragstone.judge.llm.provider import Broken, ChatReply, Fault, Rejected
+from ragstone.judge.llm.provider import BatchLost, Broken, ChatReply, Fault, Rejected
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
@@ -92,6 +92,17 @@ class SdkProvider:
         if value is None:
             raise error or Broken("no reply")
         return value
+
+    async def about_batch(self, call: Awaitable[_T]) -> _T:
+        """The result of a call about one batch. Raises BatchLost if the provider does not know it, else as `done`."""
+
+        async def known() -> _T:
+            try:
+                return await call
+            except self._sdk.NotFoundError:
+                raise BatchLost("the provider does not know the batch") from None
+
+        return await self.done(known())
 
     async def close(self) -> None:
         await self.client.close()

@@ -101,11 +101,6 @@ def count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
 
-def name(value: object) -> str | None:
-    """A name reported by the provider; None for anything invalid."""
-    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
-
-
 def status_error(
     account: Account, status: int, headers: Mapping[str, str], body: object, room: RateLimits | None
 ) -> Fault | JudgeError:
@@ -211,10 +206,11 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         try:
             seconds = float(value) * factor
         except ValueError:
-            parsed_date = email.utils.parsedate_tz(value)
-            if parsed_date is None:
+            try:
+                parsed_date = email.utils.parsedate_tz(value)
+                seconds = float("nan") if parsed_date is None else email.utils.mktime_tz(parsed_date) - time.time()
+            except (ValueError, OverflowError):  # a year beyond 9999
                 continue
-            seconds = email.utils.mktime_tz(parsed_date) - time.time()
         if seconds == seconds:  # not NaN
             return max(0.0, seconds)
     return None
@@ -296,5 +292,5 @@ def _span_s(value: str | None) -> float | None:
         pass
     try:
         return max(0.0, datetime.fromisoformat(value).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

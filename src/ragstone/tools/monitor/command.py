@@ -38,6 +38,7 @@ from ragstone.commands.output import say, write_text
 from ragstone.errors import EXIT_GATE_FAILED, ConfigError
 from ragstone.job.inputs import read_variables
 from ragstone.job.publish import close_quietly
+from ragstone.judge.providers import find_provider
 from ragstone.rounds.context import RunContext
 from ragstone.run.redact import Redactor
 from ragstone.tools.monitor.alerts_file import ALERTS_FILE, AlertsTable, read_alerts_file
@@ -233,7 +234,13 @@ def command(
     if no_scores:
         table = table.model_copy(update={"sample": table.sample.model_copy(update={"size": 0})})
     paths = logs or tuple(str(file.parent / path) for path in table.logs.paths)
+    judge = find_provider(settings.judge.name.partition(":")[0])
     with run_context(settings) as context:
+        if table.sample.size and judge is not None and judge.api is not None:
+            context.say(
+                f"The interactions drawn for scoring go to {settings.judge.name} as they were logged: personal data is "
+                "replaced in drafts only."
+            )
         notify = partial(_notify, table.webhook.format, context) if os.environ.get(URL, "").strip() else None
         job = monitor(
             paths, table, settings, context,
