@@ -149,7 +149,7 @@ def test_entries_of_the_wrong_shape_are_left_behind(tmp_path: Path) -> None:
     old.close()
     db = sqlite3.connect(tmp_path / "old.sqlite")
     rows = [(b"short", '"x"'), (B, b"\xff\xfe"), ("text" * 8, '"x"'), (b"c" * 32, '"' + "x" * 1_000_001 + '"')]
-    db.executemany("INSERT INTO judgements VALUES (?, ?)", rows)
+    db.executemany("INSERT INTO judgements (key, value) VALUES (?, ?)", rows)
     db.commit()
     db.close()
     cache = JudgementCache(tmp_path / "new.sqlite")
@@ -163,7 +163,7 @@ def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("c") / "c.sqlite"
     JudgementCache(path).close()
     db = sqlite3.connect(path)
-    db.execute("INSERT INTO judgements VALUES (?, ?)", (A, "{" + text.encode("utf-8", "replace").decode()))
+    db.execute("INSERT INTO judgements (key, value) VALUES (?, ?)", (A, "{" + text.encode("utf-8", "replace").decode()))
     db.commit()
     db.close()
     cache = JudgementCache(path)
@@ -214,3 +214,80 @@ def test_judgements_are_not_restored_through_a_link(tmp_path: Path) -> None:
         with pytest.warns(CacheWarning, match="is a link"):
             assert cache.restore_from(tmp_path / "link") == 0
         assert cache.restore_from(tmp_path / "elsewhere") == 1
+
+
+def entries(path: Path) -> set[int]:
+    with closing(JudgementCache(path)) as cache:
+        return {number for number in range(100) if cache.get(key_of(number)) is not None}
+
+
+def key_of(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def run_with(path: Path, needed: range, baseline: Path | None = None, *, finished: bool = True) -> None:
+    """A run that needs the judgements `needed`, made unless the cache has them."""
+    with closing(JudgementCache(path)) as cache:
+        if baseline is not None:
+            cache.restore_from(baseline)
+    with closing(JudgementCache(path)) as cache:
+        for number in needed:
+            if cache.get(key_of(number)) is None:
+                cache.put(key_of(number), {"text": f"text {number}"})
+        if finished:
+            cache.prune()
+
+
+def test_what_three_runs_did_not_need_is_gone_and_its_text_too(tmp_path: Path) -> None:
+    baseline = None
+    for release in range(6):  # each changes 10 of 60 answers
+        path = tmp_path / f"{release}.sqlite"
+        run_with(path, range(10 * release, 10 * release + 40), baseline)
+        baseline = path
+    assert baseline is not None
+    assert entries(baseline) == set(range(30, 90))
+    assert b"text 29" not in baseline.read_bytes()
+
+
+def test_a_run_that_was_stopped_drops_nothing_and_counts_for_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    run_with(path, range(20))
+    for _ in range(5):
+        run_with(path, range(20, 30), finished=False)
+    run_with(path, range(20, 30))
+    assert entries(path) == set(range(30))
+
+
+def test_shards_do_not_age_each_others_judgements(tmp_path: Path) -> None:
+    run_with(tmp_path / "0.sqlite", range(20))
+    for release in range(1, 6):
+        whole = tmp_path / f"{release}.sqlite"
+        for shard in (0, 1):
+            part = tmp_path / f"{release}-{shard}.sqlite"
+            run_with(part, range(10 * shard, 10 * shard + 10), tmp_path / f"{release - 1}.sqlite")
+            with closing(JudgementCache(whole)) as merged:
+                merged.restore_from(part)
+    assert entries(whole) == set(range(20))
+
+
+def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.judge.cache.MAX_KEPT_BYTES", 600)
+    path = tmp_path / "c.sqlite"
+    run_with(path, range(10))
+    with pytest.warns(CacheWarning, match="those used last; 9 were dropped"):
+        run_with(path, range(50, 61))
+    assert entries(path) > set(range(50, 61))
+    assert len(entries(path)) == 12
+
+
+def test_a_cache_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    old = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(old)) as db:
+        db.execute("CREATE TABLE judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+        db.execute("INSERT INTO judgements VALUES (?, ?)", (key_of(1), '{"text": "kept"}'))
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    run_with(tmp_path / "new.sqlite", range(1, 3), old)
+    assert entries(tmp_path / "new.sqlite") == {1, 2}
+    run_with(old, range(1, 3))
+    assert entries(old) == {1, 2}

@@ -1,7 +1,8 @@
 """The cache of judgements: one SQLite file that travels with the run directory.
 
 Keys are hashes of everything that a judgement depends on, so an entry is never out of date. Values are the model's
-checked replies. They are checked again when read, so a damaged entry is a miss and not a score.
+checked replies. They are checked again when read, so a damaged entry is a miss and not a score. Each entry has the
+number of the last run that used it, so that `prune` can drop what no recent run did, such as removed samples' texts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ _FORMAT = 1
 _MAX_VALUE = 1_000_000
 _MAX_ENTRIES = 1_000_000
 _MAX_FILE = 2 * 1024**3
-_CREATE = "CREATE TABLE IF NOT EXISTS judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-
+_CREATE = (
+    "CREATE TABLE IF NOT EXISTS judgements "
+    "(key BLOB PRIMARY KEY, value TEXT NOT NULL, used INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID"
+)
+MAX_KEPT_BYTES = 256 * 1024**2
+"""Keys and values that a finished run keeps: those used last. The file travels with every baseline."""
+KEPT_RUNS = 3
+"""Runs after which an entry that none of them used is dropped."""
 
 _BESIDE = ("-wal", "-shm", "-journal")
 
@@ -48,6 +55,7 @@ class JudgementCache:
             _refuse_other_than_file(path.with_name(name))
         self.path = path
         self._fresh: set[bytes] | None = set() if refresh else None
+        self._used: set[bytes] = set()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db: sqlite3.Connection | None = self._open()
 
@@ -66,6 +74,7 @@ class JudgementCache:
             document: object = json.loads(row[0])
         except (ValueError, RecursionError):
             return None
+        self._used.add(key)
         return document
 
     def put(self, key: bytes, document: object) -> None:
@@ -77,6 +86,7 @@ class JudgementCache:
             return
         try:
             self._db.execute("INSERT OR REPLACE INTO judgements (key, value) VALUES (?, ?)", (key, value))
+            self._used.add(key)
         except (sqlite3.Error, UnicodeEncodeError) as error:
             self._give_up(error)
 
@@ -84,7 +94,7 @@ class JudgementCache:
         return 0 if self._db is None else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
 
     def restore_from(self, path: Path) -> int:
-        """Copy the entries of another run's cache that are missing here; returns how many.
+        """Copy the entries of another run's cache that are missing here, and its count of runs; returns how many.
 
         Only for the cache of a trusted baseline: an entry's key says what it is about, not that it is true. A file that
         is not a cache, is too large or is damaged is left alone with a CacheWarning.
@@ -100,16 +110,51 @@ class JudgementCache:
         before = len(self)
         try:
             with contextlib.closing(_read_only(path)) as other:
+                used = "used" if _counts_runs(other) else "0"
                 rows = other.execute(
-                    "SELECT key, value FROM judgements WHERE typeof(key) = 'blob' AND length(key) = 32 "
-                    "AND typeof(value) = 'text' AND length(value) <= ? LIMIT ?",
+                    f"SELECT key, value, CAST({used} AS INTEGER) FROM judgements "  # noqa: S608 - one of two words
+                    "WHERE typeof(key) = 'blob' AND length(key) = 32 AND typeof(value) = 'text' AND length(value) <= ? "
+                    "ORDER BY 3 DESC LIMIT ?",
                     (_MAX_VALUE, _MAX_ENTRIES),
                 )
                 with self._transaction() as db:
-                    db.executemany("INSERT OR IGNORE INTO judgements (key, value) VALUES (?, ?)", rows)
+                    db.executemany(
+                        "INSERT INTO judgements (key, value, used) VALUES (?, ?, ?) "
+                        "ON CONFLICT (key) DO UPDATE SET used = max(used, excluded.used)",
+                        rows,
+                    )
+                    db.execute(f"PRAGMA application_id = {max(_runs(db), _runs(other))}")
         except (sqlite3.Error, UnicodeError) as error:
             warnings.warn(CacheWarning(f"{path} is not a readable cache and was not restored ({error})"), stacklevel=2)
         return len(self) - before
+
+    def prune(self) -> None:
+        """At the end of a finished run: keep what one of the last KEPT_RUNS runs used, at most MAX_KEPT_BYTES of it.
+
+        What was used last is kept, with a CacheWarning if that is not all.
+        """
+        if self._db is None:
+            return
+        try:
+            with self._transaction() as db:
+                run = _runs(db) + 1
+                db.executemany("UPDATE judgements SET used = ? WHERE key = ?", ((run, key) for key in self._used))
+                gone = db.execute("DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)).rowcount
+                beyond = db.execute(
+                    "DELETE FROM judgements WHERE key IN (SELECT key FROM (SELECT key, sum(length(key) + length(value))"
+                    " OVER (ORDER BY used DESC, key) AS size FROM judgements) WHERE size > ?)",
+                    (MAX_KEPT_BYTES,),
+                ).rowcount
+                db.execute(f"PRAGMA application_id = {run}")
+            if gone + beyond:
+                with contextlib.suppress(sqlite3.OperationalError):  # another process has the file open
+                    self._db.execute("VACUUM")
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return
+        if beyond:
+            text = f"{self.path} keeps {MAX_KEPT_BYTES:,} bytes, those used last; {beyond:,} were dropped"
+            warnings.warn(CacheWarning(text), stacklevel=2)
 
     def close(self) -> None:
         """Merge the write-ahead log into the file, so that the file can be copied on its own."""
@@ -185,6 +230,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(f"format {version} is not known")
         db.execute(_CREATE)
         _check_tables(db)
+        if not _counts_runs(db):
+            db.execute("ALTER TABLE judgements ADD COLUMN used INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {_FORMAT}")
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("the file fails SQLite's check")
@@ -206,6 +253,16 @@ def _read_only(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _runs(db: sqlite3.Connection) -> int:
+    """How many finished runs the file has seen; SQLite leaves this number of the header to applications."""
+    return max(0, min(int(db.execute("PRAGMA application_id").fetchone()[0]), 2**31 - 2))
+
+
+def _counts_runs(db: sqlite3.Connection) -> bool:
+    """Whether entries say which run used them; those of earlier versions don't."""
+    return any(name == "used" for _, name, *_ in db.execute("PRAGMA table_info(judgements)"))
 
 
 def _check_tables(db: sqlite3.Connection) -> None:

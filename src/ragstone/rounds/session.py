@@ -266,14 +266,17 @@ class Session:
             run = await extra.follow(run, self)
         return run
 
-    async def close(self) -> None:
-        """Close system and judge, as far as they were used."""
+    async def close(self, *, finished: bool = False) -> None:
+        """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
         if self._system is not None:
             await self._system.stop()
         if self._judge is None:
             return
         for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge
             self.context.say(f"judge: {note}")
+        cache = getattr(self._judge, "cache", None)
+        if finished and isinstance(cache, JudgementCache):
+            cache.prune()
         if self.plan.judge.ready is None:
             await self._judge.close()
 
@@ -291,10 +294,12 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
         start_from_nothing(plan)
         plan = replace(plan, resume=False)
     session = Session(plan, context, deadline_of(plan))
+    finished = False
     try:
         yield session
+        finished = True
     finally:
-        await session.close()
+        await session.close(finished=finished)
 
 
 def deadline_of(plan: RunPlan) -> float | None:
