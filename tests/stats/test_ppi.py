@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.ppi import inverse_weights, powered_mean, tuned_weight, weighted_powered_mean
+from ragstone.stats.ppi import Floats, Ints, inverse_weights, powered_mean, tuned_weight, weighted_powered_mean
 from ragstone.stats.sampling import inclusion_probabilities, systematic_sample
 
 
@@ -150,3 +153,48 @@ def test_each_unit_is_drawn_with_its_probability() -> None:
 def test_samples_that_can_not_be_drawn_are_refused(sizes: list[float], n: int) -> None:
     with pytest.raises(ValueError, match="need positive sizes"):
         inclusion_probabilities(np.array(sizes), n)
+
+
+def grouped(rng: np.random.Generator, groups: int, size: int, *, shares: bool) -> tuple[Floats, Floats, Ints]:
+    """Labels and predictions of groups of `size`, half of whose variance is between groups; the mean label is 0.8."""
+    group = np.repeat(np.arange(groups), size)
+    ability, ease = rng.normal(0.0, math.sqrt(0.5), groups), rng.normal(0.0, math.sqrt(0.5), groups)
+    latent = ability[group] + rng.normal(0.0, math.sqrt(0.5), len(group))
+    judged = ease[group] + rng.normal(0.0, math.sqrt(0.5), len(group))
+    if shares:
+        labels = rng.binomial(5, ndtr((latent + 1.0955) / 0.8333)) / 5.0  # Φ(1.0955 / √(1 + 0.8333²)) = 0.8
+        return labels, np.clip(labels + 0.1 * judged - 0.05, 0.0, 1.0), group
+    labels = (latent < 0.8416).astype(np.float64)
+    return labels, np.where(judged > 1.0, 1.0 - labels, labels), group
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("whole_groups", [False, True])
+@pytest.mark.parametrize("size", [5, 20])
+def test_the_interval_covers_where_answers_of_a_group_are_alike(size: int, shares: bool, whole_groups: bool) -> None:
+    rng = np.random.default_rng(size)
+    inside = alone = 0
+    for _ in range(100):
+        labels, predictions, group = grouped(rng, 200 // size, size, shares=shares)
+        if whole_groups:
+            drawn = np.isin(group, rng.permutation(200 // size)[: 60 // size])
+        else:
+            drawn = np.isin(np.arange(200), rng.permutation(200)[:60])
+        parts = labels[drawn], predictions[drawn], predictions[~drawn]
+        found = powered_mean(*parts, groups=(group[drawn], group[~drawn]))
+        inside += found.low <= 0.8 <= found.high
+        without = powered_mean(*parts)
+        alone += without.low <= 0.8 <= without.high
+    assert inside >= 93
+    assert size == 5 or alone < 90  # the test would see groups that are ignored
+
+
+def test_labels_that_are_shares_need_no_allowance_for_the_whole_scale() -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.binomial(5, 0.8, 20) / 5.0
+    predictions, rest = labels - 0.05 * rng.random(20), rng.binomial(5, 0.8, 200) / 5.0
+    found = powered_mean(labels, predictions, rest)
+    marks = powered_mean(np.round(labels), predictions, rest)
+    ideal = 2 * 1.96 * math.sqrt(np.var(labels) / 220)
+    assert ideal < found.high - found.low < 0.2
+    assert marks.high - marks.low > found.high - found.low

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from ragstone.stats.bounded_mean import blocks_of, lower_limit, upper_limit
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,23 @@ class PoweredMean:
     method: str
 
 
-def powered_mean(labels: Floats, predictions: Floats, unlabelled: Floats, *, confidence: float = 0.95) -> PoweredMean:
+def powered_mean(
+    labels: Floats,
+    predictions: Floats,
+    unlabelled: Floats,
+    *,
+    confidence: float = 0.95,
+    groups: tuple[Ints, Ints] | None = None,
+) -> PoweredMean:
     """The mean from `labels` (n,), `predictions` (n,) for the same units, and `unlabelled` (N,) predictions for others.
 
     All are in [0, 1].
     Assumes that the labelled units were drawn at random. estimate = Ȳ + λ (mean f(unlabelled) - mean f(labelled))
     with the λ that minimises its variance, clipped to [0, 1] (Angelopoulos, Duchi, Zrnic 2023, "PPI++", example 6.1).
     The interval combines Gaffke's limits for the mean of Y - λf with normal limits for λ mean f (Zou and Donner 2008,
-    "MOVER"), so few labels give a wide interval. Without unlabelled units λ is 0.
+    "MOVER"), so few labels give a wide interval. With labels that are shares, unseen values of Y - λf are assumed to be
+    no farther from the mean than the farthest seen, or half the scale, as for paired differences. `groups` (n,) and
+    (N,) label related units of both kinds: then groups are what is independent. Without unlabelled units λ is 0.
     Raises ValueError for no labels, different lengths, or values out of bounds.
     """
     y, f, rest = _checked(labels, predictions, unlabelled)
@@ -53,6 +63,8 @@ def powered_mean(labels: Floats, predictions: Floats, unlabelled: Floats, *, con
         labels_only=float(np.mean(y)),
         variances=(_variance(y), _variance(y - weight * f)),
         method="prediction-powered (PPI++) with Gaffke's bound" if weight > 0.0 else "labels alone, Gaffke's bound",
+        groups=groups,
+        whole=_is_pass_or_fail(y),
     )
 
 
@@ -70,15 +82,22 @@ def inverse_weights(probabilities: Floats) -> Floats:
 
 
 def weighted_powered_mean(
-    labels: Floats, predictions: Floats, weights: Floats, population: Floats, *, confidence: float = 0.95
+    labels: Floats,
+    predictions: Floats,
+    weights: Floats,
+    population: Floats,
+    *,
+    confidence: float = 0.95,
+    groups: tuple[Ints, Ints] | None = None,
 ) -> PoweredMean:
     """The mean label in [0, 1] of a population, from units that were drawn with known, unequal probabilities.
 
     `labels`, `predictions` and `weights` (n,) are of the drawn units (`inverse_weights`), `population` (N,) are the
-    predictions of all. The estimate is λ mean f(population) + mean of w (Y - λ f), as in Zrnic and Candès 2024,
-    "Active statistical inference"; λ minimises the variance of the second part, clipped to [0, 1]. The interval is that
-    of `powered_mean`, for values within the bounds that the largest weight allows. Draws are treated as independent and
-    weights as fixed, which makes it rather too wide.
+    predictions of all; `groups` are as in `powered_mean`, of the drawn units and of all. The estimate is
+    λ mean f(population) + mean of w (Y - λ f), as in Zrnic and Candès 2024, "Active statistical inference"; λ minimises
+    the variance of the second part, clipped to [0, 1]. The interval is that of `powered_mean`, for values within the
+    bounds that the largest weight allows. Draws are treated as independent and weights as fixed, which makes it rather
+    too wide.
     Raises ValueError as `powered_mean`.
     """
     y, f, every = _checked(labels, predictions, population)
@@ -98,7 +117,13 @@ def weighted_powered_mean(
         labels_only=float(np.clip(np.mean(w * y), 0.0, 1.0)),
         variances=(_variance(mine), _variance(mine - weight * theirs)),
         method="prediction-powered, weighted by the probability of being drawn, with Gaffke's bound",
+        groups=groups,
+        whole=_is_pass_or_fail(y),
     )
+
+
+def _is_pass_or_fail(labels: Floats) -> bool:
+    return bool(np.all((labels == 0.0) | (labels == 1.0)))
 
 
 def _powered(
@@ -111,18 +136,26 @@ def _powered(
     labels_only: float,
     variances: tuple[float, float],
     method: str,
+    groups: tuple[Ints, Ints] | None,
+    whole: bool,
 ) -> PoweredMean:
     """The mean of `left` (n,) plus `weight` times that of `others`, with Gaffke's limits for the first.
 
+    `whole`: unseen values of `left` may be anywhere in `limits`, else at most half as far from the mean.
     `variances` are those of the labels alone and of `left`, of one unit.
     """
     n, many = len(left), max(1, len(others))
     tail = (1.0 - confidence) / 2.0
-    blocks, centre = blocks_of(left, None), float(np.mean(left))
+    blocks, centre = blocks_of(left, None if groups is None else groups[0]), float(np.mean(left))
     estimate = centre + (weight * float(np.mean(others)) if len(others) else 0.0)
-    spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(others) / many)
-    low = estimate - math.hypot(centre - lower_limit(blocks, tail, limits), spread)
-    high = estimate + math.hypot(upper_limit(blocks, tail, limits) - centre, spread)
+    if groups is None:
+        spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(others) / many)
+    else:
+        spread = _grouped_spread(left, weight * others, groups, tail)
+    half = limits[1] if whole else max(0.5 * limits[1], float(np.max(np.abs(left - centre))))
+    reach = max(limits[0], centre - half), min(limits[1], centre + half)
+    low = estimate - math.hypot(centre - lower_limit(blocks, tail, reach), spread)
+    high = estimate + math.hypot(upper_limit(blocks, tail, reach) - centre, spread)
     joined = variances[1] / n + weight**2 * _variance(others) / many
     return PoweredMean(
         min(1.0, max(0.0, estimate)),
@@ -134,6 +167,25 @@ def _powered(
         variances[0] / n / joined if joined > 0.0 else 1.0,
         method,
     )
+
+
+def _grouped_spread(left: Floats, right: Floats, groups: tuple[Ints, Ints], tail: float) -> float:
+    """The half-width that mean `right` (N,) adds to that of mean `left` (n,), where groups have units of both.
+
+    Student's t times the root of what the variance of the sum, over groups, exceeds that of the first mean by.
+    """
+    if not len(right):
+        return 0.0
+    _, index = np.unique(np.concatenate(groups), return_inverse=True)
+    count = int(index.max()) + 1
+    first, second = (
+        np.bincount(at, weights=(part - part.mean()) / len(part), minlength=count)
+        for at, part in ((index[: len(left)], left), (index[len(left) :], right))
+    )
+    if count < 2:
+        return math.inf
+    more = count / (count - 1) * float(np.sum((first + second) ** 2) - np.sum(first**2))
+    return float(stdtrit(count - 1, 1.0 - tail)) * math.sqrt(max(0.0, more))
 
 
 def _checked(labels: Floats, predictions: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:

@@ -64,7 +64,8 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         )
     judge = np.array([scores[i] for i in ids], dtype=np.float64)
     human = np.array([people[i] for i in ids], dtype=np.float64)
-    rest = np.array([scores[i] for i in sorted(scores.keys() - people.keys())], dtype=np.float64)
+    unlabelled = sorted(scores.keys() - people.keys())
+    rest = np.array([scores[i] for i in unlabelled], dtype=np.float64)
     alpha = krippendorff_alpha(np.vstack([judge, human]), level="interval", confidence=confidence, seed=seed)
     marks = (judge >= PASS_MARK).astype(np.float64), (human >= PASS_MARK).astype(np.float64)
     kappa = cohen_kappa(*marks, confidence=confidence, seed=seed)
@@ -76,9 +77,10 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
     bias = mean_interval(weight * (judge - human), confidence=confidence, bounds=(-reach, reach), groups=groups)
     if shares:
         every = np.array([scores[i] for i in sorted(scores)], dtype=np.float64)
-        powered = weighted_powered_mean(human, judge, weight, every, confidence=confidence)
+        both = _groups(run, ids, sorted(scores))
+        powered = weighted_powered_mean(human, judge, weight, every, confidence=confidence, groups=both)
     else:
-        powered = powered_mean(human, judge, rest, confidence=confidence)
+        powered = powered_mean(human, judge, rest, confidence=confidence, groups=_groups(run, ids, unlabelled))
     farthest = sorted(ids, key=lambda i: (-abs(scores[i] - people[i]), i))[:MAX_ERRORS]
     table = _ratings(labels, metric)
     return MetricCalibration(
@@ -105,6 +107,16 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         ),
         left_out=len(people) - len(ids),
     )
+
+
+def _groups(run: RunScores, first: list[str], second: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The groups of two lists of samples, in one numbering; None if there are none."""
+    every = sorted({*first, *second})
+    labels = group_labels(run, every)
+    if labels is None:
+        return None
+    label_of = dict(zip(every, labels, strict=True))
+    return np.array([label_of[i] for i in first]), np.array([label_of[i] for i in second], dtype=np.int64)
 
 
 def _ratings(labels: Labels, metric: str) -> NDArray[np.float64]:
