@@ -248,4 +248,5 @@ def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None
     assert "'contexts' has names of documents, not passages: it is read as relevant_ids." in said
     assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said
     assert "can't be measured (faithfulness, hallucination, context_recall" in said
+    assert "faithfulness 0 of 4" in said
     assert "None of the ids that were returned (docs/a.md, b.md) is among the relevant_ids" in said

@@ -40,6 +40,7 @@ from ragstone.run.writer import refuse_foreign
 from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import (
     GENERATION,
+    NO_TEXTS,
     RETRIEVAL,
     Response,
     System,
@@ -171,7 +172,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
             response=response,
             estimate=estimate,
             baseline=baseline,
-            sizes=tuple(_size(metric, judge, cost) for metric in metrics),
+            sizes=tuple(_size(metric, judge, cost, response) for metric in metrics),
             rehearsal=decide_gate(
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
@@ -227,7 +228,7 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
             yield rule
 
 
-def _size(metric: Metric, judge: Judge, cost: _Cost) -> MetricSize:
+def _size(metric: Metric, judge: Judge, cost: _Cost, response: Response) -> MetricSize:
     name, golden = metric.info.name, cost.plan.golden
     excuses = [found.reason for sample in golden if (found := metric.excuse(sample)) is not None]
     kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
@@ -238,6 +239,8 @@ def _size(metric: Metric, judge: Judge, cost: _Cost) -> MetricSize:
         needs = f"rubric: {', '.join(metric.rubric.sees)}"
     if name in ungraded([metric], judge):
         excuses = [NO_MODEL.format(judge.identity.label())] * len(golden)
+    if response.without_texts and isinstance(metric, BaseMetric) and metric.reads_texts:
+        excuses = [NO_TEXTS] * len(golden)
     excuse = most_common(excuses) if excuses else None
     return MetricSize(name, len(golden) - len(excuses), needs, cost.of(golden, [metric]), excuse)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, product
+from itertools import accumulate, product
 
 from ragstone.formatting import listed
 from ragstone.golden import cells
@@ -95,8 +95,12 @@ def with_names_as_ids(plan: ColumnPlan, rows: Iterable[Row], wanted: Mapping[str
     paths = plan.fields.get("reference_contexts")
     if paths is None or "relevant_ids" in {**plan.fields, **wanted} or "reference_contexts" in wanted:
         return plan
-    if not are_names(chain.from_iterable(_texts_of(row, paths) for row in rows)):
-        return plan
+    values = (value for row in rows for path in paths if (value := follow(row.values, path)) is not MISSING)
+    try:
+        if not are_names(text for value in values for text in cells.contexts(value)):
+            return plan
+    except cells.CellError:
+        return plan  # the reader tells where
     fields = {name: path for name, path in plan.fields.items() if name != "reference_contexts"}
     note = f"'{paths[0]}' has names of documents, not passages: it is read as relevant_ids"
     return replace(plan, fields={**fields, "relevant_ids": paths}, notes=(*plan.notes, note))
@@ -119,16 +123,6 @@ def refuse_results(source: SourceFile, profile: Profile, plan: ColumnPlan) -> No
         "  To read the questions anyway, map their column in ragstone.toml:\n"
         f'  [golden.columns]\n  question = "{plan.fields["question"][0]}"',
     )
-
-
-def _texts_of(row: Row, paths: Sequence[str]) -> Iterator[str]:
-    for path in paths:
-        value = follow(row.values, path)
-        if value is not MISSING:
-            try:
-                yield from cells.contexts(value)
-            except cells.CellError:
-                yield ""  # the reader tells where
 
 
 class _Chooser:

@@ -174,20 +174,18 @@ def _named(rows: Asked) -> tuple[list[str], tuple[str, ...]]:
 def _joined(rows: Asked, golden: GoldenSet, label: str) -> tuple[list[str], tuple[str, ...]]:
     """The id of the sample in `golden` that each row is of, and a remark if that is known by its place alone."""
     ids = {sample.id for sample in golden}
-    if all(name in ids for _, name, _ in rows):
-        return [str(name) for _, name, _ in rows], ()
-    by_question: dict[str, list[str]] = {}
+    of: dict[str, list[str]] = {}
     for sample in golden:
-        by_question.setdefault(" ".join(sample.question.split()), []).append(sample.id)
-    found = [samples.pop(0) if (samples := by_question.get(question)) else None for _, _, question in rows]
+        of.setdefault(" ".join(sample.question.split()), []).append(sample.id)
+    found = [name if name in ids else of[asked].pop(0) if of.get(asked) else None for _, name, asked in rows]
     names = [name for name in found if name is not None]
     if len(names) == len(rows):
         return names, ()
     if not names and len(rows) == len(golden):
         remark = (
-            f"{label}: its rows have neither ids nor questions of the golden set, so each is read as the sample at "
+            f"{label}: its rows have neither ids nor questions of the golden set, so each is read as the sample at its"
         )
-        return [sample.id for sample in golden], (f"{remark}its place: row 1 is '{golden[0].id}'.",)
+        return [sample.id for sample in golden], (f"{remark} place: row 1 is '{golden[0].id}'.",)
     where, name, question = rows[found.index(None)]
     raise ConfigError(
         f"{len(rows) - len(names)} of {counted(len(rows), 'row')} are of no sample of the golden set, first "

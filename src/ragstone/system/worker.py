@@ -38,17 +38,9 @@ CONTEXTS_NAMES = (
     "retrieved_context",
     "retrieval_context",
 )
-CONTEXT_IDS_NAMES = (
-    "retrieved_context_ids",
-    "retrieved_ids",
-    "retrieved_doc_ids",
-    "retrieved_document_ids",
-    "retrieved_chunk_ids",
-    "context_ids",
-    "doc_ids",
-    "document_ids",
-    "chunk_ids",
-    "source_ids",
+CONTEXT_IDS_NAMES = tuple(
+    f"{what}_ids"
+    for what in ("retrieved_context", "retrieved", "retrieved_doc", "context", "doc", "document", "chunk", "source")
 )
 TEXT_NAMES = ("text", "page_content", "content")
 ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
