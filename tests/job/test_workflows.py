@@ -36,6 +36,15 @@ def examples() -> list[str]:
     return [block for block in blocks if "\njobs:" in block and re.search(r"^on:", block, re.MULTILINE)]
 
 
+SERVICES = {
+    "compose": ("compose.yaml", "services:\n  api:\n    build: .\n    ports: [8080:8000]\n"),
+    "image": ("Dockerfile", "FROM scratch\nEXPOSE 80\n"),
+    "my site": ("package.json", '{"scripts": {"start": "next start"}}'),
+    "api": ("main.py", "app = FastAPI()\n"),
+}
+"""A file of a service that says how it is started."""
+
+
 def of_init(folder: Path) -> list[str]:
     """The workflows that `ragstone init` writes: for one system, and for services of a repository with several."""
     (folder / ".git").mkdir(parents=True)
@@ -48,9 +57,15 @@ def of_init(folder: Path) -> list[str]:
         (".", "python:rag:answer"),
         ("services/search", "python:rag:answer"),
         ("web", "http://127.0.0.1:8000/ask"),
+        ("compose", "http://127.0.0.1:8000/ask?q={question}"),
+        ("image", "http://localhost:8000/ask"),
+        ("my site", "http://127.0.0.1:3000/api/chat"),
+        ("api", "http://127.0.0.1:8000/ask"),
     ):
         home = folder / service
         home.mkdir(exist_ok=True)
+        name, content = SERVICES.get(service, ("notes.txt", ""))
+        (home / name).write_text(content, encoding="utf-8")
         write_starter(home, proposal=Proposal(entrypoint, "it was named", 0), found=survey(home, ports=()))
     return [path.read_text(encoding="utf-8") for path in sorted((folder / ".github" / "workflows").glob("*.yml"))]
 

@@ -195,6 +195,21 @@ def pairs(name: str, **more: object) -> list[dict[str, object]]:
             id="tokens and sources",
         ),
         pytest.param(
+            sent(
+                "text/event-stream",
+                f"event: context\ndata: {json.dumps({'chunks': [{'chunk_id': 'returns.md', 'text': 'a'}]})}\n\n",
+                'event: delta\ndata: {"text": "30 "}\n\n',
+                'event: delta\ndata: {"text": "days."}\n\n',
+                'event: done\ndata: {"usage": {"input_tokens": 7, "output_tokens": 3}}\n\n',
+            ),
+            [("returns.md", "a")],
+            (7, 3),
+            id="chunks in an event named context",
+        ),
+        pytest.param(
+            events(*pairs("token"), {"done": True, "citations": [PASSAGE]}), PASSAGES, None, id="citations at the end"
+        ),
+        pytest.param(
             events(*pairs("token"), {"type": "done", "answer": ANSWER + " ", "sources": [PASSAGE]}),
             PASSAGES,
             None,

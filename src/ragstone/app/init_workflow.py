@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from ragstone.app.init_service import requirements_of, started_service
 from ragstone.app.survey.look import Survey
 from ragstone.errors import disk_errors
 from ragstone.files import read_regular
@@ -74,11 +75,13 @@ def workflow_text(place: Place, root: Path, home: Path, entrypoint: str, found: 
             .replace("name: RAG quality\n", f"name: RAG quality of {place.gate}\n")
         )
     kind = parse_entrypoint(entrypoint).kind
-    requirements = _requirements(root, home) if kind.runs_users_code else None
+    requirements = requirements_of(root, home) if kind.runs_users_code else None
     if requirements is not None:
         lines.append(f"requirements: {json.dumps(requirements)}")
     elif kind.is_address:
-        lines.append(f"# setup: ./serve &                         starts your service: {entrypoint} must answer")
+        step, inputs = started_service(root, home, entrypoint)
+        lines += inputs
+        text = text.replace("      - id: gate\n", f"{step}      - id: gate\n", 1)
     else:
         lines.append("# requirements: requirements.txt            dependencies of your system")
     if found.version is not None and kind.uses_interpreter:
@@ -86,15 +89,6 @@ def workflow_text(place: Place, root: Path, home: Path, entrypoint: str, found: 
     start = _CONFIG.search(text)
     assert start is not None  # noqa: S101 - it is in the package
     return text.replace(start[0], f"\n{start[1]}".join([start[1] + lines[0], *lines[1:]]))
-
-
-def _requirements(root: Path, home: Path) -> str | None:
-    """The file with the requirements of the system in `home`, relative to `root`."""
-    names = ("requirements.txt", "pylock.toml", "pyproject.toml")
-    for path in (folder / name for folder in dict.fromkeys((home, root)) for name in names):
-        if path.is_file() and (path.name != names[-1] or "[project]" in read_text(path)):
-            return path.relative_to(root).as_posix()
-    return None
 
 
 def _add_gate(place: Place, root: Path, within: str, workflow: str, name: str | None = None) -> str:

@@ -35,7 +35,8 @@ _SDK4 = {
 _EVENT_LINE = re.compile(r"(data|event|id|retry)?:")
 _WRAPPERS = ("output", "data", "result", "response")
 _PAYLOADS = ("data", "content", "value", "output", "result")
-_SOURCES = (*worker.CONTEXTS_NAMES, "citations", "references", "chunks")
+_OTHER_SOURCES = ("citations", "references", "chunks")
+_SOURCES = (*worker.CONTEXTS_NAMES, *_OTHER_SOURCES)
 _SPOKEN = re.compile(r"text|token|chunk|message|answer|content")
 _SILENT = re.compile(
     r"reason|think|tool|function|status|progress|step|ping|meta|debug|log|data-|source|reference|citation"
@@ -288,10 +289,12 @@ class _Stream:
         payload = next((inside[name] for name in (*_PAYLOADS, "messageMetadata") if name in inside), value)
         if kind in ("source", "source-url", "source-document"):
             self._sources += _source(inside.get("source", value))
-        elif kind.removeprefix("data-") in _SOURCES and isinstance(payload, list):
-            self._sources += payload
+        elif kind.removeprefix("data-") in _SOURCES:
+            self._sources += payload if isinstance(payload, list) else self._passages(payload)
         elif re.match(r"data-|tool|finish|message-metadata", kind):
             self._sources += self._passages(payload)
+        else:
+            self._sources += self._passages({name: inside[name] for name in _OTHER_SOURCES if name in inside})
 
     def _passages(self, value: object) -> list[object]:
         """Contexts in what goes with a stream: a list under a known name, or one of items with text."""
