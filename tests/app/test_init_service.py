@@ -50,7 +50,8 @@ def steps(root: Path, entrypoint: str, files: dict[str, str], place: str = ".") 
             {"package.json": json.dumps({"scripts": {"start": "node ."}}), "package-lock.json": "{}"},
             [
                 'docker run --detach --publish 8000:8000 --volume "$PWD"/services/rag:/app --workdir /app '
-                '--env PORT=8000 --env HOSTNAME=0.0.0.0 node:lts sh -c "npm ci && npm run build --if-present && npm start"'
+                "--env PORT=8000 --env HOSTNAME=0.0.0.0 node:lts "
+                'sh -c "npm ci && npm run build --if-present && npm start"'
             ],
             8000,
         ),
