@@ -97,7 +97,6 @@ def decide_gate(
     asides = (
         *(hints if status is not Status.FAIL else ()),
         *([seen] if seen is not None and loud else []),
-        *without_contexts(evidence),
         *below_by_chance(evidence),
         *powerless(evidence),
     )
@@ -128,6 +127,7 @@ def decide_gate(
             *model_warnings(current, baseline),
             *canary_warnings(current),
             *permissive(evidence),
+            *without_contexts(evidence),
             *asides,
         ),
         asides=frozenset(asides),
