@@ -263,7 +263,7 @@ def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str,
     if document is None:
         raise source.error("contains no samples.")
     table = find_table(source, document, wanted)
-    return _Table(kind, lambda: table.rows, table.path)
+    return _Table(kind, lambda: table.rows, table.path, table.notes)
 
 
 def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader) -> ColumnMapping:

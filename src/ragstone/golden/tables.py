@@ -8,6 +8,7 @@ from typing import Any
 
 from ragstone.formatting import counted
 from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
+from ragstone.golden.promptfoo import config_rows, is_config
 from ragstone.golden.rows import Row, SourceFile, line_of
 
 _QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
@@ -16,10 +17,11 @@ _SEARCHED_LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, and the dotted path of the list that holds them ("" for the document itself)."""
+    """Rows, the dotted path of the list that holds them ("" for the document itself), and notes on what is left out."""
 
     path: str
     rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
 
 
 def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> Table:
@@ -36,6 +38,16 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         )
     if squad := _from_squad(document):
         return Table("", squad)
+    if is_config(document):
+        found, notes = config_rows(document)
+        tests = document["tests"]
+        if not found:
+            raise source.error(
+                "the tests of this promptfoo config are in other files.",
+                line_of(document, "tests"),
+                hint="Read them with it: ragstone migrate FILE",
+            )
+        return Table("tests", tuple(Row(row, line_of(tests, at)) for row, at in found), notes)
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
     chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]

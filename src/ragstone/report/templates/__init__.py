@@ -108,6 +108,14 @@ def render_text_template(name: str, package: str, **values: object) -> str:
     return _text_environment(package).get_template(name).render(values).rstrip("\n")
 
 
+def render_untrusted(source: str, values: Mapping[str, object]) -> str | None:
+    """The text of a foreign template with `values`, rendered in a sandbox; None if it can't be."""
+    try:
+        return str(TemplateSandbox(BaseLoader(), str, {}).from_string(source).render(values))
+    except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
+        return None
+
+
 @cache
 def _text_environment(package: str) -> Environment:
     environment = Environment(  # noqa: S701 - no HTML

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ragstone.formatting import counted
 from ragstone.golden.aliases import normal
 from ragstone.metrics.registry import is_known
 
@@ -29,11 +28,12 @@ class Grade:
 
 @dataclass(slots=True)
 class Case:
-    """One question: `row` of a golden set, the `answer` that was recorded for it, and its grades by metric."""
+    """One question: `row` of a golden set, the `answer` that was recorded for it, its grades by metric, its outcome."""
 
     row: dict[str, object]
     answer: dict[str, object] | None = None
     grades: dict[str, Grade] = field(default_factory=dict)
+    passed: bool | None = None
 
 
 @dataclass(slots=True)
@@ -60,18 +60,22 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Rule:
-    """One metric as Ragstone reads it: its name there, its bound (the most lenient of all cases), and its scores.
+    """One metric as Ragstone reads it: its name in the `source` and here, its bound (the most lenient of all cases).
 
-    `values` and `bounds` are by the number of the case. `computed`: whether Ragstone can measure it.
+    `values` and `bounds` are by the number of the case, -1 is all of them. `lower`: less is better, None
+    if nobody says. `computed`: whether Ragstone can measure it.
     """
 
     source: str
     metric: str
-    lower: bool
-    bound: float | None
-    values: dict[int, float | None]
-    bounds: dict[int, float]
-    computed: bool
+    lower: bool | None = None
+    bound: float | None = None
+    values: dict[int, float | None] = field(default_factory=dict)
+    bounds: dict[int, float] = field(default_factory=dict)
+    computed: bool = False
+
+    def holds(self, value: float) -> bool:
+        return _holds(value, self.bound, lower=self.lower)
 
 
 @cache
@@ -90,79 +94,101 @@ def entry_of(name: str) -> dict[str, Any] | None:
 
 def rules_of(found: Evaluation) -> list[Rule]:
     """The metrics of an evaluation under Ragstone's names. Says in `found` how each was translated."""
-    names = dict.fromkeys((*(name for case in found.cases for name in case.grades), *found.bounds, *found.metrics))
     rules: list[Rule] = []
-    for name in names:
-        entry = entry_of(name) or {}
-        metric = str(entry.get("metric") or own_name(name))
-        if any(rule.metric == metric for rule in rules):
-            metric, entry = own_name(name), {}
-        if any(rule.metric == metric for rule in rules):
-            metric = next(
-                free for n in range(2, len(names) + 2) if all(r.metric != (free := f"{metric}_{n}") for r in rules)
-            )
-        if "rubric" in entry:
-            found.metrics.setdefault(name, {"rubric": entry["rubric"]})
+    for name in dict.fromkeys((*(name for case in found.cases for name in case.grades), *found.bounds, *found.metrics)):
+        entry = {} if name in found.metrics else entry_of(name) or {}
+        metric, taken = str(entry.get("metric") or _own_name(name)), {rule.metric for rule in rules}
+        if metric in taken or (name in found.metrics and is_known(metric)):
+            entry = {}
+            metric = next(free for n in range(1, len(taken) + 3) if (free := f"{_own_name(name)}_{n}") not in taken)
+        rubric = found.metrics.pop(name, {"rubric": entry["rubric"]} if "rubric" in entry else None)
+        if rubric is not None:
+            found.metrics[metric] = rubric
         grades = {at: case.grades[name] for at, case in enumerate(found.cases) if name in case.grades}
-        rule = _rule(name, metric, grades, found, lower=bool(entry.get("lower_is_better")))
-        rule.computed = is_known(metric) or name in found.metrics
-        note = f" ({entry['note']})" if "note" in entry else ""
-        if name in found.metrics:
-            found.metrics[metric] = found.metrics.pop(name)
-            note = ", a rubric, which needs a language model as the judge"
+        rule = _rule(Rule(name, metric, entry.get("lower_is_better")), grades, found)
+        rule.computed = rubric is not None or is_known(metric)
+        notes = [entry["note"]] if "note" in entry else []
+        notes += ["a rubric, which needs a language model as the judge"] if rubric is not None else []
         if rule.computed:
-            found.translated.append((f"metric {name}", metric + note))
+            found.translated.append((f"metric {name}", f"{metric} ({'; '.join(notes)})" if notes else metric))
         else:
             found.left_out.append((f"metric {name}", "Ragstone measures nothing of the kind; its scores are kept"))
         rules.append(rule)
     return rules
 
 
-def own_name(name: str) -> str:
+def outcome_of(found: Evaluation, rules: Sequence[Rule]) -> Rule | None:
+    """The outcome of each case as a metric, if the bounds of the metrics alone don't give the outcomes; else None."""
+    outcomes = {at: float(case.passed) for at, case in enumerate(found.cases) if case.passed is not None}
+    bounded = [rule for rule in rules if rule.bound is not None]
+    for at, outcome in outcomes.items():
+        scored = [rule.holds(value) for rule in bounded if (value := rule.values.get(at)) is not None]
+        if not scored or bool(outcome) != all(scored):
+            return Rule(found.tool, f"{found.tool}_outcome", False, 1.0, {**outcomes})
+    return None
+
+
+def _own_name(name: str) -> str:
     """A name for a metric that only this evaluation has."""
-    found = normal(name.partition("[")[0]) or "metric"
+    found = normal(name) or "metric"
     return found if re.match("[a-z]", found) else f"metric_{found}"
 
 
-def _rule(name: str, metric: str, grades: Mapping[int, Grade], found: Evaluation, *, lower: bool) -> Rule:
-    """The scores of a metric, if they decide as the tool did; else its outcomes: 1 passed, 0 failed."""
-    judged = [one for one in grades.values() if None not in (one.value, one.threshold, one.passed)]
-    if judged and not lower and not all(_holds(one, lower=False) == one.passed for one in judged):
-        lower = all(_holds(one, lower=True) == one.passed for one in judged)
-    bounds = {at: one.threshold for at, one in grades.items() if one.threshold is not None}
-    values = {at: _unit(one.value) for at, one in grades.items()}
-    outside = [one.value for at, one in grades.items() if one.value is not None and values[at] is None]
-    differ = any(_holds(one, lower=lower) != one.passed for one in judged)
-    undecided = [one for one in grades.values() if one.passed is not None and one.threshold is None]
-    if outside and not any(one.passed is not None for one in grades.values()):
-        found.left_out.append(
-            (f"scores of {name}", f"{counted(len(outside), 'score')} not in [0, 1], such as {outside[0]:g}")
+def _rule(rule: Rule, grades: Mapping[int, Grade], found: Evaluation) -> Rule:
+    """`rule` with the scores of a metric if they decide as the tool did, else with its outcomes: 1 passed, 0 failed."""
+    name, decided = rule.source, [one for one in grades.values() if one.passed is not None]
+    judged = [one for one in decided if one.value is not None and one.threshold is not None]
+
+    def agrees(lower: bool) -> bool:
+        return all(one.passed == _holds(one.value, one.threshold, lower=lower) for one in judged)
+
+    turned = bool(judged) and not agrees(bool(rule.lower)) and agrees(not rule.lower)
+    outside = [one.value for one in grades.values() if one.value is not None and _unit(one.value) is None]
+    rule.values = {at: _unit(one.value) for at, one in grades.items()}
+    rule.bounds = {at: one.threshold for at, one in grades.items() if one.threshold is not None}
+    if not rule.bounds and name in found.bounds:
+        rule.bounds = {-1: found.bounds[name]}
+    if outside and not decided:
+        found.left_out.append((f"scores of {name}", f"they are not in [0, 1], such as {outside[0]:g}"))
+        rule.values = {at: value for at, value in rule.values.items() if value is not None}
+    elif (
+        outside
+        or len(judged) < sum(one.value is not None for one in decided)
+        or not (turned or agrees(bool(rule.lower)))
+    ):
+        found.translated.append(
+            (f"scores of {name}", "1 where it passed and 0 where it failed: no threshold decides alone")
         )
-        values = {at: value for at, value in values.items() if value is not None}
-    elif outside or differ or undecided:
-        why = "are not in [0, 1]" if outside else "don't decide alone"
-        found.translated.append((f"scores of {name}", f"1 where it passed and 0 where it failed, because they {why}"))
-        lower = False
-        values = {at: None if one.passed is None else float(one.passed) for at, one in grades.items()}
-        bounds = dict.fromkeys(values, 1.0)
-    known = [*bounds.values(), *([found.bounds[name]] if name in found.bounds and not bounds else [])]
-    bound = (max if lower else min)(known) if known else None
-    if bound is not None and _unit(bound) is None:
-        found.left_out.append((f"threshold {bound:g} of {name}", "it is not in [0, 1]"))
-        bound, bounds = None, {}
-    return Rule(name, metric, lower, bound, values, bounds, computed=False)
+        rule.lower, turned = False, False
+        rule.values = {at: None if one.passed is None else float(one.passed) for at, one in grades.items()}
+        rule.bounds = dict.fromkeys(rule.values, 1.0)
+    elif turned and rule.lower is not None:
+        found.translated.append((f"scores of {name}", "1 − the score, because less is better here"))
+        rule.values = {at: None if value is None else _turned(value) for at, value in rule.values.items()}
+        rule.bounds = {at: _turned(bound) for at, bound in rule.bounds.items()}
+        turned = False
+    rule.lower = bool(rule.lower) is not turned
+    known = rule.bounds.values()
+    rule.bound = (max if rule.lower else min)(known) if known else None
+    if rule.bound is not None and (_unit(rule.bound) is None or rule.bound == (1.0 if rule.lower else 0.0)):
+        found.left_out.append((f"threshold {rule.bound:g} of {name}", "every score passes it, or none can"))
+        rule.bound, rule.bounds = None, {}
+    return rule
 
 
-def _holds(grade: Grade, *, lower: bool) -> bool:
-    value, threshold = grade.value, grade.threshold
-    assert value is not None  # noqa: S101 - its callers look
-    assert threshold is not None  # noqa: S101
-    return value <= threshold if lower else value >= threshold
+def _turned(value: float) -> float:
+    return round(1.0 - value, 12)
+
+
+def _holds(value: float | None, threshold: float | None, *, lower: bool | None) -> bool:
+    if value is None or threshold is None:
+        return False
+    return value <= threshold + _ROUNDING if lower else value >= threshold - _ROUNDING
 
 
 def _unit(value: float | None) -> float | None:
     """`value` in [0, 1], with a rounding error taken off; None outside."""
-    if value is None or not math.isfinite(value) or not -_ROUNDING <= value <= 1 + _ROUNDING:
+    if value is None or not -_ROUNDING <= value <= 1 + _ROUNDING:
         return None
     return min(1.0, max(0.0, value))
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from ragstone.app.survey.look import MAX_DATA_BYTES, MAX_SOURCE_BYTES, files_below
+from ragstone.app.survey.look import MAX_DATA_BYTES, MAX_SOURCE_BYTES, files_below, survey
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular
 from ragstone.golden.aliases import normal
+from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, format_of
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
-from ragstone.tools.migrate.evaluation import Evaluation, entry_of, unique_ids
+from ragstone.tools.migrate.deepeval import read_deepeval
+from ragstone.tools.migrate.evaluation import Case, Evaluation, entry_of, unique_ids
+from ragstone.tools.migrate.promptfoo import read_promptfoo
 from ragstone.tools.migrate.python_bounds import bounds_in
 from ragstone.tools.migrate.ragas import ragas_tables, read_ragas
 
@@ -31,8 +36,10 @@ def find_evaluation(path: Path, tool: str | None, floors: Mapping[str, float]) -
         raise ConfigError("there is no such file or folder.", where=str(path))
     root = path if path.is_dir() else path.parent
     names = list(files_below(root, hidden={".deepeval"}, tests=True)) if path.is_dir() else [PurePosixPath(path.name)]
-    readers = {"ragas": _ragas}
+    readers = {"ragas": _ragas, "deepeval": read_deepeval, "promptfoo": read_promptfoo}
     found = {name: one for name, read in readers.items() if tool in (None, name) and (one := read(root, names))}
+    if len(found) > 1 and "ragas" in found and not any(case.grades for case in found["ragas"].cases):
+        del found["ragas"]  # a data set without scores is another tool's
     if len(found) > 1:
         several = " and ".join(f"{name} ({some.files[0]})" for name, some in found.items())
         raise ConfigError(
@@ -41,6 +48,10 @@ def find_evaluation(path: Path, tool: str | None, floors: Mapping[str, float]) -
     if not found:
         raise _nothing(path, names)
     one = next(iter(found.values()))
+    if not one.cases and (golden := survey(root, ports=()).golden) is not None:
+        one.files.append(golden.path)
+        samples = load_golden_set([golden.path], root=root, within=root)
+        one.cases = [Case(json.loads(line)) for line in native_lines(samples)]
     if not any(case.row.get("question") for case in one.cases):
         raise ConfigError("no question was found in it.", where=one.files[0])
     unasked = [case for case in one.cases if not case.row.get("question")]

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from ragstone.golden.aliases import normal
+from ragstone.tools.migrate.evaluation import as_number
 
 _BOUND = re.compile(
     r"(^|_)(min|max|minimum|maximum|thresholds?|floors?|limits?|targets?|required|cutoffs?|gates?|bar)(_|$)"
@@ -28,6 +29,9 @@ def number_of(node: ast.expr | None, constants: dict[str, float] | None = None) 
     """The number that is written, or that a constant of the module has."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         return float(node.value)
+    if isinstance(node, ast.Call) and node.args:  # float(os.environ.get("FLOOR", "0.7"))
+        last = node.args[-1]
+        return as_number(last.value) if isinstance(last, ast.Constant) else number_of(last, constants)
     return (constants or {}).get(node.id) if isinstance(node, ast.Name) else None
 
 

@@ -23,7 +23,8 @@ _NO_METRIC = frozenset({"index", "unnamed_0", "latency", "cost", "tokens", "late
 def is_ragas(columns: Mapping[str, object]) -> bool:
     """Whether a row is one of a data set or a result of ragas: a question, with an answer or retrieved contexts."""
     names = {normal(name) for name in columns}
-    return bool(names & {"user_input", "question"}) and bool(names & {*_ANSWER, *_RETRIEVED})
+    recorded = names & {"response", "contexts", "retrieved_contexts"} or any(map(entry_of, columns))
+    return bool(names & {"user_input", "question"} and recorded)
 
 
 def metric_columns(rows: list[Row]) -> list[str]:
@@ -82,7 +83,7 @@ def _case(row: Row, metrics: list[str], used: dict[str, str]) -> Case:
                         return value
         return None
 
-    asked, said = _conversation(cell(_QUESTION, "question"))
+    asked, said = conversation(cell(_QUESTION, "question"))
     reference = cell(_REFERENCE, "reference")
     own = {field: cell((field, *FIELDS[field].strong), field) for field in _GOLDEN}
     written = own["reference_contexts"]
@@ -96,7 +97,7 @@ def _case(row: Row, metrics: list[str], used: dict[str, str]) -> Case:
     return Case({key: value for key, value in golden.items() if value not in (None, "", [])}, recorded, grades)
 
 
-def _conversation(asked: object) -> tuple[object, str | None]:
+def conversation(asked: object) -> tuple[object, str | None]:
     """A question, or the messages up to the last of the user, with what the system said to it."""
     if isinstance(asked, str) and asked.lstrip().startswith("[{"):
         asked = list(cells.listed(asked, split_bars=False))

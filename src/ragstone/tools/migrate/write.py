@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import GoldenSet
 from ragstone.report.escape import markdown_code, markdown_inline
 from ragstone.report.templates import render_text_template
-from ragstone.tools.migrate.evaluation import Evaluation, Rule, rules_of
+from ragstone.tools.migrate.evaluation import Evaluation, Rule, outcome_of, rules_of
 
 FOLDER = "migrated"
 ANSWERS, SCORES, OLD_POLICY, PAGE = (
@@ -45,14 +46,21 @@ class Migrated:
 def migrate(found: Evaluation, out: Path, *, force: bool) -> Migrated:
     """Write `found` to the folder `out`. Raises ConfigError if a file exists, or can't be written."""
     rules = rules_of(found)
+    computed = [rule for rule in rules if rule.computed]
+    outcome = outcome_of(found, rules)
+    for rule in computed if found.per_case else ():
+        if len(set(rule.bounds.values())) > 1:  # cases have bounds of their own
+            for at, bound in rule.bounds.items():
+                found.cases[at].row.setdefault("max" if rule.lower else "min", {})[rule.metric] = bound  # type: ignore[index]
     golden = _golden(found)
     ids = [sample.id for sample in golden]
     answers = [{"id": name, **case.answer} for name, case in zip(ids, found.cases, strict=True) if case.answer]
+    graded = [*rules, *([] if outcome is None else [outcome])]
     scores = [
-        {"id": ids[at], "metric": rule.metric, "value": value} for rule in rules for at, value in rule.values.items()
+        {"id": ids[at], "metric": rule.metric, "value": value} for rule in graded for at, value in rule.values.items()
     ]
-    computed = [rule for rule in rules if rule.computed]
-    same = all(rule.computed for rule in rules if rule.bound is not None)
+    judging = rules if outcome is None else [outcome]
+    same = all(rule.computed for rule in judging if rule.bound is not None)
     policy = POLICY_FILE if same or not scores else OLD_POLICY
     shared: dict[str, Any] = {"title": _TITLES[found.tool], "found": found, "toml": toml}
     texts = {
@@ -60,7 +68,7 @@ def migrate(found: Evaluation, out: Path, *, force: bool) -> Migrated:
         ANSWERS: _lines(answers),
         SCORES: _lines(scores),
         POLICY_FILE: _policy(shared, computed, old=False),
-        OLD_POLICY: "" if policy == POLICY_FILE else _policy(shared, rules, old=True),
+        OLD_POLICY: "" if policy == POLICY_FILE else _policy(shared, judging, old=True),
         CONFIG: _config(shared, computed, out, recorded=bool(answers)),
     }
     texts = {place: text for place, text in texts.items() if text}
@@ -81,8 +89,6 @@ def _golden(found: Evaluation) -> GoldenSet:
 def _policy(shared: Mapping[str, Any], rules: Sequence[Rule], *, old: bool) -> str:
     bounded = [rule for rule in rules if rule.bound is not None]
     text = render_text_template("policy.toml.j2", __package__, **shared, rules=bounded, old=old) + "\n"
-    import tomllib
-
     read_policy_mapping(tomllib.loads(text))
     return text
 
