@@ -86,8 +86,19 @@ def test_a_service_that_answers_no_form_is_said_to_with_its_reply(tmp_path: Path
     server.reply = lambda path, body: (401, {}, b"who are you")
     done = ragstone(["init", "--probe", "--entrypoint", f"{server.url}/ask"], tmp_path)
     assert "gave no answer: Answered 401" in " ".join(done.stdout.split())
-    assert len(server.seen) == 1
+    assert [path for path, _, _ in server.seen] == ["/openapi.json", "/ask"]
     assert "http" not in tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]
+
+
+def test_what_the_service_describes_is_written_even_if_it_needs_more(tmp_path: Path, server: Server) -> None:  # noqa: F811
+    fields = {"query": {"type": "string"}, "model": {"type": "string"}, "k": {"default": 3}}
+    body = {"content": {"application/json": {"schema": {"required": ["query", "model", "k"], "properties": fields}}}}
+    described = said({"openapi": "3.1.0", "paths": {"/ask": {"post": {"requestBody": body}}}})
+    server.reply = lambda path, body: described if body is None else (500, {}, b"no such model")
+    done = ragstone(["init", "--probe", "--entrypoint", f"{server.url}/ask"], tmp_path)
+    assert "it also requires model: fill it in under [system.http] body" in " ".join(done.stdout.split())
+    http = tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]["http"]
+    assert http == {"question_field": "query", "body": {"model": "", "k": 3}}
 
 
 def test_without_probe_a_named_service_is_not_asked(tmp_path: Path, server: Server) -> None:  # noqa: F811

@@ -223,7 +223,7 @@ def test_a_list_of_messages_is_written_as_a_template_with_what_else_is_required(
     document = described(schema, components={"schemas": {"Message": {"properties": message}}})
     (found,) = openapi.proposals_in(document, "openapi.json")
     assert (found.entrypoint, found.question_field) == ("http://127.0.0.1:8000/chat", field)
-    assert found.http == {"history_field": "messages", "body": {"messages": [inside], "model": "gpt-5.4"}}
+    assert found.http == {"history_field": "messages", "body": {"messages": [inside], "model": "gpt-5.4", "tenant": ""}}
     assert "also requires tenant" in found.why
 
 

@@ -67,19 +67,21 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
 
 
 def _probed(chosen: Proposal, found: Survey) -> tuple[Proposal, str]:
-    """The proposal with the settings that its service answers with, and a line that says so."""
+    """The proposal with the settings that its service describes or answers with, and a line that says so."""
+    from ragstone.app.survey.openapi import described_at
     from ragstone.app.survey.shapes import answered_shape, usual_paths
     from ragstone.system.entrypoint import recognised
 
     named = recognised(chosen.entrypoint)
     if named is None or not (named.kind.is_address or (chosen.rank > 8 and found.ports)):
         return chosen, "asked  nothing: no service was found or named"
+    chosen = (described_at(chosen.entrypoint) if named.kind.is_address else None) or chosen
     why = ""
     for one in [chosen] if named.kind.is_address else usual_paths(found.ports):
         answered, said = answered_shape(one, os.environ)
         if answered is not None:
             return answered, f"asked  {answered.entrypoint}: {said}"
-        why = why or f"asked  {one.entrypoint}: {said}"
+        why = why or f"asked  {one.entrypoint} ({one.why}): {said}"
     return chosen, why
 
 

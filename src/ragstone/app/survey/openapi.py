@@ -37,7 +37,7 @@ def proposals_in(document: Any, source: str, *, server: str | None = None) -> It
             if found is None:
                 continue
             end, known, http, others = found
-            needs = f"; it also requires {', '.join(others[:3])}: set it under [system.http] body" if others else ""
+            needs = f"; it also requires {', '.join(others[:3])}: fill it in under [system.http] body" if others else ""
             rank = (0 if server else 5) + (0 if _ASKING.search(path) else 2) + bool(others)
             why = f"{method} {path} takes '{known}', says {source}{needs}"
             yield Proposal(f"{base}{path}{end}", why, rank, question_field=None if end else known, http=http)
@@ -82,6 +82,7 @@ def _in_body(operation: Mapping[Any, Any], document: Mapping[str, Any]) -> _Foun
             body[str(name)] = usual
         else:
             others.append(str(name))
+            body[str(name)] = {"integer": 0, "number": 0, "boolean": False}.get(str(about.get("type")), "")
     return "", known, {**http, **({"body": body} if body else {})}, others
 
 
@@ -151,6 +152,14 @@ def proposals_on(port: int) -> Iterator[Proposal]:
     document = _described(f"{server}/openapi.json")
     if document is not None:
         yield from proposals_in(document, f"{server}/openapi.json", server=server)
+
+
+def described_at(url: str) -> Proposal | None:
+    """What the service at `url` says of it in its own `/openapi.json`, by one GET."""
+    parts = urlsplit(url)
+    server = f"{parts.scheme}://{parts.netloc}"
+    found = proposals_in(_described(f"{server}/openapi.json"), f"{server}/openapi.json", server=server)
+    return next((one for one in found if urlsplit(one.entrypoint).path == parts.path), None)
 
 
 def _accepts(port: int) -> bool:
