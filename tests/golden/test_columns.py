@@ -454,6 +454,7 @@ def test_out_of_scope_is_unanswerable(tmp_path: Path) -> None:
         {"question": "A?", "answer": "said", "contexts": ["A passage."], "faithfulness": 1.0},
         {"question": "A?", "answer": "said", "Answer Relevancy": "0.5"},
         {"user_input": "A?", "response": "said", "factual_correctness": None},
+        {"question": "A?", "answer": "said", "actual_sources": ["a.md"], "keyword_score": 0.5},
     ],
 )
 def test_results_without_right_answers_are_no_golden_set(tmp_path: Path, row: dict[str, Any]) -> None:

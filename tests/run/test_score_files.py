@@ -160,6 +160,11 @@ def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
         scores_from_mapping(mapping)  # type: ignore[arg-type]
 
 
+def test_a_share_in_percent_is_a_share(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,faithfulness\na,85%\nb, 100 %\nc,\n")
+    assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0}
+
+
 def test_a_rounding_error_is_within_the_scale(tmp_path: Path) -> None:
     scores = read(tmp_path, "id,metric,value\na,m,1.0000000000000002\nb,m,-1e-17\nc,m,1.000000001\n")
     assert scores.metrics["m"].values == {"a": 1.0, "b": 0.0, "c": 1.0}

@@ -108,7 +108,9 @@ def with_names_as_ids(plan: ColumnPlan, rows: Iterable[Row], wanted: Mapping[str
 
 def refuse_results(source: SourceFile, profile: Profile, plan: ColumnPlan) -> None:
     """Raise GoldenSetError for the results of an evaluation without right answers: its answers are a system's."""
-    scores = [path[0] for path in profile.columns if len(path) == 1 and normal(path[0]) in SCORES]
+    names = {path[0]: normal(path[0]) for path in profile.columns if len(path) == 1}
+    observed = any(name.startswith(("actual_", "retrieved_")) for name in names.values())
+    scores = [path for path, name in names.items() if name in SCORES or (observed and name.endswith("_score"))]
     reference = plan.fields.get("reference", ("",))[0]
     answer = plan.recorded.get("answer") or reference
     if not scores or not answer or (reference and normal(_last(reference)) not in FIELDS["reference"].weak):

@@ -110,13 +110,15 @@ def _is_missing(value: object) -> bool:
 
 def _is_score(value: object) -> bool:
     try:
-        return 0.0 <= _clamped(float(value)) <= 1.0  # type: ignore[arg-type]
+        return 0.0 <= _clamped(value) <= 1.0
     except (TypeError, ValueError, OverflowError):
         return False
 
 
-def _clamped(number: float) -> float:
-    """`number`, or the end of [0, 1] that it misses by a rounding error."""
+def _clamped(value: object) -> float:
+    """`value` as a number ("85%" is 0.85), or the end of [0, 1] that it misses by a rounding error."""
+    text = value.strip() if isinstance(value, str) else ""
+    number = float(text[:-1]) / 100.0 if text.endswith("%") else float(value)  # type: ignore[arg-type]
     return min(1.0, max(0.0, number)) if -ROUNDING <= number <= 1.0 + ROUNDING else number
 
 
@@ -294,7 +296,7 @@ def _number(value: object, where: str, *, strict: bool = False) -> float | None:
     if isinstance(value, bool):
         return float(value)
     try:
-        number = _clamped(float(value))  # type: ignore[arg-type]
+        number = _clamped(value)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(
             f"a score must be a number in [0, 1], found {str(value)[:80]!r}.", where=where, hint=_NO_VALUE
