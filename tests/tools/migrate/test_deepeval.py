@@ -178,6 +178,12 @@ def test_the_run_and_its_source_are_one_evaluation(tmp_path: Path) -> None:
     assert "the test run has no score of it" in (tmp_path / "migrated/README.md").read_text("utf-8")
 
 
+def test_contexts_that_were_not_recorded_are_left_out(tmp_path: Path) -> None:
+    write_run(tmp_path, [case("a", "How old?", metric("Answer Relevancy", 0.9, 0.5, True), retrievalContext=None)])
+    assert ragstone(tmp_path, "migrate").returncode == 0
+    assert "contexts" not in lines(tmp_path / "migrated/answers.jsonl")[0]
+
+
 def test_a_run_that_is_only_a_link_is_said(tmp_path: Path) -> None:
     (tmp_path / ".deepeval").mkdir()
     (tmp_path / ".deepeval/.latest_test_run.json").write_text('{"testRunLink": "https://app.example/run/1"}', "utf-8")

@@ -92,7 +92,9 @@ def _case(given: dict[str, Any]) -> Case:
     }
     answer: dict[str, object] | None = None
     if said is not None:
-        answer = {"answer": said, "contexts": spoken.get("retrieval_context") or []}
+        answer = {"answer": said}
+        if spoken.get("retrieval_context") is not None:
+            answer["contexts"] = list(spoken["retrieval_context"])
         latency = as_number(given.get("completion_time"))
         answer |= {} if latency is None else {"latency_s": latency}
     grades = {}

@@ -91,10 +91,12 @@ def _case(row: Row, metrics: list[str], used: dict[str, str]) -> Case:
         own["reference_contexts"] = list(cells.contexts(written))
     golden = {**own, "question": asked, "reference": list(cells.texts(reference, written=True))}
     answer = cells.text(cell(_ANSWER, "recorded answer")) or said
-    contexts = list(cells.contexts(cell(_RETRIEVED, "recorded contexts")))
+    retrieved = cell(_RETRIEVED, "recorded contexts")
     grades = {name: Grade(as_number(row.values[name])) for name in metrics if name in row.values}
-    recorded: dict[str, object] | None = {"answer": answer or "", "contexts": contexts} if answer or contexts else None
-    return Case({key: value for key, value in golden.items() if value not in (None, "", [])}, recorded, grades)
+    recorded: dict[str, object] = {"answer": answer or ""} if answer or retrieved is not None else {}
+    if retrieved is not None:  # not recorded is not empty
+        recorded["contexts"] = list(cells.contexts(retrieved))
+    return Case({key: value for key, value in golden.items() if value not in (None, "", [])}, recorded or None, grades)
 
 
 def conversation(asked: object) -> tuple[object, str | None]:

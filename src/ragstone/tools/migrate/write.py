@@ -49,7 +49,8 @@ def migrate(found: Evaluation, out: Path, *, force: bool) -> Migrated:
     computed = [rule for rule in rules if rule.computed]
     outcome = outcome_of(found, rules)
     for rule in computed if found.per_case else ():
-        if len(set(rule.bounds.values())) > 1:  # cases have bounds of their own
+        # Cases have bounds of their own. Not of rubrics, which not every judge can grade: the row would be an error.
+        if len(set(rule.bounds.values())) > 1 and rule.metric not in found.metrics:
             for at, bound in rule.bounds.items():
                 found.cases[at].row.setdefault("max" if rule.lower else "min", {})[rule.metric] = bound  # type: ignore[index]
     golden = _golden(found)
