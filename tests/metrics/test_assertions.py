@@ -108,7 +108,8 @@ def test_the_assertions_of_promptfoo(tmp_path: Path, kind: str, value: object, h
 
 def note_of(asserted: Assertions) -> str:
     (one,) = asserted.typed
-    return f"not {' '.join((one.type, *map(repr, one.values)))}".replace("\\\\", "\\")
+    wrong = one.type.removeprefix("not-") if one.type.startswith("not-") else f"not {one.type}"
+    return " ".join((wrong, *(f"'{value}'" for value in one.values)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
 
 import pytest
@@ -58,3 +59,18 @@ def test_junit_has_no_two_cases_of_one_name() -> None:
     names = [case.get("name") for case in root.iter("testcase")]
     assert "Must pass: refunds" in names
     assert "Must pass" in names
+
+
+@pytest.mark.parametrize("form", ["text", "md", "html"])
+def test_several_that_failed_are_counted_in_line_one_and_the_worst_is_shown(form: str) -> None:
+    view = view_of({**VALUES, "refunds": 0.2, "returns": 0.1}, ["refunds", "returns", "q1"])
+    text = render(view, form)
+    assert "2 must-pass samples failed: refunds, returns." in text
+    assert "Must pass: refunds" in text
+    assert [sample.id for sample in view.worst] == ["returns", "refunds"]
+
+
+def test_json_has_the_sample_the_metric_the_score_and_the_floor() -> None:
+    found = json.loads(render(view_of({**VALUES, "refunds": 0.2}, ["refunds"]), "json"))
+    (failed,) = (check for check in found["checks"] if check["name"] == "must_pass.refunds")
+    assert failed["reason"] == "must-pass sample refunds: faithfulness is 0.20, required 0.50."

@@ -223,6 +223,15 @@ def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, ki
     assert alone["politeness"].values.keys() == read_score_file(path)["politeness"].values.keys()
 
 
+@pytest.mark.parametrize(
+    "text", ["id,metric,value\nqA,faithfulness,0.5\nz,faithfulness,1\n", "id,faithfulness\nqA,0.5\n"]
+)
+def test_what_a_sample_must_reach_is_read_from_the_golden_set(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
+    golden = golden_set(tmp_path, {"id": "qA", "question": "What is A?", "min": {"faithfulness": 0.8}})
+    assert read_score_file(tmp_path / "scores.csv", golden).samples["qA"].bounds == (("min", "faithfulness", 0.8),)
+
+
 def test_rows_are_matched_by_id_before_the_question(tmp_path: Path) -> None:
     rows = [{"id": name, "question": "What is A?", "faithfulness": 1.0} for name in ("qB", "qC")]
     scores = read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))

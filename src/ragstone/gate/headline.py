@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragstone.formatting import bound, counted, figure, score
+from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.diagnosis import Cause, catalogue
 from ragstone.gate.verdict import (
     CHANGES,
@@ -64,9 +64,12 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     said = {check.name: check.reason for check in bad}
     if "system.answers" in said:  # none, or the same to all: the causes of the samples are only what follows from that
         return Headline(blocked, _capital(said["system.answers"]))
+    must = [check.sample or "" for check in bad if check.kind is CheckKind.MUST_PASS]
     found = verdict.attribution if any(check.kind in _TOLD for check in bad) else None
     if found is None or found.cause is None:
         why = _said(bad[0]) if bad else _capital(verdict.reason)
+        if len(must) > 1:
+            why = f"{counted(len(must), 'must-pass sample')} failed: {some(must)}."
         return Headline(blocked, _capital(said.get("system.error_rate", why)))
     changed = _is_compared(verdict)
     broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]

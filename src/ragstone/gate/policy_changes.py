@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ragstone.config.settings import CustomMetric
 from ragstone.formatting import clipped, counted, some
@@ -66,17 +66,15 @@ def sample_changes(
     return tuple(found)
 
 
-def loosened_bounds(base: Mapping[str, Collection[Bound]], head: Mapping[str, Collection[Bound]]) -> tuple[str, ...]:
+def loosened_bounds(base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]]) -> tuple[str, ...]:
     """The floors and ceilings of samples in `base`, by id, that `head` loosens or removes."""
-    found = []
-    for name in base.keys() & head.keys():
-        reached = {(key, metric): value for key, metric, value in head[name]}
-        for key, metric, then in base[name]:
-            now = reached.get((key, metric))
-            if now is None or (now < then if key == "min" else now > then):
-                left = "nothing" if now is None else f"{now:g}"
-                found.append(f"{key}.{metric} of {name} from {then:g} to {left}")
-    return (f"loosens what samples must reach: {some(sorted(found))}",) if found else ()
+    before, after = (
+        {(name, metric, key): value for name, bounds in side.items() if name in head for key, metric, value in bounds}
+        for side in (base, head)
+    )
+    changes = (_phrase(path, then, after.get(path)) for path, then in sorted(before.items()) if then != after.get(path))
+    found = [phrase for phrase, is_weaker in changes if is_weaker]
+    return (f"{some(found)} in the golden set",) if found else ()
 
 
 def metric_changes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 
+from ragstone.gate.checks.must_pass import shortfalls
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import Direction
 from ragstone.gate.evidence import Evidence
@@ -26,7 +27,8 @@ def worst_regressions(evidence: Evidence, *, limit: int = MAX_SAMPLES) -> tuple[
     """The losses of the worst samples, at most `limit` samples, worst first, with the largest loss of each first; and
     how many more samples have a loss.
 
-    With a comparable baseline, a loss is the drop of a pair; without one, the distance to the floor of a failed check.
+    With a comparable baseline, a loss is the drop of a pair; without one, the distance to the floor of a failed check,
+    or to what a must-pass sample must reach.
     Samples are ranked by their losses in the metrics of failed checks, then by their total losses.
     """
     failed, losses = _losses(evidence)
@@ -67,7 +69,9 @@ def _losses(evidence: Evidence) -> tuple[set[str], Losses]:
     failed = {check.metric for check in evidence.decided if check.status is Status.FAIL and check.metric}
     if evidence.compared is not None:
         return failed, _fallen(evidence.compared, {rule.metric: rule.direction for rule in evidence.rules})
-    return failed, _short(evidence.current, [rule for rule in evidence.rules if rule.metric in failed])
+    short = _short(evidence.current, [rule for rule in evidence.rules if rule.metric in failed])
+    alone = shortfalls(evidence)
+    return failed, {name: {**alone.get(name, {}), **short.get(name, {})} for name in alone.keys() | short.keys()}
 
 
 def _fallen(pairing: Pairing, metrics: Mapping[str, Direction]) -> Losses:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ragstone.errors import suggestion
 from ragstone.golden import cells
+from ragstone.golden.aliases import INSTEAD
 from ragstone.golden.sample import Assertion
 
 _SINGLE = ("contains", "icontains", "equals", "starts-with", "regex")
@@ -15,27 +16,6 @@ TYPES = (*_SINGLE, *_SEVERAL, "is-json")
 """The types of assertions; each also with ``not-`` before it."""
 
 _WEIGHT = ("weight", "1")
-_FUNCTION = 'a function of your own: [metrics.NAME] with python = "module:function" in ragstone.toml'
-_RUBRIC = 'a rubric: [metrics.NAME] with rubric = "…" in ragstone.toml, and min = {NAME: 1} in the row'
-_RELEVANCE = "min = {answer_relevancy: …} in the row"
-INSTEAD: Mapping[str, str] = {
-    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _FUNCTION),
-    **dict.fromkeys(("llm-rubric", "model-graded-closedqa", "g-eval", "agent-rubric", "pi", "classifier"), _RUBRIC),
-    **dict.fromkeys(("factuality", "model-graded-factuality"), "a reference, and min = {answer_correctness: …}"),
-    **dict.fromkeys(("similar", "rouge-n", "bleu", "meteor", "gleu"), "a reference, and min = {answer_similarity: …}"),
-    **dict.fromkeys(("latency", "cost"), "the limits under [system] in thresholds.toml"),
-    "levenshtein": "a reference, and min = {token_f1: …}",
-    "answer-relevance": _RELEVANCE,
-    "conversation-relevance": _RELEVANCE,
-    "context-faithfulness": "min = {faithfulness: …} in the row",
-    "context-recall": "its value as reference, and min = {context_recall: …}",
-    "context-relevance": "min = {context_relevance: …} in the row",
-    "contains-json": "is-json, or regex",
-    "is-refusal": "answerable = false in the row",
-    "word-count": "max_words in the row",
-    "assert-set": "its assertions one by one",
-}
-"""What to use in place of other types of promptfoo."""
 
 
 def assertions(value: object) -> tuple[Assertion, ...]:

@@ -184,10 +184,7 @@ class Sample:
 
 
 def _asserted(assertions: Assertions) -> dict[str, object]:
-    found = asdict(assertions)
-    if not assertions.typed:  # came later
-        del found["typed"]
-    return found
+    return {name: value for name, value in asdict(assertions).items() if value or name != "typed"}  # which came later
 
 
 def _digest(content: object) -> str:

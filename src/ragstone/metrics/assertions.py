@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
-from ragstone.golden.sample import Assertions, Label, Sample
+from ragstone.golden.sample import Assertion, Assertions, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.metric import BaseMetric, MetricInfo
@@ -66,24 +67,24 @@ def _checked(asserted: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
         words = word_count(answer)
         yield words <= asserted.max_words, f"has {counted(words, 'word')}, at most {asserted.max_words} are allowed"
     for one in asserted.typed:
-        base = one.type.removeprefix("not-")
-        said = clipped(" ".join((one.type, *(f"'{value}'" for value in one.values))), _SHOWN)
-        yield _holds(base, one.values, answer) is (base == one.type), f"not {said}"
+        said = " ".join((f"not {one.type}".removeprefix("not not-"), *(f"'{value}'" for value in one.values)))
+        yield _holds(one, answer), clipped(said, _SHOWN)
 
 
-def _holds(kind: str, values: Sequence[str], answer: str) -> bool:
-    if kind == "is-json":
-        return _is_json(answer)
-    if kind == "regex":
-        return compiled(values[0]).search(answer) is not None
-    if kind == "equals":
-        return answer == values[0]
-    if kind == "starts-with":
-        return answer.startswith(values[0])
-    if kind.startswith("i"):
-        answer, values = answer.lower(), [value.lower() for value in values]
-    found = (value in answer for value in values)
-    return any(found) if kind.endswith("any") else all(found)
+_HOLDS: Mapping[str, Callable[[str, str], bool]] = {
+    "contains": operator.contains,
+    "icontains": lambda answer, text: text.lower() in answer.lower(),
+    "equals": operator.eq,
+    "starts-with": str.startswith,
+    "regex": lambda answer, pattern: compiled(pattern).search(answer) is not None,
+}
+
+
+def _holds(one: Assertion, answer: str) -> bool:
+    kind = one.type.removeprefix("not-")
+    check = _HOLDS.get(kind.removesuffix("-any").removesuffix("-all"))
+    found = [_is_json(answer)] if check is None else [check(answer, value) for value in one.values]
+    return (any(found) if kind.endswith("-any") else all(found)) is (kind == one.type)
 
 
 def _is_json(answer: str) -> bool:

@@ -191,18 +191,14 @@ def chosen_metrics(
 
 def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> Iterator[str]:
     """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a name or key that can't be."""
-    found = {(key, name): sample for sample in golden for key, name, _ in sample.bounds}
-    for (key, name), sample in found.items():
-        where, lower = f"{sample.origin or sample.id}", lower_is_better(name)
+    for (key, name), where in {(key, name): one.origin for one in golden for key, name, _ in one.bounds}.items():
         try:
             select_metrics([name], own)
+            if lower_is_better(name) not in (None, key == "max"):
+                other, less = ("min", "more") if key == "max" else ("max", "less")
+                raise ConfigError(f"but {less} is better for {name}.", hint=f"Use '{other}'.")
         except ConfigError as error:
-            raise GoldenSetError(f"'{key}' names an {error.message}", where=where, hint=error.hint) from None
-        if lower is not None and lower is not (key == "max"):
-            less, other = ("less", "max") if lower else ("more", "min")
-            raise GoldenSetError(
-                f"'{key}' doesn't fit: {less} is better for {name}.", where=where, hint=f"Use '{other}'."
-            )
+            raise GoldenSetError(f"'{key}' of {name}: {error.message}", where=str(where), hint=error.hint) from None
         yield name
 
 

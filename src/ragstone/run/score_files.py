@@ -54,7 +54,13 @@ def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunSco
         if metrics := metric_columns([row for _, row in wide]):
             return _one_sample_per_row(wide, metrics, str(path), golden)
         rows = iter(wide)
-    return _collect(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    found = _collect(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    return replace(found, samples={**found.samples, **_facts(found, golden)})
+
+
+def _facts(found: RunScores, golden: GoldenSet | None) -> dict[str, SampleFacts]:
+    """What `golden` says of the samples that have scores: what each must reach, among others."""
+    return {sample.id: SampleFacts.of(sample) for sample in golden or () if sample.id in found.samples}
 
 
 def read_rows(
@@ -135,7 +141,7 @@ def _one_sample_per_row(
                 group = _cell(row, "group")
                 collected.add(name, metric.strip(), _number(row[metric], place), group, place)
     found = collected.scores()
-    by_id = {sample.id: SampleFacts.of(sample) for sample in golden or ()}
+    by_id = _facts(found, golden)
     questions = {name: question for name, (_, _, question) in zip(names, asked, strict=True)}
     facts = {name: by_id.get(name) or facts.changed(question=questions[name]) for name, facts in found.samples.items()}
     return replace(found, samples=facts, remarks=remarks)

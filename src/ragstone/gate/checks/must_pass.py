@@ -34,16 +34,13 @@ class MustPass(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         must, run = evidence.policy.must_pass, evidence.current
-        floors = _floors(evidence)
-        own = {name: _own(run, facts.bounds) for name, facts in run.samples.items() if facts.bounds}
-        named = dict.fromkeys((*must.samples, *(run.samples if must.every else ())))
-        passed, left, total = 0, list[str](), len(named | own)
-        for sample_id in named | own:
-            wanted = {**(floors if sample_id in named else {}), **own.get(sample_id, {})}
+        asked = _asked(evidence)
+        passed, left, total = 0, list[str](), len(asked)
+        for sample_id, wanted in asked.items():
             status, why = _result(run, sample_id, wanted)
             if status is Status.PASS:
                 passed += 1
-            elif status is Status.ERROR and sample_id not in own and sample_id not in must.samples:
+            elif status is Status.ERROR and sample_id not in must.samples and not run.samples[sample_id].bounds:
                 left.append(f"{sample_id}: {why}")
             else:
                 yield self._check(evidence, status, f"must-pass sample {sample_id}: {why}.", f"{why}.", 1, sample_id)
@@ -73,6 +70,31 @@ class MustPass(Checker):
 
     def found(self, check: Check) -> str:
         return (check.short_reason or "") if check.status is Status.PASS else "failed"
+
+
+def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """By how much must-pass samples miss what they must reach, by metric and sample id."""
+    found: dict[str, dict[str, float]] = {}
+    for sample_id, wanted in _asked(evidence).items():
+        for (metric, way), required in wanted.items():
+            value = evidence.current.metrics.get(metric, _UNKNOWN).values.get(sample_id)
+            if value is not None and (gap := _gap(value, required, way)) > _SAME:
+                found.setdefault(metric, {})[sample_id] = gap
+    return found
+
+
+def _gap(value: float, required: float, way: Direction) -> float:
+    return value - required if way.lower_is_better else required - value
+
+
+def _asked(evidence: Evidence) -> dict[str, _Wanted]:
+    """The must-pass samples, those that the policy names first, and what each must reach."""
+    must, samples, floors = evidence.policy.must_pass, evidence.current.samples, _floors(evidence)
+    found: dict[str, _Wanted] = dict.fromkeys((*must.samples, *(samples if must.every else ())), floors)
+    for sample_id, facts in samples.items():
+        if facts.bounds:
+            found[sample_id] = {**found.get(sample_id, {}), **_own(evidence.current, facts.bounds)}
+    return found
 
 
 def _floors(evidence: Evidence) -> _Wanted:
@@ -109,7 +131,7 @@ def _result(run: RunScores, sample_id: str, wanted: _Wanted) -> tuple[Status, st
             unscored.append(f"{metric} could not be scored: {scores.failed[sample_id].reason}")
         elif sample_id in scores.values:
             value = scores.values[sample_id]
-            missed = (value - required if way.lower_is_better else required - value) > _SAME
+            missed = _gap(value, required, way) > _SAME
             reached += not missed
             if missed:
                 most = "at most " if way.lower_is_better else ""
