@@ -363,10 +363,10 @@ def test_what_a_sample_must_reach_is_read_from_the_default_branch(
     github.add_artifact(UPSTREAM, changed(passing, easy))
     assert report(github, checkout).outputs["verdict"] == "pass"
     rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
-    strict = [{**row, "min": {"answer_relevancy": 1.0}} for row in rows]
+    strict = [{**row, "min": {"faithfulness": 1.0}} for row in rows]
     checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in strict))
     assert report(github, checkout).outputs["verdict"] == "fail"
-    assert "required 1.00" in github.bodies(7)[0]
+    assert "faithfulness is 0.998, required 1.00" in github.bodies(7)[0]
 
 
 def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(
