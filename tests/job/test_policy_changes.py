@@ -281,6 +281,8 @@ def test_a_lower_floor_of_a_sample_is_said_at_the_top_and_leaves_it_comparable(
     checkout.write("golden.jsonl", "\n".join(weak + lines[1:]) + "\n")
     checkout.gate(github)
     said = top(github.bodies()[0])
-    assert "loosens what samples must reach: max.hallucination of moon from 1 to nothing, " in said
-    assert "min.faithfulness of moon from 0.4 to 0.2." in said
-    assert "in the golden set" not in said
+    assert (
+        "This pull request lowers moon.faithfulness.min from 0.4 to 0.2, removes moon.hallucination.max = 1 in the "
+        "golden set."
+    ) in said
+    assert "changes 1 sample" not in said

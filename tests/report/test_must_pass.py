@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -62,7 +63,9 @@ def test_junit_has_no_two_cases_of_one_name() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "md", "html"])
-def test_several_that_failed_are_counted_in_line_one_and_the_worst_is_shown(form: str) -> None:
+def test_several_that_failed_are_counted_in_line_one_and_the_worst_is_shown(
+    form: Literal["text", "md", "html"],
+) -> None:
     view = view_of({**VALUES, "refunds": 0.2, "returns": 0.1}, ["refunds", "returns", "q1"])
     text = render(view, form)
     assert "2 must-pass samples failed: refunds, returns." in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from ragstone.rounds.sources import SystemSource
 TONE = {"tone": CustomMetric(rubric="Is it polite?")}
 
 
-def selected(selected: tuple[str, ...] | None = None, **bounds: dict[str, float]) -> list[str]:
-    golden = GoldenSet([Sample("a", "Q?", origin=Origin("golden.jsonl", 3), **bounds)])  # type: ignore[arg-type]
+def selected(names: tuple[str, ...] | None = None, **bounds: Any) -> list[str]:
+    golden = GoldenSet([Sample("a", "Q?", origin=Origin("golden.jsonl", 3), **bounds)])
     source = SystemSource(SystemSettings(entrypoint="app:answer"), Path())
-    return [metric.info.name for metric in ProjectMetrics(source, TONE, selected).select(golden)]
+    return [metric.info.name for metric in ProjectMetrics(source, TONE, names).select(golden)]
 
 
 def test_what_a_sample_must_reach_is_measured() -> None:
@@ -39,9 +40,7 @@ def test_what_a_sample_must_reach_is_measured() -> None:
         ({"max": {"faithfulness": 0.5}}, "more is better for faithfulness", "Use 'min'."),
     ],
 )
-def test_a_floor_that_can_not_be_is_refused_with_its_place(
-    bounds: dict[str, dict[str, float]], said: str, hint: str
-) -> None:
+def test_a_floor_that_can_not_be_is_refused_with_its_place(bounds: dict[str, Any], said: str, hint: str) -> None:
     with pytest.raises(GoldenSetError, match=r"golden\.jsonl:3") as caught:
         selected(**bounds)
     assert said in caught.value.message
