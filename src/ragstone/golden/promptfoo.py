@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, product
 from typing import Any
 
-from ragstone.golden.aliases import normal
-from ragstone.golden.asserted import INSTEAD, TYPES, assertions
+from ragstone.golden.aliases import INSTEAD, normal
+from ragstone.golden.asserted import TYPES, assertions
 from ragstone.golden.cells import CellError
 
 _REFERENCES = frozenset(

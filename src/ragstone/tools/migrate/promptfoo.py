@@ -13,8 +13,8 @@ from ragstone.app.survey.look import MAX_DATA_BYTES
 from ragstone.errors import GoldenSetError
 from ragstone.formatting import counted
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, normal
-from ragstone.golden.asserted import INSTEAD, TYPES
+from ragstone.golden.aliases import FIELDS, INSTEAD, RECORDED, normal
+from ragstone.golden.asserted import TYPES
 from ragstone.golden.formats.registry import BY_ENDING, format_of
 from ragstone.golden.load import find_files
 from ragstone.golden.promptfoo import as_list, assertions_in, is_config, row_of, spread
