@@ -28,7 +28,17 @@ def texts(value: object) -> list[str]:
 
 
 def test_a_string_is_an_answer_without_contexts() -> None:
-    assert worker.normalise("yes") == {"answer": "yes", "contexts": [], "usage": None}
+    assert worker.normalise("yes") == {"answer": "yes", "contexts": [], "usage": None, "contexts_returned": False}
+
+
+@pytest.mark.parametrize(
+    ("value", "returned"),
+    [("yes", False), ({"answer": "yes"}, False), ({"answer": "yes", "contexts": []}, True), (("yes", []), True)],
+)
+def test_no_contexts_are_not_an_empty_list_of_them(value: object, returned: bool) -> None:
+    response = read("a", value, None)
+    assert (response.contexts, response.contexts_returned) == ((), returned)
+    assert (response.lacking is None) is returned
 
 
 @pytest.mark.parametrize("name", ["answer", "response", "output", "result", "text"])

@@ -9,7 +9,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import NO_TEXTS, Response
+from ragstone.system.response import Response
 
 _NAME = re.compile(r"(latency_within|words_within|contexts_within)@(\d{1,5}(?:\.\d{1,3})?)")
 _TITLES = {
@@ -36,8 +36,8 @@ class LimitMetric(BaseMetric):
         self._measure = measure
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if response.without_texts and self.info.blames == "retrieval":
-            return NotApplicable(NO_TEXTS)
+        if self.info.blames == "retrieval" and response.lacking is not None:
+            return NotApplicable(response.lacking)
         measured = self._measure(response)
         if measured is None:
             return NotApplicable("the answer was recorded without a latency")

@@ -17,7 +17,7 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.system.response import NO_TEXTS, Response
+from ragstone.system.response import Response
 
 T = TypeVar("T")
 Blames = Literal["retrieval", "generation", "both"]
@@ -140,8 +140,8 @@ class BaseMetric:
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if (excuse := self.excuse(sample)) is not None:
             return excuse
-        if response.without_texts and self.reads_texts:
-            return NotApplicable(NO_TEXTS)
+        if self.reads_texts and response.lacking is not None:
+            return NotApplicable(response.lacking)
         try:
             return self.rate(sample, response, judgements)
         except EarlyScore as early:

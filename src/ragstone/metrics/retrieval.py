@@ -17,7 +17,7 @@ from ragstone.metrics import ranking
 from ragstone.metrics.evidence import Found, distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.system.response import NO_TEXTS, Response
+from ragstone.system.response import NO_CONTEXTS, NO_TEXTS, Response
 
 Measure = Callable[[ranking.Located], float]
 
@@ -50,6 +50,8 @@ class RetrievalMetric(BaseMetric):
         return NotApplicable("the sample names neither relevant ids nor reference contexts")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if not response.contexts_returned and not response.contexts:
+            return NotApplicable(NO_CONTEXTS)
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):

@@ -85,7 +85,8 @@ class GivenContexts(Wrapped):
         response = await self._system.ask(sample)
         if response.failure is not None or response.contexts:
             return response
-        return replace(response, contexts=tuple(Context(text) for text in sample.reference_contexts))
+        given = tuple(Context(text) for text in sample.reference_contexts)
+        return replace(response, contexts=given, contexts_returned=True)
 
 
 def ignores(given: Sequence[str], response: Response) -> bool:

@@ -34,6 +34,7 @@ class Payload(_Wire):
 
     answer: str
     contexts: list[WireContext] = []
+    contexts_returned: bool = True
     usage: WireUsage | None = None
     trace: dict[TraceName, TraceText] = {}
 
@@ -78,6 +79,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None, first_te
         sample_id=sample_id,
         answer=payload.answer,
         contexts=contexts,
+        contexts_returned=payload.contexts_returned,
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,

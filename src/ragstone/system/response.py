@@ -61,6 +61,7 @@ class Response:
     `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
     the first text of a streamed answer (None for others). `extra` is what an answer says of its trace
     (`worker.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
+    `contexts_returned`: false if the answer came without them; an empty list is a retriever that found nothing.
     """
 
     sample_id: str
@@ -71,6 +72,14 @@ class Response:
     failure: SystemFailure | None = None
     first_text_s: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    contexts_returned: bool = True
+
+    @property
+    def lacking(self) -> str | None:
+        """Why what reads the texts of contexts can't be measured, if it can't."""
+        if self.without_texts:
+            return NO_TEXTS
+        return None if self.contexts_returned or self.contexts else NO_CONTEXTS
 
     @property
     def without_texts(self) -> bool:
@@ -78,6 +87,7 @@ class Response:
         return bool(self.contexts) and not any(one.text and not one.text.isspace() for one in self.contexts)
 
 
+NO_CONTEXTS = "the answer came without contexts"
 NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 

@@ -119,7 +119,9 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
         raise BadReturn(_bad_answer(value, answer))
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise BadReturn(f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
-    return _checked(text, [] if isinstance(value, str) else _contexts(_first(value, CONTEXTS_NAMES)), value)
+    contexts = None if isinstance(value, str) else _first(value, CONTEXTS_NAMES)
+    found = _checked(text, _contexts(contexts), value)
+    return {**found, "contexts_returned": False} if contexts is None else found
 
 
 def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[str, Any]:
