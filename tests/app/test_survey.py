@@ -326,6 +326,22 @@ def test_a_call_of_the_model_alone_comes_after_a_class_that_answers(tmp_path: Pa
     assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:pipeline:RAGPipeline"
 
 
+def test_a_class_is_named_with_the_method_that_is_asked_if_the_worker_would_not_find_it() -> None:
+    assert found_in("class Sms:\n    def ask_question(self, question: str): ...") == ["python:app.rag:Sms.ask_question"]
+    assert found_in("class RagApi:\n    def __call__(self, payload): ...") == []
+
+
+def test_a_package_named_src_is_imported_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "rag.py").write_text("from src.config import K\ndef ask(question): ...\n")
+    first = survey(tmp_path, ports=()).proposals[0]
+    assert (first.entrypoint, first.settings) == ("python:src.rag:ask", {})
+    (tmp_path / "src" / "rag.py").write_text("def ask(question): ...\n")
+    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:rag:ask"
+    (tmp_path / "src" / "__init__.py").touch()
+    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:src.rag:ask"
+
+
 def test_a_module_that_imports_its_neighbours_is_named_by_its_file(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "llm.py").write_text("model = 1\n")

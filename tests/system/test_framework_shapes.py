@@ -175,6 +175,44 @@ def test_a_path_leads_to_a_stream_and_through_objects(room: Any, name: str, fiel
     assert [context.text for context in response.contexts] == ["one"]
 
 
+def test_a_method_is_asked_of_an_object_that_is_created_for_it(room: Any) -> None:
+    room.write(
+        "app.py", "class Sms:\n    def __init__(self, k=3): self.k = k\n    def ask_it(self, q): return f'{q} {self.k}'"
+    )
+    assert room.ask("app:Sms.ask_it", "what?")[0].answer == "what? 3"
+
+
+@pytest.mark.parametrize(
+    ("files", "entrypoint", "says"),
+    [
+        (
+            {"app.py": "def answer(q): ...\nwhile True: input()"},
+            "app:answer",
+            "'app' asks for input when it is imported",
+        ),
+        (
+            {"llm.py": "", "agent.py": "import llm\ndef answer(q): ..."},
+            "sub.agent:answer",
+            "'sub.agent' imports 'llm', which is beside it: name the file, sub",
+        ),
+        (
+            {"app.py": "class Sms:\n    def __init__(self, k): ...\n    def ask(self, q): ..."},
+            "app:Sms.ask",
+            "arguments (k)",
+        ),
+    ],
+)
+def test_what_can_not_be_imported_says_how_it_could(room: Any, files: Any, entrypoint: str, says: str) -> None:
+    from ragstone.errors import SystemUnderTestError
+
+    (room.folder / "sub").mkdir()
+    for name, source in files.items():
+        room.write(f"sub/{name}" if "sub" in entrypoint else name, source)
+    with pytest.raises(SystemUnderTestError) as caught:
+        room.ask(entrypoint, "what?")
+    assert says in caught.value.message
+
+
 def test_a_graph_of_messages_gets_the_earlier_turns_too(room: Any) -> None:
     from ragstone.golden.sample import Sample, Turn
 

@@ -29,7 +29,7 @@ FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
 _BY_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _NO_KEY = re.compile(
-    r"(?i)could not resolve authentication|no api[ _]?key|api[ _]?key (?:is )?(?:missing|required|not)"
+    r"(?i)could not resolve authentication|missing credentials|no api[ _]?key|api[ _]?key (is )?(missing|required|not)"
 )
 _MAX_LACKING = 3
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")

@@ -739,12 +739,7 @@ def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None)
     """
     part = part or Part()
     if inspect.isclass(target):
-        missing = _required(target)
-        if missing:
-            raise EntrypointError(
-                f"the class {target.__name__} can't be created without arguments ({', '.join(missing)}). "
-                "Point the entrypoint at a function without parameters that returns an instance."
-            )
+        _refuse_parameters(target)
         return _adapt_object(build(target()), part)
     if inspect.isroutine(target) or type(target).__name__ == "partial":
         takes, required = _positional(target)
@@ -934,7 +929,12 @@ def _is_coroutine_function(target: Any) -> bool:
 def load(spec: str) -> object:
     """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names. Raises EntrypointError."""
     target, _, attribute = spec.rpartition(":")
-    module = _load_file(target) if target.endswith(".py") else _load_module(target)
+    try:
+        module = _load_file(target) if target.endswith(".py") else _load_module(target)
+    except EOFError:
+        raise EntrypointError(
+            f"'{target}' asks for input when it is imported: put what asks under `if __name__ == \"__main__\":`."
+        ) from None
     value: object = module
     for part in attribute.split("."):
         if not hasattr(value, part):
@@ -942,14 +942,32 @@ def load(spec: str) -> object:
             close = difflib.get_close_matches(part, names, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise EntrypointError(f"'{target}' has no attribute '{part}'.{hint}")
+        if inspect.isclass(value) and inspect.isfunction(inspect.getattr_static(value, part)):
+            _refuse_parameters(value)
+            value = value()  # a method needs an object
         value = getattr(value, part)
     return value
+
+
+def _refuse_parameters(target: Any) -> None:
+    missing = _required(target)
+    if missing:
+        raise EntrypointError(
+            f"the class {target.__name__} can't be created without arguments ({', '.join(missing)}). "
+            "Point the entrypoint at a function without parameters that returns an instance."
+        )
 
 
 def _load_module(name: str) -> object:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        folder = os.path.join(*name.split(".")[:-1], "")  # noqa: PTH118
+        if folder and os.path.isfile(f"{folder}{error.name}.py"):  # noqa: PTH113
+            file = name.replace(".", os.sep) + ".py"
+            raise EntrypointError(
+                f"'{name}' imports '{error.name}', which is beside it: name the file, {file}."
+            ) from None
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
             raise
         raise EntrypointError(

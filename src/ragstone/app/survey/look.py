@@ -148,7 +148,8 @@ def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = 
 def _in_code(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
     for path in _sources(files):
         beside = {one.stem for one in files if one.suffix == ".py" and one.parent == path.parent and one != path}
-        yield from python_code.proposals_in(_content(directory, path, MAX_SOURCE_BYTES), path, beside)
+        content, is_package = _content(directory, path, MAX_SOURCE_BYTES), PurePosixPath("src/__init__.py") in files
+        yield from python_code.proposals_in(content, path, beside, is_package=is_package)
     for path in files:
         if path.suffix == ".ipynb" and (code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES))):
             found = python_code.glue_of(python_code.parsed(code), path, notebook.READS)

@@ -48,6 +48,9 @@ _ALSO = {"LangChain": ("LangGraph",), "LangGraph": ("LangChain",)}
 _WHAT = {"LangChain": "chain", "LangGraph": "graph", "LlamaIndex": "query engine", "DSPy": "module"}
 _REPLIES = re.compile(r"Generator\b|AnswerBuilder|Reader\b|Agent\b|\bllm\b", re.IGNORECASE)
 """What a component of a pipeline that answers is called, or its class."""
+_NO_QUESTIONS = frozenset(["payload", "request", "req", "data", "state", "inputs", "body", "event", "params", "path"])
+"""Parameters that take something else than a question."""
+
 _BROAD_NAMES = frozenset(["prompt", "input", "message", "text"])
 """Parameters that take whatever a model is asked, also of a function that retrieves nothing."""
 _SYSTEM = re.compile(r"chain|rag|qa\b|_qa|qa_|engine|retriev|assistant|pipeline|bot", re.IGNORECASE)
@@ -105,10 +108,17 @@ def parsed(source: bytes | str) -> list[ast.stmt]:
         return []
 
 
-def proposals_in(source: bytes, path: PurePosixPath, beside: Collection[str] = ()) -> Iterator[Proposal]:
-    """What the module at `path` (relative to the folder) offers, with the modules `beside` it."""
+def proposals_in(
+    source: bytes, path: PurePosixPath, beside: Collection[str] = (), *, is_package: bool = False
+) -> Iterator[Proposal]:
+    """What the module at `path` (relative to the folder) offers, with the modules `beside` it.
+
+    `is_package`: the folder ``src`` is a package, rather than the root of packages.
+    """
     body = parsed(source)
     module, settings = _module(path)
+    if settings and (is_package or any(name.split(".")[0] == "src" for name in _imports(body))):
+        module, settings = f"src.{module}", {}
     if len(path.parts) > 1 and _imports(body) & set(beside):  # found only if its own folder is on the path
         module, settings = str(path), {}
     framework = _imported(body, _FRAMEWORKS)
@@ -239,7 +249,7 @@ def _required(function: Function, *, method: bool = False) -> list[ast.arg] | No
 def _takes_question(function: Function, *, method: bool = False) -> bool:
     """Whether it can be called with a string alone."""
     required = _required(function, method=method)
-    if required is None or len(required) != 1:
+    if required is None or len(required) != 1 or required[0].arg in _NO_QUESTIONS:
         return False
     annotation = required[0].annotation
     return annotation is None or (isinstance(annotation, ast.Name) and annotation.id in ("str", "object", "Any"))
@@ -271,14 +281,16 @@ def _class(node: ast.ClassDef) -> Proposal | None:
     """A class that can be created without arguments and answers questions."""
     methods = {item.name: item for item in node.body if isinstance(item, Function)}
     init = methods.get("__init__")
-    named = _answers(node)
-    if named is None or node.name.startswith(("_", "Test")) or _called_bases(node) & {"Protocol", "ABC", "BaseModel"}:
+    asked = (name for name in methods if name in ANSWERING and _takes_question(methods[name], method=True))
+    method = _answers(node) or next(asked, None)
+    if method is None or node.name.startswith(("_", "Test")) or _called_bases(node) & {"Protocol", "ABC", "BaseModel"}:
         return None
     if init is not None and _required(init, method=True) != []:
         return None
     rank = 3 if _SYSTEM.search(node.name) or "Module" in _called_bases(node) else 4
-    likely = rank == 3 or named in ANSWERING
-    return Proposal(node.name, f"the class {node.name} with {named}()", rank) if likely else None
+    likely = rank == 3 or method in ANSWERING
+    place = node.name if _answers(node) else f"{node.name}.{method}"
+    return Proposal(place, f"the class {node.name} with {method}()", rank) if likely else None
 
 
 def _called_bases(node: ast.ClassDef) -> set[str]:
