@@ -193,7 +193,7 @@ def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path, command: st
 
 
 def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) -> None:
-    repo = make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q\n")
+    repo = make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q, []\n")
     assert ragstone(["gate"], repo).returncode in (0, 1)
     victim = tmp_path / "victim"
     victim.write_text("mine")
