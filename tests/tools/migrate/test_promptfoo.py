@@ -100,12 +100,10 @@ def test_a_config_becomes_a_golden_set_floors_rubrics_and_the_entrypoint(tmp_pat
     assert rows[0]["assert"] == [{"type": "icontains-any", "value": ["1901", "polite"]}]
     assert rows[1]["assert"] == [{"type": "icontains", "value": "red"}]
     policy = (tmp_path / "thresholds.toml").read_text("utf-8")
-    for rule in (
-        "context_recall]\nmin = 0.8",
-        "faithfulness]\nmin = 0.7",
-        "tone]\nmin = 0.5",
-        "assertions]\nmin = 1.0",
-    ):
+    assert rows[0]["min"] == {"context_recall": 0.8, "faithfulness": 0.7}
+    assert not any("min" in row for row in rows[1:])  # only the first test asserts these
+    assert "metrics.faithfulness" not in policy
+    for rule in ("tone]\nmin = 0.5", "assertions]\nmin = 1.0"):
         assert f"[metrics.{rule}" in policy
     assert "latency_p95_s = 3.0" in policy
     settings = load_settings(directory=tmp_path, environ={})

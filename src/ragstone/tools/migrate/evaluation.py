@@ -19,7 +19,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """One score of one case; None could not be scored. `threshold` and `passed` are None where the tool has none."""
+    """One score of one case; None could not be scored. `threshold` and `passed` are None where the tool has none.
+
+    With a `threshold` alone, the metric is asked for, and was not scored yet.
+    """
 
     value: float | None
     threshold: float | None = None
@@ -144,7 +147,8 @@ def _rule(rule: Rule, grades: Mapping[int, Grade], found: Evaluation) -> Rule:
 
     turned = bool(judged) and not agrees(bool(rule.lower)) and agrees(not rule.lower)
     outside = [one.value for one in grades.values() if one.value is not None and _unit(one.value) is None]
-    rule.values = {at: _unit(one.value) for at, one in grades.items()}
+    asked = {at for at, one in grades.items() if one.threshold is not None and one.value is None and one.passed is None}
+    rule.values = {at: _unit(one.value) for at, one in grades.items() if at not in asked}
     rule.bounds = {at: one.threshold for at, one in grades.items() if one.threshold is not None}
     if not rule.bounds and name in found.bounds:
         rule.bounds = {-1: found.bounds[name]}

@@ -147,6 +147,7 @@ class _Reader:
         test = given.get("testCase") if isinstance(given.get("testCase"), Mapping) else {}
         asked = _get(given.get("prompt"), "raw")
         case = self._case(dict(given["vars"]), test or {}, None, asked if isinstance(asked, str) else None)
+        case.grades = {}  # those that were given count
         reply = given.get("response") if isinstance(given.get("response"), Mapping) else {}
         output = _get(reply, "output")
         answer: dict[str, object] = (
@@ -193,8 +194,9 @@ class _Reader:
         self.asked += 1
         asserted = list(assertions_in(test, default))
         row, _ = row_of(given, asserted, lambda text: render_untrusted(text, given))
+        grades: dict[str, Grade] = {}
         for one in asserted:
-            self._assertion(one)
+            self._assertion(one, grades)
         known = next((key for key in sorted(given, key=_rank) if isinstance(given[key], str) and _rank(key) < 99), None)
         texts = [key for key, value in given.items() if isinstance(value, str) and normal(key) not in _CONTEXTS]
         name = known or (texts[0] if len(texts) == 1 else None)
@@ -211,10 +213,10 @@ class _Reader:
             if isinstance(test.get("description"), str) and not test.get("vars")
             else None,
         }
-        return Case({key: value for key, value in kept.items() if value not in (None, "", [])})
+        return Case({key: value for key, value in kept.items() if value not in (None, "", [])}, grades=grades)
 
-    def _assertion(self, one: Mapping[str, Any]) -> None:
-        """Note what an assertion asks of every answer, or that it is left out."""
+    def _assertion(self, one: Mapping[str, Any], grades: dict[str, Grade]) -> None:
+        """Note what an assertion asks of every answer, or in `grades` of one, or that it is left out."""
         kind, threshold = str(one.get("type")), as_number(one.get("threshold"))
         name = _metric(one)
         if kind in _CHEAP and threshold:
@@ -225,7 +227,7 @@ class _Reader:
             self.found.bounds.setdefault(name, 1.0 if threshold is None else threshold)
         elif kind.startswith(("context-", "answer-", "similar", "factuality")) and not one.get("transform"):
             bound = threshold if threshold is not None else _DEFAULTS.get(kind, 1.0 if kind == "factuality" else 0.0)
-            self.found.bounds[name] = min(bound, self.found.bounds.get(name, 1.0))
+            grades[name] = Grade(None, max(bound, grades[name].threshold or 0.0) if name in grades else bound)
         elif kind.removeprefix("not-") in TYPES and not one.get("transform"):
             self.found.bounds["assertions"] = 1.0
         else:

@@ -48,9 +48,12 @@ def migrate(found: Evaluation, out: Path, *, force: bool) -> Migrated:
     rules = rules_of(found)
     computed = [rule for rule in rules if rule.computed]
     outcome = outcome_of(found, rules)
+    of_some: list[Rule] = []
     for rule in computed if found.per_case else ():
         # Cases have bounds of their own. Not of rubrics, which not every judge can grade: the row would be an error.
-        if len(set(rule.bounds.values())) > 1 and rule.metric not in found.metrics:
+        some = bool(rule.bounds) and -1 not in rule.bounds and len(rule.bounds) < len(found.cases)
+        if (some or len(set(rule.bounds.values())) > 1) and rule.metric not in found.metrics:
+            of_some += [rule] if some else []
             for at, bound in rule.bounds.items():
                 found.cases[at].row.setdefault("max" if rule.lower else "min", {})[rule.metric] = bound  # type: ignore[index]
     golden = _golden(found)
@@ -61,14 +64,14 @@ def migrate(found: Evaluation, out: Path, *, force: bool) -> Migrated:
         {"id": ids[at], "metric": rule.metric, "value": value} for rule in graded for at, value in rule.values.items()
     ]
     judging = rules if outcome is None else [outcome]
-    same = all(rule.computed for rule in judging if rule.bound is not None)
+    same = all(rule.computed for rule in judging if rule.bound is not None) and not of_some
     policy = POLICY_FILE if same or not scores else OLD_POLICY
     shared: dict[str, Any] = {"title": _TITLES[found.tool], "found": found, "toml": toml}
     texts = {
         GOLDEN: "".join(f"{line}\n" for line in native_lines(golden)),
         ANSWERS: _lines(answers),
         SCORES: _lines(scores),
-        POLICY_FILE: _policy(shared, computed, old=False),
+        POLICY_FILE: _policy(shared, [rule for rule in computed if rule not in of_some], old=False),
         OLD_POLICY: "" if policy == POLICY_FILE else _policy(shared, judging, old=True),
         CONFIG: _config(shared, computed, out, recorded=bool(answers)),
     }
