@@ -109,7 +109,8 @@ predict, thought = Predict(), ChainOfThought()
 
 class Chat:
     def chat(self, message):
-        return Some(response="got " + message, source_nodes=[Some(node=Some(
+        tool = Some(content="[NodeWithScore(…)]")
+        return Some(response="got " + message, sources=[tool], source_nodes=[Some(node=Some(
             get_content=lambda: "one", node_id="d1"), score=0.5)])
 
 

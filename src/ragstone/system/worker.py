@@ -33,8 +33,8 @@ CONTEXTS_NAMES = (
     "context",
     "source_documents",
     "documents",
-    "sources",
     "source_nodes",
+    "sources",
     "retrieved_context",
     "retrieval_context",
 )
