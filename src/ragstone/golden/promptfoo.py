@@ -54,6 +54,8 @@ def row_of(
         if kind in _REFERENCES and written:
             references += texts
         filled = {**one, "value": texts if isinstance(value, list) else texts[0]} if texts else one
+        if str(one.get("weight")) not in ("0", "0.0"):  # every assertion must hold, whatever it weighs in the score
+            filled = {key: item for key, item in filled.items() if key != "weight"}
         if kind.removeprefix("not-") in TYPES and _is_checked(filled):
             kept.append({key: filled[key] for key in ("type", "value") if key in filled})
         elif not (kind in _REFERENCES and written):

@@ -168,6 +168,18 @@ def test_a_test_file_becomes_samples_floors_and_rubrics(tmp_path: Path) -> None:
     assert "| metric JsonCorrectness | Ragstone measures nothing of the kind" in page
 
 
+def test_metrics_of_some_tests_are_not_asked_of_every_case(tmp_path: Path) -> None:
+    metric = "[AnswerRelevancyMetric(threshold=0.7)]"
+    relevant = f"\ndef test_inn():\n    assert_test(LLMTestCase(input='Which inn?'), {metric})\n"
+    (tmp_path / "test_rag.py").write_text(TEST_FILE + relevant, "utf-8")
+    assert ragstone(tmp_path, "migrate").returncode == 0
+    policy = (tmp_path / "thresholds.toml").read_text("utf-8")
+    assert "must_pass" not in policy
+    assert "[metrics.answer_relevancy]\nmin = 0.7" in policy
+    page = (tmp_path / "migrated/README.md").read_text("utf-8")
+    assert "metrics that only some test cases are asked for" in page
+
+
 def test_the_run_and_its_source_are_one_evaluation(tmp_path: Path) -> None:
     write_run(tmp_path, [case("a", "How old?", metric("Correctness [GEval]", 0.5, 0.6, False))])
     (tmp_path / "test_rag.py").write_text(TEST_FILE, "utf-8")

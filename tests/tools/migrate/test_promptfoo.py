@@ -178,6 +178,25 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path: Path, place: str) -> No
     assert not (tmp_path / "here/golden").exists()
 
 
+def test_a_config_named_from_the_root_reads_what_lies_beside_it_in_the_root(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/rag.txt").write_text("Answer: {{question}}", "utf-8")
+    (tmp_path / "evals").mkdir()
+    test = {
+        "vars": {"question": "Why?"},
+        "assert": [
+            {"type": "contains", "value": "81,797", "weight": 3},
+            {"type": "contains", "value": "no", "weight": 0},
+        ],
+    }
+    config = {"prompts": ["file://../prompts/rag.txt"], "tests": [test]}
+    (tmp_path / "evals/one.json").write_text(json.dumps(config), "utf-8")
+    done = ragstone(tmp_path, "migrate", "evals/one.json")
+    assert done.returncode == 0, done.stderr
+    [row] = lines(tmp_path / "golden/golden.jsonl")
+    assert row["assert"] == [{"type": "contains", "value": "81,797"}]  # a weight changes no verdict, but 0 takes it out
+
+
 def test_a_config_that_is_a_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.ts").write_text("export default {}", "utf-8")
     done = ragstone(tmp_path, "migrate")

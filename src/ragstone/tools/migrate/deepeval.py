@@ -44,14 +44,19 @@ def read_deepeval(root: Path, names: list[PurePosixPath]) -> Evaluation | None:
         elif cases:
             found.left_out.append((str(name), "another test run; name it to migrate it"))
     asked: list[Case] = []
+    asking: set[frozenset[str]] = set()
     for name in names:
         if name.suffix == ".py":
-            _test_file(SourceFile(root / name, str(name), root, limit=MAX_SOURCE_BYTES), found, asked)
+            _test_file(SourceFile(root / name, str(name), root, limit=MAX_SOURCE_BYTES), found, asked, asking)
     scored = {name for case in found.cases for name in case.grades}
     for metric in [metric for metric in found.bounds if scored and metric not in scored]:
         del found.bounds[metric]
         found.metrics.pop(metric, None)
         found.left_out.append((f"metric {metric}", "the source declares it, but the test run has no score of it"))
+    if not found.cases and len(asking) > 1:
+        found.per_case = False
+        why = "the source does not say which; thresholds apply to means. Migrate a test run to have them by case"
+        found.left_out.append(("metrics that only some test cases are asked for", why))
     found.cases = found.cases or asked
     if not found.files and found.left_out:
         place, why = found.left_out[0]
@@ -113,8 +118,11 @@ def _name(given: dict[str, Any]) -> str:
     return str(given.get("name") or "metric").removesuffix(" [GEval]")
 
 
-def _test_file(source: SourceFile, found: Evaluation, asked: list[Case]) -> None:
-    """Add what a test file declares: metrics with their thresholds, rubrics, and test cases that are written out."""
+def _test_file(source: SourceFile, found: Evaluation, asked: list[Case], asking: set[frozenset[str]]) -> None:
+    """Add what a test file declares: metrics with their thresholds, rubrics, and test cases that are written out.
+
+    `asking` are the metrics of each function or, where they stand outside of all, of each file.
+    """
     try:
         module = parsed(source.read_bytes())
     except GoldenSetError:
@@ -130,6 +138,8 @@ def _test_file(source: SourceFile, found: Evaluation, asked: list[Case]) -> None
         if isinstance(target, ast.Name)
     }
     found.files.append(source.name)
+    functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    asking |= {names for part in (*functions,) or (module,) if (names := _metrics_in(part))}
     for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
@@ -150,6 +160,13 @@ def _test_file(source: SourceFile, found: Evaluation, asked: list[Case]) -> None
             name = next((one for one in known if _same(one, name)), name)
             if called != "GEval" or _rubric(name, literal, given, found, place):
                 found.bounds.setdefault(name, bound)
+
+
+def _metrics_in(part: ast.AST) -> frozenset[str]:
+    """The classes of the metrics that are made in a part of a module."""
+    called = (node.func for node in ast.walk(part) if isinstance(node, ast.Call))
+    names = (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called)
+    return frozenset(name for name in names if name.endswith("Metric") or name == "GEval")
 
 
 def _same(one: str, other: str) -> bool:

@@ -34,8 +34,12 @@ def find_evaluation(path: Path, tool: str | None, floors: Mapping[str, float]) -
     """
     if not path.exists():
         raise ConfigError("there is no such file or folder.", where=str(path))
-    root = path if path.is_dir() else path.parent
-    names = list(files_below(root, hidden={".deepeval"}, tests=True)) if path.is_dir() else [PurePosixPath(path.name)]
+    whole, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - links are not followed
+    root = path if path.is_dir() else here if whole.is_relative_to(here) else path.parent
+    if path.is_dir():
+        names = list(files_below(root, hidden={".deepeval"}, tests=True))
+    else:
+        names = [PurePosixPath(whole.relative_to(here) if root == here else path.name)]
     readers = {"ragas": _ragas, "deepeval": read_deepeval, "promptfoo": read_promptfoo}
     found = {name: one for name, read in readers.items() if tool in (None, name) and (one := read(root, names))}
     if len(found) > 1 and "ragas" in found and not any(case.grades for case in found["ragas"].cases):
