@@ -16,7 +16,7 @@ from ragstone.formatting import counted
 @click.argument("path", type=PATH, default=".")
 @option("--tool", value="NAME", choices=("ragas", "deepeval", "promptfoo"), help="The tool, where several were used.")
 @option("--floor", "floors", value="METRIC=VALUE", multiple=True, help="A bound of a metric; can be repeated.")
-@option("-o", "--out", value="DIR", default=Path(), help="Folder to write to.")
+@option("-o", "--output", "out", value="DIR", default=Path(), help="Folder to write to.")
 @option("--force", is_flag=True, help="Overwrite existing files.")
 @option("--compare", is_flag=True, help="Only show where the migrated scores and those of the last gate run differ.")
 def command(path: Path, tool: str | None, floors: tuple[str, ...], out: Path, force: bool, compare: bool) -> None:

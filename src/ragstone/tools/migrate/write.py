@@ -131,7 +131,7 @@ def _write(texts: Mapping[str, str], out: Path, *, force: bool) -> None:
         raise ConfigError(
             f"already exists: {', '.join(existing)}.",
             where=str(out),
-            hint="Write to another folder with --out, or add --force to overwrite.",
+            hint="Write to another folder with --output, or add --force to overwrite.",
         )
     for place, text in texts.items():
         with disk_errors(out / place, "can't be written"):
