@@ -508,3 +508,28 @@ def test_a_closed_port_is_not_named(tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         assert survey(tmp_path, probe=True, ports=(closed.getsockname()[1],)).ports == ()
+
+
+def test_a_route_that_is_named_for_questions_comes_before_others(tmp_path: Path) -> None:
+    source = """
+from fastapi import FastAPI
+from pydantic import BaseModel
+app = FastAPI()
+class Asked(BaseModel):
+    query: str
+@app.post("/arena/compare")
+def compare(asked: Asked): ...
+@app.post("/chat")
+def talk(asked: Asked): ...
+"""
+    (tmp_path / "main.py").write_text(source, "utf-8")
+    first, second = survey(tmp_path, ports=()).proposals[:2]
+    assert first.entrypoint.endswith("/chat")
+    assert second.entrypoint.endswith("/arena/compare")
+
+
+@pytest.mark.parametrize("place", ["config/promptfooconfig.yaml", ".deepeval/.latest_test_run.json"])
+def test_an_evaluation_that_can_be_migrated_is_found(tmp_path: Path, place: str) -> None:
+    (tmp_path / place).parent.mkdir()
+    (tmp_path / place).write_text("{}", "utf-8")
+    assert survey(tmp_path, ports=()).evaluation == place

@@ -103,6 +103,9 @@ def _found(found: Survey, chosen: Proposal | None, probe: bool) -> Iterator[str]
         yield f"found  golden set {found.golden.path}: {size} ({found.golden.columns})"
     else:
         yield "found  no golden set: no file with a name such as golden, eval or qa has questions and references"
+    if found.evaluation is not None:
+        command = f"ragstone migrate {shlex.quote(found.evaluation)}"
+        yield f"found  an evaluation of another tool: `{command}` makes golden set, floors and recorded answers of it"
     if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
         ports = ", ".join(map(str, found.ports))
         how = "it has no /openapi.json" if probe else "`ragstone init --probe` reads its API description"

@@ -72,7 +72,7 @@ class Survey:
     """What was found: proposals, the surest first; a golden set; ports on which something listens.
 
     `python` is the interpreter of an environment in the folder, and `version` its version. `variables` are names of
-    environment variables that the source reads.
+    environment variables that the source reads. `evaluation` is a config or a run of another tool.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -81,6 +81,7 @@ class Survey:
     python: str | None = None
     version: str | None = None
     variables: tuple[str, ...] = ()
+    evaluation: str | None = None
 
 
 def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
@@ -98,6 +99,7 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
         python=python,
         variables=tuple(sorted(_variables(directory, files)))[:MAX_VARIABLES],
         version=None if python is None else _version(directory / PurePosixPath(python).parts[0]),
+        evaluation=_evaluation(directory, files),
     )
 
 
@@ -216,6 +218,15 @@ def _golden(directory: Path, files: Sequence[PurePosixPath]) -> FoundGolden | No
         if _COMPARED & columns.keys() and pattern.isprintable():
             read = ", ".join(f"{name} from '{column}'" for name, column in columns.items() if name in _SHOWN)
             return FoundGolden(pattern, len(found), read)
+    return None
+
+
+def _evaluation(directory: Path, files: Sequence[PurePosixPath]) -> str | None:
+    """What `ragstone migrate` reads, as far as a name tells."""
+    for path in (*files, PurePosixPath(".deepeval/.latest_test_run.json")):
+        told = path.name.startswith("promptfooconfig") or path.parts[0] == ".deepeval"
+        if told and str(path).isprintable() and (directory / path).is_file():
+            return str(path)
     return None
 
 

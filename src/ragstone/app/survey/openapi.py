@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
+from ragstone.app.survey.proposal import ASKING, QUESTION_NAMES, Proposal
 from ragstone.app.survey.shapes import CONTENTS, PARTS
 from ragstone.system.request import QUESTION
 
 LOCAL = "http://127.0.0.1:8000"
-_ASKING = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
 _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _MAX_REFERENCES = 8
 
@@ -38,7 +37,7 @@ def proposals_in(document: Any, source: str, *, server: str | None = None) -> It
                 continue
             end, known, http, others = found
             needs = f"; it also requires {', '.join(others[:3])}: fill it in under [system.http] body" if others else ""
-            rank = (0 if server else 5) + (0 if _ASKING.search(path) else 2) + bool(others)
+            rank = (0 if server else 5) + (0 if ASKING.search(path) else 2) + bool(others)
             why = f"{method} {path} takes '{known}', says {source}{needs}"
             yield Proposal(f"{base}{path}{end}", why, rank, question_field=None if end else known, http=http)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,9 @@ QUESTION_NAMES = (
     "text",
 )
 """Names of a parameter or request field that takes the question, the surest first."""
+
+ASKING = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
+"""What the path of a route says that is for questions."""
 
 
 @dataclass(frozen=True, slots=True)

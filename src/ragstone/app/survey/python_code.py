@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from ragstone.app.survey.proposal import QUESTION_NAMES, Proposal
+from ragstone.app.survey.proposal import ASKING, QUESTION_NAMES, Proposal
 from ragstone.system.worker import METHODS
 
 ANSWERING = frozenset(
@@ -389,7 +389,8 @@ def _route(function: Function, classes: dict[str, ast.ClassDef], prefixes: Mappi
         posts = decorator.func.attr == "post" or "POST" in _texts(decorator)
         known = _question_in(fields) or (_question_in(_texts(function)) if posts else None)
         if known is not None:
-            return Proposal(path, f"the route POST {path}", 5, question_field=known)
+            rank = 5 if ASKING.search(path) else 6
+            return Proposal(path, f"the route POST {path}", rank, question_field=known)
     return None
 
 
