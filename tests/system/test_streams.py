@@ -324,3 +324,20 @@ def test_a_separator_of_lines_that_is_none_on_the_wire_stays_in_the_answer(room:
 def test_a_line_that_comes_in_pieces_is_one_line(room: Any, server: Server) -> None:
     server.reply = lambda path, body: sent("text/event-stream", "da", 'ta: {"token": "30 d', 'ays."}\r', "\n\r\n")
     assert room.ask(server.url, "q")[0].answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        events(*(["x"] * 11)),
+        events(*({"type": "ping"} for _ in range(11))),
+        sent("application/x-ndjson", "{}" * 11),
+        sent("text/plain", "2:[]\n" * 11, '0:"x"\n'),
+    ],
+)
+def test_a_stream_of_endless_pieces_is_refused(
+    room: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    monkeypatch.setattr("ragstone.system.streams.MAX_PIECES", 10)
+    server.reply = lambda path, body: reply
+    assert failure(room.ask(server.url, "q")[0]).message.startswith("The stream has more than 10 pieces.")

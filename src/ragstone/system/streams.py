@@ -48,6 +48,8 @@ _COUNTS = (("promptTokens", "completionTokens"), ("inputTokens", "outputTokens")
 _DECODER, _SPACE = json.JSONDecoder(), re.compile(r"\s*")
 _MAX_DEPTH = 4
 _MAX_UNREAD = 20
+MAX_PIECES = 100_000
+"""Pieces of a stream: more than a model writes tokens, and few enough to be read while other questions wait."""
 _MAX_TRIMMED = 20
 """Characters by which the whole answer, sent again, may differ from its pieces."""
 
@@ -85,10 +87,13 @@ async def read_reply(chunks: AsyncIterator[bytes], content_type: str, fields: wo
     except (ValueError, RecursionError):
         pass
     text = body.decode("utf-8", "replace")
-    stream = _Stream(fields)
+    stream, size, passed, chunk_at = _Stream(fields), 0, 0, 0
     for name, found, end in _frames(text, kind):
-        size = len(text[:end].encode()) if stream.first_text_at is None else 0
-        stream.add(name, found, next((at for length, at in arrived if length >= size), whole_at))
+        size += len(text[passed:end].encode())
+        passed = end
+        while chunk_at < len(arrived) - 1 and arrived[chunk_at][0] < size:
+            chunk_at += 1
+        stream.add(name, found, arrived[chunk_at][1])
     return stream.reply(whole_at)
 
 
@@ -194,16 +199,20 @@ class _Stream:
         self.first_text_at: float | None = None
         self._fields = fields
         self._pieces = worker.Pieces({}, None)
-        self._said, self._texts = "", 0
+        self._said, self._said_length = list[str](), 0
         self._usage = dict[str, object]()
         self._sources = list[object]()
         self._named = False
         self._unread = list[object]()
+        self._count = 0
 
     def add(self, name: str, value: object, at: float) -> bool:
         """Add what a piece of type `name` has; False at the end of the stream. Raises BadReturn and ReportedError."""
         if value == _DONE:
             return False
+        self._count += 1
+        if self._count > MAX_PIECES:
+            raise worker.BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
         if name == "error":
             raise ReportedError(worker.shown(value))
         if isinstance(value, Mapping):
@@ -226,8 +235,9 @@ class _Stream:
             return True
         if text and self.first_text_at is None:
             self.first_text_at = at
-        self._said += text or ""
-        self._texts += bool(text)
+        if text:
+            self._said.append(text)
+            self._said_length += len(text)
         self._pieces.add({**others, "answer": text or ""})
         return True
 
@@ -256,9 +266,12 @@ class _Stream:
 
     def _repeats(self, kind: str, text: str) -> bool:
         """Whether a piece has the whole answer again, as the last one often does."""
-        near = abs(len(text) - len(self._said)) <= _MAX_TRIMMED and (self._texts > 1 or len(text) > _MAX_TRIMMED)
-        final = self._texts > 0 and _FINAL.search(kind) is not None
-        return final or (near and text.strip() == self._said.strip())
+        if self._said and _FINAL.search(kind):
+            return True
+        near = abs(len(text) - self._said_length) <= _MAX_TRIMMED
+        return (
+            near and (len(self._said) > 1 or len(text) > _MAX_TRIMMED) and text.strip() == "".join(self._said).strip()
+        )
 
     def _understood(self, kind: str, value: Mapping[str, object]) -> Mapping[str, object] | None:
         """`value` with its text of the answer as `answer`, if it has the shape of a known protocol."""

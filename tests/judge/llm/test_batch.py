@@ -161,6 +161,15 @@ async def judge_all(judge: Any, n: int, ledger: Ledger | None = None) -> list[An
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
+async def stopped(judge: Any, batches: Batches) -> None:
+    """A run of six samples that ends while its batch is waited for."""
+    task = asyncio.ensure_future(judge_all(judge, 6))
+    await until(lambda: batches.polls > 0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await judge.close()
+
+
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
 def test_all_calls_but_the_first_go_in_one_batch_at_half_the_price_and_score_the_same(
     world: Any, batches: Batches, name: str, tmp_path: Path
@@ -183,14 +192,7 @@ def test_a_run_that_was_stopped_finds_its_batch_again(world: Any, batches: Batch
     batches.polls_needed = 10**9
     judge = world.judge(name, batch=True, cache=cache)
 
-    async def stopped() -> None:
-        task = asyncio.ensure_future(judge_all(judge, 6))
-        await until(lambda: batches.polls > 0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await judge.close()
-
-    world.run(stopped())
+    world.run(stopped(judge, batches))
     state = json.loads((tmp_path / "batches.json").read_text())
     assert [len(batch["requests"]) for batch in state["batches"]] == [5]
 
@@ -272,14 +274,7 @@ def test_a_dead_batch_of_an_earlier_run_is_dropped_and_sent_again(
     batches.polls_needed = 10**9
     judge = world.judge(name, batch=True, cache=cache)
 
-    async def stopped() -> None:
-        task = asyncio.ensure_future(judge_all(judge, 6))
-        await until(lambda: batches.polls > 0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await judge.close()
-
-    world.run(stopped())
+    world.run(stopped(judge, batches))
     [dead] = json.loads(state.read_text())["batches"]
     batches.polls_needed = 0
     if fate == "forgotten":

@@ -400,7 +400,7 @@ def test_a_placeholder_for_a_key_takes_nothing_from_a_reply(world: Any, placehol
     assert [one.text for one in found.statements] == ["The fixed x test is EMPTY."]
 
 
-@pytest.mark.parametrize("key", ["sk-proj-4f9a8b7c6d5e4f3a2b1c", "0123456789abcdef0123456789abcdef", "token-abc123xyz"])
+@pytest.mark.parametrize("key", ["sk-proj-4f9a8b7c6d5e4f3a2b1c", "0123456789abcdef0123456789abcdef", "hunter22"])
 @pytest.mark.parametrize("name", [COMPATIBLE, ANTHROPIC])
 def test_a_key_that_is_echoed_as_a_name_or_in_a_text_is_not_kept(world: Any, name: str, key: str) -> None:
     def echo(seen: Any) -> web.Response:

@@ -117,9 +117,8 @@ class Account:
 
 def random_looking(secret: str) -> bool:
     """Whether a key or token is too long, or too unlike a word, to stand in a text by chance."""
-    letters = len(set(secret)) >= 8 and not re.search(r"\s", secret)
     mixed = re.search(r"\d", secret) and re.search(r"[^\W\d_]", secret)
-    return letters and (len(secret) >= 24 or (len(secret) >= 12 and mixed is not None))
+    return len(set(secret)) >= 6 and not re.search(r"\s", secret) and len(secret) >= (8 if mixed else 24)
 
 
 def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
