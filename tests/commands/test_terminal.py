@@ -91,3 +91,24 @@ def test_a_terminal_gets_nothing_invisible_and_a_log_what_keeps_it_from_running_
     for arguments in (["check", "--golden", "a::b.jsonl"], ["history", "add", "a::b", "--history", "c::d.jsonl"]):
         assert "a::b" in on_terminal(arguments, project, columns=100).text
         assert "a:\u200b:b" in ragstone(arguments, project).stderr
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        ('{"answer": fact, "contexts": ["house-1.md"]}', "the contexts were returned as ids"),
+        ("fact", "The system returned no contexts with any answer"),
+        (None, None),
+    ],
+)
+def test_that_what_reads_contexts_is_not_measured_is_among_the_first_lines(
+    tmp_path: Path, returned: str | None, says: str | None
+) -> None:
+    project = make_project(tmp_path, n=10)
+    whole = '{"answer": fact, "contexts": [{"id": "d" + question.split()[-1], "text": fact + " It has a door."}]}'
+    (project / "houses.py").write_text(SYSTEM.replace(whole, returned or whole), "utf-8")
+    (project / "thresholds.toml").unlink()
+    shown = " ".join(ragstone(["gate"], project).stdout.split())
+    assert "There is no baseline" in shown
+    for sentence in ("the contexts were returned as ids", "The system returned no contexts with any answer"):
+        assert (sentence in shown) is (sentence == says)

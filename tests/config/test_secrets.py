@@ -41,6 +41,12 @@ def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None
     assert not needs_key(judge, {variable: " k-12345678 "})
 
 
+@pytest.mark.parametrize(("key", "hidden"), [("ollama", False), ("Not-Needed", False), ("ollama-7", True)])
+def test_a_placeholder_for_a_key_is_no_secret(key: str, hidden: bool) -> None:
+    settings = Settings(judge=JudgeSettings(name="openai-compatible:ollama/llama3", api_key=key))  # type: ignore[arg-type]
+    assert (key in known_secrets({}, settings)) is hidden
+
+
 def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:
     for length, hidden in ((MIN_SECRET_CHARACTERS, True), (MIN_SECRET_CHARACTERS - 1, False)):
         secret = "k9-x7Q2"[:length]

@@ -118,6 +118,7 @@ def decide_gate(
             *(hints if status is Status.FAIL else ()),
         ),
         warnings=(
+            *without_contexts(evidence),
             *skipped,
             *ungraded(evidence),
             *preference_warnings(evidence),
@@ -127,7 +128,6 @@ def decide_gate(
             *model_warnings(current, baseline),
             *canary_warnings(current),
             *permissive(evidence),
-            *without_contexts(evidence),
             *asides,
         ),
         asides=frozenset(asides),

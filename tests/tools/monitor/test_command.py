@@ -59,6 +59,16 @@ def test_windows_that_are_scored_share_one_progress(project: Path) -> None:
     assert done.stderr.splitlines() == ["Evaluating samples", "18 done (18 scored)"]
 
 
+def test_that_personal_data_goes_to_a_service_is_said_first(project: Path) -> None:
+    rules = project / "alerts.toml"
+    rules.write_text(rules.read_text(encoding="utf-8").replace("size = 0", "size = 2"), encoding="utf-8")
+    says = "go to openai:gpt-5.4-mini as they were logged: personal data is replaced in drafts only."
+    done = monitor(project, "--judge", "openai:gpt-5.4-mini", OPENAI_API_KEY="")
+    assert says in done.stderr.splitlines()[0]
+    for quiet in (("--judge", "openai:gpt-5.4-mini", "--no-scores"), ()):
+        assert "as they were logged" not in monitor(project, *quiet, OPENAI_API_KEY="").stderr
+
+
 def test_a_warning_passes(project: Path) -> None:
     with (project / "alerts.toml").open("a") as rules:
         rules.write('[alerts.error_rate]\naction = "warn"\n')
