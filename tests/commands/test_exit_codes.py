@@ -73,12 +73,14 @@ def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
     assert b"Traceback" not in (project / "read.txt").read_bytes()
 
 
-@pytest.mark.parametrize("answer", ['{"answer": "", "contexts": []}', '{"answer": "Ask me later.", "contexts": []}'])
+@pytest.mark.parametrize("answer", ["", "Ask me later."])
 @pytest.mark.parametrize("rules", [POLICY, None])
 def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_policy(
     project: Path, answer: str, rules: str | None
 ) -> None:
-    (project / "houses.py").write_text(f"def answer(question):\n    return {answer}\n")
+    (project / "houses.py").write_text(
+        f"def answer(question):\n    return {{'answer': {answer!r}, 'contexts': ['A page.']}}\n"
+    )
     if rules is None:
         (project / "thresholds.toml").unlink()
     done = ragstone(["gate"], project)
