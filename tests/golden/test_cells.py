@@ -39,3 +39,14 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
     with pytest.raises(CellError, match="begins like a list"):
         passages(cell)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["array([" + "],dtype=" * 1_000_000, "[" + "Node" * 1_000_000, "['a'" + " " * 5_000_000, "['" + "\\'" * 2_000_000],
+    ids=["dtypes", "nodes", "spaces", "escapes"],
+)
+def test_a_cell_of_megabytes_takes_linear_time(cell: str) -> None:
+    """With backtracking it would take hours."""
+    with pytest.raises(CellError):
+        contexts(cell)

@@ -128,6 +128,7 @@ def note_of(asserted: Assertions) -> str:
         ({"type": "contains", "value": "x", "transform": "output.a"}, "with 'transform', which is not supported"),
         ({"type": "contains", "value": ["x", "y"]}, "expected text"),
         ({"type": "contains-any"}, "expected a list of texts"),
+        ({"type": "contains-any", "value": "a\nb, c"}, "as the value of 'contains-any': new-line"),
         ({"type": "is-json", "value": {"type": "object"}}, "expected"),
         ({"type": "regex", "value": "(?=x)"}, "not an RE2 pattern"),
         ({"value": "x"}, "expected a list of objects such as"),

@@ -49,7 +49,10 @@ def _assertion(item: object) -> Assertion:
 
 def _values(base: str, value: object) -> Iterator[str]:
     if base in _SEVERAL and isinstance(value, str):  # as in promptfoo: separated by commas, perhaps quoted
-        value = [text.strip() for text in next(csv.reader([value], skipinitialspace=True), [])]
+        try:
+            value = [text.strip() for text in next(csv.reader([value], skipinitialspace=True), [])]
+        except csv.Error as error:
+            raise cells.CellError(f"contains {cells.shown(value)} as the value of '{base}': {error}") from None
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, float) and one.is_integer():
             one = int(one)

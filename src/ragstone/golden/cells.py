@@ -33,8 +33,8 @@ STATUSES = ("draft", "reviewed")
 
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
-_ARRAY = re.compile(r"(?:\[\s*)?(?:np\.|numpy\.)?array\((?P<list>\[.*\])(?:,\s*dtype=[^()]*)?\)(?:\s*\])?", re.DOTALL)
-_LIKE_A_LIST = re.compile(r"""\[\s*["']|\[?(?:np\.|numpy\.)?array\(|\[\s*\w*(?:Document|Node\w*)\(""")
+_ARRAY = re.compile(r"(?:\[\s*)?(?:np\.|numpy\.)?array\((?P<list>\[.*\])(?:,\s*dtype=[^][()]*)?\)(?:\s*\])?", re.DOTALL)
+_LIKE_A_LIST = re.compile(r"""\[\s*["']|\[?(?:np\.|numpy\.)?array\(|\[\s*\w{0,40}(?:Document|Node\w{0,40})\(""")
 _MAX_PYTHON_LIST = 1_000_000
 _MAX_LITERAL = 100_000
 """A list of other things than strings costs Python's parser about 1.2 kB of memory per character."""
