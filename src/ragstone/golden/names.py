@@ -19,18 +19,23 @@ _ID = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./:#@+~=&%()-]*")
 _TELLING = re.compile(r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]")
 """What an id has and a single word of prose has not."""
 
+_QUANTITY = re.compile(r"\d+(?:[-./:,]\d+)+%?|\d+%")
+"""A date, a time, a decimal or a percentage, which may be all that a passage says."""
+
+_SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
+
 
 def is_name(text: str) -> bool:
     """Whether `text` is plainly the name of a document: a file name with the ending of one (it may have spaces), an
     address, or an id or path in ASCII, without spaces and with a digit or a separator.
 
-    A single word, such as "Paris", is none, nor is text in a script without spaces.
+    A single word, such as "Paris", is none, nor is text in a script without spaces, nor a quantity ("2024-01-15").
     """
     name = text.strip()
-    if not 0 < len(name) <= MAX_NAME or name.endswith((".", "!", ";", ",")):
+    if not 0 < len(name) <= MAX_NAME or name.endswith((".", "!", ";", ",")) or _QUANTITY.fullmatch(name):
         return False
     if _FILE.fullmatch(name):
-        return len(name.split()) <= _MAX_WORDS and ". " not in name
+        return len(name.split()) <= _MAX_WORDS and not _SENTENCE_END.search(name)
     return bool(_ADDRESS.fullmatch(name) or (_ID.fullmatch(name) and _TELLING.search(name)))
 
 
