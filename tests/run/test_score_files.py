@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.score import Failed
@@ -251,6 +253,26 @@ def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark
     scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
     assert scores["faithfulness"].values == {"qC": 0.5, "qA": 1.0, "qB": 0.0}
     assert "so each is read as the sample at its place: row 1 is 'qC'." in scores.remarks[0]
+    alone = read_score_file(path)
+    assert list(alone.samples) == ["row 1", "row 2", "row 3"]
+    assert "compared by their place" in alone.remarks[0]
+
+
+def test_rows_with_other_questions_are_never_matched_by_their_place(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "XYZ"]
+    with pytest.raises(ConfigError, match=r"3 of 3 rows are of no sample .*, first 'What is X\?'"):
+        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+
+
+@pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
+def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
+    golden = golden_set(tmp_path, *GOLDEN[:2], {"id": "bad", "question": "B?", "min": {"faithfulness": 0.8}})
+    scores = read_score_file(tmp_path / "scores.csv", golden)
+    assert list(scores.samples) == ["qA", "bad"]
+    verdict = decide_gate(scores, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))
+    assert verdict.reason.startswith("must-pass sample bad: no metric with a floor has a score for it")
+    assert verdict.exit_code == 5
 
 
 def test_rows_of_another_golden_set_are_refused(tmp_path: Path) -> None:

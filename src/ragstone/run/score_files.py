@@ -42,25 +42,24 @@ def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunSco
     Either one `id, metric, value[, group]` per row, or one sample per row with a column for each metric, as ragas has
     it: the sample of `golden` with the same id, or else the same question, or else at the same place; without `golden`,
     it is known by its id or question. Values are in [0, 1]; an empty one, null or NaN is a failed score, which counts
-    against coverage. Raises ConfigError with the line of the first error.
+    against coverage. A sample of `golden` with bounds of its own is in the run though no row is of it. Raises
+    ConfigError with the line of the first error.
     """
     rows = read_rows(Path(path), required=(), expected=_EXPECTED)
     first = next(rows, None)
     if first is None:
         raise ConfigError("contains no scores.", where=str(path), hint=_EXPECTED)
     rows = chain([first], rows)
+    found = None
     if not {"metric", "value"} & {name.lower() for name in first[1]}:
         wide = list(rows)
         if metrics := metric_columns([row for _, row in wide]):
-            return _one_sample_per_row(wide, metrics, str(path), golden)
+            found = _one_sample_per_row(wide, metrics, str(path), golden)
         rows = iter(wide)
-    found = _collect(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
-    return replace(found, samples={**found.samples, **_facts(found, golden)})
-
-
-def _facts(found: RunScores, golden: GoldenSet | None) -> dict[str, SampleFacts]:
-    """What `golden` says of the samples that have scores: what each must reach, among others."""
-    return {sample.id: SampleFacts.of(sample) for sample in golden or () if sample.id in found.samples}
+    if found is None:
+        found = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    facts = {one.id: SampleFacts.of(one) for one in golden or () if one.id in found.samples or one.bounds}
+    return replace(found, samples={**found.samples, **facts})
 
 
 def read_rows(
@@ -132,18 +131,16 @@ def _one_sample_per_row(
     rows: Sequence[tuple[str, Mapping[str, object]]], metrics: Sequence[str], label: str, golden: GoldenSet | None
 ) -> RunScores:
     asked = [(where, _cell(row, "id"), " ".join((_cell(row, "question") or "").split())) for where, row in rows]
-    names, remarks = _named(asked) if golden is None else _joined(asked, golden, label)
+    names, remarks = _named(asked, label) if golden is None else _joined(asked, golden, label)
     collected = _Collected(label)
     for (where, row), name in zip(rows, names, strict=True):
+        group = _cell(row, "group")
         for metric in metrics:
             if metric in row:
                 place = f"{where}: column '{metric}'"
-                group = _cell(row, "group")
                 collected.add(name, metric.strip(), _number(row[metric], place), group, place)
-    found = collected.scores()
-    by_id = _facts(found, golden)
-    questions = {name: question for name, (_, _, question) in zip(names, asked, strict=True)}
-    facts = {name: by_id.get(name) or facts.changed(question=questions[name]) for name, facts in found.samples.items()}
+    found, questions = collected.scores(), {name: one[2] for name, one in zip(names, asked, strict=True)}
+    facts = {name: facts.changed(question=questions[name]) for name, facts in found.samples.items()}
     return replace(found, samples=facts, remarks=remarks)
 
 
@@ -166,8 +163,9 @@ Asked = Sequence[tuple[str, str | None, str]]
 """Of each row its place, its id and its question."""
 
 
-def _named(rows: Asked) -> tuple[list[str], tuple[str, ...]]:
-    """A name of each row: its id, or else its question; of several rows with one question, with a number."""
+def _named(rows: Asked, label: str) -> tuple[list[str], tuple[str, ...]]:
+    """A name of each row: its id, or else its question; of several rows with one question, with a number. And a remark
+    if there are rows that have neither, which are known by their place alone."""
     names: list[str] = []
     times: Counter[str] = Counter()
     for number, (_, name, question) in enumerate(rows, start=1):
@@ -176,24 +174,25 @@ def _named(rows: Asked) -> tuple[list[str], tuple[str, ...]]:
             times[name] += 1
             name = f"{name}-{times[name]}" if times[name] > 1 else name
         names.append(name)
-    return names, ()
+    placed = any(name is None and not question for _, name, question in rows)
+    remark = f"{label}: there are rows without an id and a question, so they are compared by their place."
+    return names, (remark,) if placed else ()
 
 
 def _joined(rows: Asked, golden: GoldenSet, label: str) -> tuple[list[str], tuple[str, ...]]:
     """The id of the sample in `golden` that each row is of, and a remark if that is known by its place alone."""
     ids = {sample.id for sample in golden}
-    of: dict[str, list[str]] = {}
+    listed: dict[str, list[str]] = {}
     for sample in golden:
-        of.setdefault(" ".join(sample.question.split()), []).append(sample.id)
-    found = [name if name in ids else of[asked].pop(0) if of.get(asked) else None for _, name, asked in rows]
+        listed.setdefault(" ".join(sample.question.split()), []).append(sample.id)
+    of = {question: iter(same) for question, same in listed.items()}
+    found = [name if name in ids else next(of.get(asked, iter(())), None) for _, name, asked in rows]
     names = [name for name in found if name is not None]
     if len(names) == len(rows):
         return names, ()
-    if not names and len(rows) == len(golden):
-        remark = (
-            f"{label}: its rows have neither ids nor questions of the golden set, so each is read as the sample at its"
-        )
-        return [sample.id for sample in golden], (f"{remark} place: row 1 is '{golden[0].id}'.",)
+    if not names and len(rows) == len(golden) and not any(question for _, _, question in rows):
+        remark = f"{label}: its rows have no ids of the golden set and no questions, so each is read as the sample at"
+        return [sample.id for sample in golden], (f"{remark} its place: row 1 is '{golden[0].id}'.",)
     where, name, question = rows[found.index(None)]
     raise ConfigError(
         f"{len(rows) - len(names)} of {counted(len(rows), 'row')} are of no sample of the golden set, first "
@@ -275,7 +274,7 @@ class _Collected:
         )
 
 
-def _collect(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> RunScores:
+def _one_score_per_row(rows: Iterator[tuple[str, Mapping[str, object]]], label: str) -> RunScores:
     collected = _Collected(label)
     for where, row in rows:
         group = row.get("group")
