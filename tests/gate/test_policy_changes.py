@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
-from ragstone.gate.policy_changes import policy_changes, sample_changes
+from ragstone.gate.policy_changes import loosened_bounds, policy_changes, sample_changes
+from ragstone.golden.sample import Bound
 from tests.gate.test_accepted import entry
 
 RULE = {"min": 0.85, "max_drop": 0.02}
@@ -130,3 +131,20 @@ def test_samples_that_are_turned_into_drafts_are_named_also_with_new_ids() -> No
         "gives new ids to 1 sample of the golden set (q2)",
     )
     assert sample_changes(base, base, drafts={"q3"}) == ("turns 1 sample into a draft, which counts in no check (q3)",)
+
+
+def test_a_looser_floor_of_a_sample_is_said_also_under_a_new_id() -> None:
+    base: dict[str, tuple[Bound, ...]] = {
+        "q1": (("min", "faithfulness", 0.8), ("max", "toxicity", 0.2)),
+        "q2": (("min", "mrr", 0.5),),
+        "q3": (("min", "mrr", 0.5),),
+    }
+    tighter: dict[str, tuple[Bound, ...]] = {
+        "q1": (("min", "faithfulness", 0.9), ("max", "toxicity", 0.1)),
+        "new": (("min", "mrr", 0.5),),
+    }
+    assert loosened_bounds(base, tighter, {"q2": "new"}) == ()
+    looser: dict[str, tuple[Bound, ...]] = {"q1": (("max", "toxicity", 0.3), ("min", "faithfulness", 0.8)), "new": ()}
+    assert loosened_bounds(base, looser, {"q2": "new"}) == (
+        "raises q1.toxicity.max from 0.2 to 0.3, removes q2.mrr.min = 0.5 in the golden set",
+    )

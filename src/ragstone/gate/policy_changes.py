@@ -66,11 +66,14 @@ def sample_changes(
     return tuple(found)
 
 
-def loosened_bounds(base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]]) -> tuple[str, ...]:
-    """The floors and ceilings of samples in `base`, by id, that `head` loosens or removes."""
+def loosened_bounds(
+    base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]], given: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The floors and ceilings of samples in `base`, by id, that `head` loosens or removes; `given` are new ids."""
+    renamed = {name: head[given.get(name, name)] for name in base if given.get(name, name) in head}
     before, after = (
-        {(name, metric, key): value for name, bounds in side.items() if name in head for key, metric, value in bounds}
-        for side in (base, head)
+        {(name, metric, key): value for name in renamed for key, metric, value in side[name]}
+        for side in (base, renamed)
     )
     changes = (_phrase(path, then, after.get(path)) for path, then in sorted(before.items()) if then != after.get(path))
     found = [phrase for phrase, is_weaker in changes if is_weaker]

@@ -63,13 +63,15 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         base = commit.settings()
         rules = policy_changes(commit.policy(base), policy)
         before = commit.samples(base)
+        then, now = _hashes(before), _hashes(golden)
+        floors = [{one.id: one.bounds for one in side} for side in (before, golden)]
         found = in_turns(
             [one for one in rules if one.startswith("accepts ")],
             setting_changes(base, _own(job.settings, base), in_force=job.settings),
             [one for one in rules if not one.startswith("accepts ")],
             _judge_change(base, job.settings),
-            loosened_bounds(*({one.id: one.bounds for one in side} for side in (before, golden))),
-            sample_changes(_hashes(before), _hashes(golden), drafts={one.id for one in golden if one.draft}),
+            loosened_bounds(floors[0], floors[1], new_ids(now, then)),
+            sample_changes(then, now, drafts={one.id for one in golden if one.draft}),
             commit.metric_changes(base, job.settings),
             _price_change(base, job.settings),
         )
