@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
@@ -12,9 +12,10 @@ from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import LABELS, Label, Sample
 from ragstone.metrics.custom import is_function
 from ragstone.metrics.registry import find_metric, is_relative, labels_of
+from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores, rekeyed
-from ragstone.system.response import GENERATION
+from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 
 _PROBE = Sample(id="probe", question="?", reference="!")
 
@@ -90,6 +91,23 @@ def pair_runs(
         skipped=skipped,
     )
     return Pairing(current, baseline, comparability, samples, edited)
+
+
+def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
+    """`current` with a failed score of each metric and sample that can't be measured for want of contexts or their
+    texts, where `baseline` has a score: the system failed to return what it is judged by."""
+    if other_half(current, baseline) is not None:
+        return current
+    metrics = dict(current.metrics)
+    for name, scores in current.metrics.items():
+        known = baseline.metrics[name].values if name in baseline.metrics else {}
+        excused = scores.not_applicable
+        lost = {one: why for one, why in excused.items() if one in known and why.startswith((NO_TEXTS, NO_CONTEXTS))}
+        if lost:
+            failed = {one: Failed("system", why) for one, why in lost.items()}
+            left = {one: why for one, why in excused.items() if one not in lost}
+            metrics[name] = replace(scores, not_applicable=left, failed={**scores.failed, **failed})
+    return replace(current, metrics=metrics)
 
 
 def other_half(current: RunScores, baseline: RunScores) -> str | None:

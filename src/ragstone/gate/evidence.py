@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ragstone.gate.bounds import BoundCheck, questions
-from ragstone.gate.comparability import Pairing, pair_runs
+from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
@@ -49,10 +49,11 @@ class Evidence:
         drift: Sequence[Check] = (),
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
+        if baseline is not None:
+            current = with_lost_contexts(with_groups_of(current, baseline), baseline)
         resolved = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
-            current = with_groups_of(current, baseline)
             pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order or ())
         return cls(
             current,

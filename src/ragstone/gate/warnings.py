@@ -133,7 +133,10 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
             "The system returned no contexts with any answer, so nothing can be said of retrieval: return them with "
             "the answer, or name their field in contexts_field under [system]."
         )
-    missing = {one for scores in run.metrics.values() for one, why in scores.not_applicable.items() if NO_TEXTS in why}
+    missing = set[str]()
+    for scores in run.metrics.values():
+        missing |= {one for one, why in scores.not_applicable.items() if why.startswith(NO_TEXTS)}
+        missing |= {one for one, lost in scores.failed.items() if lost.reason.startswith(NO_TEXTS)}
     if missing:
         yield (
             f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "

@@ -15,6 +15,7 @@ from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed, FailedBy
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
+from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]
@@ -158,6 +159,40 @@ def test_a_metric_that_only_the_baseline_has_is_no_pass(run: MakeRun) -> None:
     assert lost[0].reason == "context_recall: the baseline has 200 scores, this run none: its drop was not checked."
     assert lost[0].reason in verdict.reason
     assert decide_gate(then, now, policy_from_mapping({})).status is Status.PASS
+
+
+@pytest.mark.parametrize("reason", [NO_TEXTS, NO_CONTEXTS])
+def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked(run: MakeRun, reason: str) -> None:
+    """Else whoever returns no contexts, or their names alone, would not be measured, and pass."""
+    scores = {"faithfulness": SCORES, "answer_relevancy": SCORES}
+    now = run(
+        {"faithfulness": [], "answer_relevancy": SCORES},
+        not_applicable={"faithfulness": {f"s{i}": reason for i in range(N)}},
+    )
+    verdict = decide_gate(now, run(scores), policy_from_mapping({}))
+    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
+    assert f"the system under test failed on {N}: {reason}" in verdict.reason
+    other, warn = {"answer_relevancy": {"max_drop": 0.05}}, {"faithfulness": {"action": "warn"}}
+    for gate, metrics in (({"only_named": True}, other), ({}, warn)):
+        moved = policy_from_mapping({"gate": gate, "metrics": metrics})
+        assert decide_gate(now, run(scores), moved).exit_code == 0
+    assert decide_gate(now, now, policy_from_mapping({})).exit_code == 0
+
+
+def test_bad_answers_are_not_taken_out_of_a_mean_by_returning_them_without_texts(run: MakeRun) -> None:
+    bad = {f"s{i}": NO_TEXTS for i in range(19)}
+    now = run({"faithfulness": [0.0] * 19 + SCORES[19:]}, not_applicable={"faithfulness": bad})
+    kept = replace(now.metrics["faithfulness"], values={f"s{i}": SCORES[i] for i in range(19, N)})
+    verdict = decided(replace(now, metrics={"faithfulness": kept}), run({"faithfulness": SCORES}))
+    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
+
+
+def test_another_reason_for_no_score_is_no_failure_of_the_system(run: MakeRun) -> None:
+    excused = dict.fromkeys((f"s{i}" for i in range(19)), "the answer abstains")
+    now = run({"faithfulness": SCORES}, not_applicable={"faithfulness": excused})
+    kept = replace(now.metrics["faithfulness"], values={f"s{i}": SCORES[i] for i in range(19, N)})
+    now = replace(now, metrics={"faithfulness": kept})
+    assert decided(now, run({"faithfulness": SCORES})).status is Status.PASS
 
 
 def test_a_metric_that_the_policy_does_not_name_may_go(run: MakeRun) -> None:

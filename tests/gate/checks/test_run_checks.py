@@ -14,7 +14,8 @@ from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.golden.sample import Bound
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores, SystemFacts
+from ragstone.run.scores import MetricScores, RunScores, SystemFacts
+from ragstone.system.response import NO_TEXTS
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]
@@ -238,6 +239,22 @@ def test_a_samples_own_floor_counts_in_place_of_the_policys(run: MakeRun) -> Non
     assert decide(one, metrics=FAITHFULNESS, must_pass=["s0"]).status is Status.PASS
 
 
+@pytest.mark.parametrize("why", [None, NO_TEXTS])
+def test_a_floor_of_a_sample_that_was_not_measured_is_no_pass_because_another_holds(
+    run: MakeRun, why: str | None
+) -> None:
+    scores: dict[str, list[float]] = {"mrr": [1.0] * 100}
+    one = (
+        run(scores)
+        if why is None
+        else run({**scores, "faithfulness": []}, not_applicable={"faithfulness": {"s0": why}})
+    )
+    bounded = with_bounds(one, s0=(("min", "faithfulness", 0.8), ("min", "mrr", 0.5)))
+    verdict = decide(bounded, metrics={"mrr": {"min": 0.1}}, gate={"only_named": True})
+    assert verdict.reason == f"must-pass sample s0: faithfulness: {why or 'it was not measured'}."
+    assert verdict.exit_code == 5
+
+
 def test_every_sample_must_pass(run: MakeRun) -> None:
     values = [1.0, 0.2] * 7
     verdict = decide(run({"faithfulness": values}), metrics={"faithfulness": {"min": 0.5}}, must_pass="all")
@@ -260,6 +277,18 @@ def test_a_sample_without_a_score_is_counted_where_every_sample_must_pass(run: M
     assert "s0: faithfulness could not be scored: refused" in check.reason
     named = decide(with_bounds(one, na=(("min", "faithfulness", 0.5),)), metrics=FAITHFULNESS, must_pass="all")
     assert named.exit_code == 5
+
+
+def test_a_sample_that_the_system_made_unmeasurable_fails_where_every_sample_must_pass(run: MakeRun) -> None:
+    before = run({"faithfulness": [1.0] * 100})
+    scores = MetricScores(
+        {f"s{i}": 1.0 for i in range(1, 100)}, not_applicable={"s0": NO_TEXTS}, version=before["faithfulness"].version
+    )
+    now = replace(before, metrics={"faithfulness": scores})
+    policy = policy_from_mapping({"metrics": FAITHFULNESS, "must_pass": "all"})
+    verdict = decide_gate(now, before, policy)
+    assert verdict.reason.startswith(f"must-pass sample s0: faithfulness could not be scored: {NO_TEXTS}.")
+    assert verdict.exit_code == 1
 
 
 def test_nothing_to_compare_with_is_an_error_where_every_sample_must_pass(run: MakeRun) -> None:

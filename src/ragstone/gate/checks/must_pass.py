@@ -12,6 +12,7 @@ from ragstone.gate.rules import metrics_of
 from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.golden.sample import Bound
 from ragstone.run.scores import MetricScores, RunScores
+from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 _SAME = 1e-9
 """Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
@@ -124,11 +125,12 @@ def _result(run: RunScores, sample_id: str, wanted: _Wanted) -> tuple[Status, st
         return Status.ERROR, "it is not in this run"
     if sample_id in run.system.failures:
         return Status.FAIL, f"the system under test failed on it: {run.system.failures[sample_id]}"
-    below, unscored, excused, reached = [], [], [], 0
+    below, unscored, excused, reached = list[str](), list[str](), list[str](), 0
     for (metric, way), required in wanted.items():
         scores = run.metrics.get(metric, _UNKNOWN)
         if sample_id in scores.failed:
-            unscored.append(f"{metric} could not be scored: {scores.failed[sample_id].reason}")
+            lost = scores.failed[sample_id]
+            (below if lost.by == "system" else unscored).append(f"{metric} could not be scored: {lost.reason}")
         elif sample_id in scores.values:
             value = scores.values[sample_id]
             missed = _gap(value, required, way) > _SAME
@@ -137,7 +139,9 @@ def _result(run: RunScores, sample_id: str, wanted: _Wanted) -> tuple[Status, st
                 most = "at most " if way.lower_is_better else ""
                 below.append(f"{metric} is {figure(value, required)}, required {most}{threshold(required)}")
         else:
-            excused.append(f"{metric}: {scores.not_applicable.get(sample_id, 'it was not measured')}")
+            why = scores.not_applicable.get(sample_id, "it was not measured")
+            lacking = metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS))
+            (unscored if lacking else excused).append(f"{metric}: {why}")
     if below:
         return Status.FAIL, some(below)
     if unscored:
