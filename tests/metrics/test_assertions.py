@@ -92,6 +92,7 @@ def test_each_phrase_pattern_and_limit_counts_as_one() -> None:
         ("starts-with", "Yes", "Yes, it is.", "yes"),
         ("regex", r"\b\d+ days\b", "in 30 days", "in thirty days"),
         ("is-json", None, '{"days": 30}', "{days: 30}"),
+        ("is-json", None, "[null]", "[NaN]"),
         ("contains", True, "it is true", "it is True"),
     ],
 )

@@ -52,6 +52,8 @@ def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
         "id,metric,value\na,m,NaN\nb,m,1.0000000000000002\n",
         "id,question,m\na,A?,\nb,B?,1.0\n",
         '{"id": "a", "metric": "m", "value": null}\n{"id": "b", "metric": "m", "value": 1}\n',
+        '{"id": "a", "metric": "m", "value": NaN}\n{"id": "b", "metric": "m", "value": 1}\n',
+        '{"id": "a", "m": NaN}\n{"id": "b", "m": 1.0}\n',
         '{"id": "a", "metric": "m", "value": ""}\n{"id": "b", "metric": "m", "value": 1}\n',
     ],
 )
@@ -90,7 +92,7 @@ def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
         ("id,metric,score\na,m,1\n", 2, "'value' is missing, found: 'id', 'metric', 'score'"),
         ("id,metric,value\n,m,1\n", 2, "'id' must be a non-empty string"),
         ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, but was in 'g'"),
-        ('{"id": "a", "metric": "m", "value": NaN}\n', 1, "NaN is not a JSON number"),
+        ('{"id": "a", "metric": "m", "value": Infinity}\n', 1, "Infinity is not a JSON number"),
         ('{"id": "a", "metric": "m", "value": 1e999}\n', 1, "found inf"),
         ('{"id": "a", "metric": "m"}\n', 1, "'value' is missing"),
         ('{"id": "a", "metric": "m", "value": 1}\n{"id": "b"', 2, "not valid JSON"),

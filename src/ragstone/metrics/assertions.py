@@ -89,7 +89,7 @@ def _holds(one: Assertion, answer: str) -> bool:
 
 def _is_json(answer: str) -> bool:
     try:
-        decode(answer)
+        decode(answer, strict=True)
     except NotJsonError:
         return False
     return True

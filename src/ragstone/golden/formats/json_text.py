@@ -129,13 +129,20 @@ def _no_constant(name: str) -> float:
     raise _RefusedError(f"{name} is not a JSON number")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+def _nothing(name: str) -> None:
+    if name != "NaN":
+        _no_constant(name)
 
 
-def decode_at(text: str, position: int) -> tuple[Any, int]:
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_nothing)
+"""Reads NaN, which Python writes for a number that is missing, as null."""
+
+
+def decode_at(text: str, position: int, decoder: json.JSONDecoder = DECODER) -> tuple[Any, int]:
     """The value that starts at `position`, and the offset behind it. Raises NotJsonError."""
     try:
-        return DECODER.raw_decode(text, position)
+        return decoder.raw_decode(text, position)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"not valid JSON: {error.msg}", error.pos) from None
     except _RefusedError as error:
@@ -146,10 +153,10 @@ def decode_at(text: str, position: int) -> tuple[Any, int]:
         raise NotJsonError(f"not a number that can be read: {error}".splitlines()[0]) from None
 
 
-def decode(text: str) -> Any:
-    """The one value in `text`. Raises NotJsonError."""
+def decode(text: str, *, strict: bool = False) -> Any:
+    """The one value in `text`, in which NaN is null unless `strict`. Raises NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
-    value, end = decode_at(text, start)
+    value, end = decode_at(text, start, _STRICT if strict else DECODER)
     rest = text[end:].lstrip(" \t\r\n")
     if rest:
         raise NotJsonError("more text after the value", len(text) - len(rest))
