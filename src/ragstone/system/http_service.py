@@ -22,7 +22,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.request import QUESTION, refusal, refuse_misplaced, request_address, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.streams import EVENTS, Reply, ReportedError, likely_field, read_reply
+from ragstone.system.streams import EVENTS, Reply, ReportedError, read_reply
 
 if TYPE_CHECKING:
     import httpx2
@@ -96,7 +96,11 @@ class HttpService:
                         reply = await self._post(sample)
                     first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
                     response = read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._fields)
-                    return self._with_hint(response, reply.value)
+                    found = response.failure
+                    if found is None:
+                        return response
+                    message = self._hidden(found.message)
+                    return failed(sample.id, found.kind, message, latency_s=response.latency_s)
                 except TimeoutError:
                     message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
@@ -106,16 +110,6 @@ class HttpService:
                     break
                 await self._sleep(max(refused.retry_in_s, min(0.5 * 2**attempt, 8.0)))
         return failed(sample.id, refused.kind, self._hidden(refused.message), self._hidden(refused.detail))
-
-    def _with_hint(self, response: Response, value: object) -> Response:
-        """A `response` without an answer that names where in `value` it may be."""
-        failure = response.failure
-        if failure is None:
-            return response
-        field = None if self._fields.answer else likely_field(value)
-        hint = "" if field is None else f' Is the answer there? Set answer_field = "{field}" under [system].'
-        message = self._hidden(failure.message) + hint
-        return failed(response.sample_id, failure.kind, message, latency_s=response.latency_s)
 
     def _hidden(self, text: str | None) -> Any:
         """`text`, in which a service may repeat what it was sent, without the values of headers."""

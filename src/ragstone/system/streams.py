@@ -97,12 +97,6 @@ async def read_reply(chunks: AsyncIterator[bytes], content_type: str, fields: wo
     return stream.reply(whole_at)
 
 
-def likely_field(value: object) -> str | None:
-    """The path of the longest text in a value: where the answer may be."""
-    found = max(_texts_in(value, "", _MAX_DEPTH), key=lambda one: len(one[1]), default=None)
-    return None if found is None else found[0]
-
-
 async def _read_events(chunks: AsyncIterator[bytes], fields: worker.Fields) -> Reply:
     """The answer in server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
     stream, events, line = _Stream(fields), _Events(), bytearray()
@@ -256,7 +250,7 @@ class _Stream:
         if not self._unread:
             return ""
         sent = "; ".join(worker.shown(one) for one in self._unread[:2])
-        path = max((found for one in self._unread if (found := likely_field(one))), key=len, default="delta.text")
+        path = max((path for one in self._unread for path in worker.text_paths(one)[:1]), key=len, default="delta.text")
         named = (
             f"answer_field = '{self._fields.answer}' is in none of its pieces"
             if self._fields.answer
@@ -368,12 +362,3 @@ def _whole(value: object, depth: int = _MAX_DEPTH) -> object:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
-
-
-def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str) and path and value.strip():
-        yield path, value
-    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, inner in pairs if depth else ():
-        if "." not in str(name):
-            yield from _texts_in(inner, f"{path}.{name}" if path else str(name), depth - 1)

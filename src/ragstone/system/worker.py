@@ -23,6 +23,7 @@ import reprlib
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
 SOURCE_NAME = "<ragstone worker>"
@@ -64,6 +65,8 @@ RETRIEVING = ("retrieve", *METHODS)
 """Methods of a system that only retrieves."""
 
 MAX_CONTEXTS = 10_000
+MAX_NODES = 4
+"""A context may be a node in a node."""
 MAX_CHARACTERS = 10_000_000
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_TRACE_CHARACTERS = 256
@@ -149,7 +152,8 @@ def _unfolded(value: object) -> object:
         listed = [item for items in found for item in (items if isinstance(items, (list, tuple)) else [items])]
         return {"contexts": listed, **value, "answer": messages[-1]}
     parts = [part for part in value.values() if isinstance(part, Mapping)]
-    replies = [item for part in parts for name in ("replies", "answers") for item in (part.get(name) or ())[:1]]
+    found = [part[name] for part in parts for name in ("replies", "answers") if isinstance(part.get(name), list)]
+    replies = [items[0] for items in found if items]
     if not replies or len(parts) != len(value):
         return value
     reply, documents = replies[-1], [part["documents"] for part in parts if isinstance(part.get("documents"), list)]
@@ -165,34 +169,41 @@ def _bad_answer(value: object, answer: object) -> str:
     return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {named_texts(value)}{EXPECTED}"
 
 
+_PLAIN_NAME = re.compile(r"[\w -]{1,100}")
 _REPLY = re.compile(r"(?i)(answer|reply|response|message|content|text|completion|generation|output)[^.]*$")
 
 
 def named_texts(value: object) -> str:
     """A sentence that names the setting for an answer in `value` without a known name; "" if there is no text in it."""
-    found = [(path, text) for path, text in _texts_in(value, "", 4) if not _SECRET.search(f"{path}={text}")]
-    texts = sorted(found, key=lambda one: (_REPLY.search(one[0]) is None, -len(one[1])))
-    if not texts:
-        return ""
-    others = ", ".join(f"'{path}'" for path, _ in texts[1:4])
-    return f"If its answer is at '{texts[0][0]}', set answer_field = \"{texts[0][0]}\" under [system]" + (
-        f" (there is text at {others} too). " if others else ". "
-    )
+    first, *others = text_paths(value)[:4] or [""]
+    too = f" (there is text at {str(others)[1:-1]} too)" if others else ""
+    return f"If its answer is at '{first}', set answer_field = \"{first}\" under [system]{too}. " if first else ""
+
+
+def text_paths(value: object) -> list[str]:
+    """Paths to the texts in `value` that `answer_field` can have, the likeliest answer first."""
+    found = [
+        (path, len(text))
+        for path, text in _texts_in(value, "", 4)[:200]
+        if not _SECRET.search(f"{path}={text[:200]}") and isinstance(at_path(value, path), str)
+    ]
+    return [path for path, _ in sorted(found, key=lambda one: (_REPLY.search(one[0]) is None, -one[1]))]
 
 
 def _texts_in(value: object, path: str, depth: int) -> list[tuple[str, str]]:
-    """Paths to texts in `value`, for a setting; of a list, the first element's."""
+    """Paths to texts in `value`, and the texts; of a list, the first element's."""
     if isinstance(value, str):
         return [(path, value)] if path and value.strip() else []
-    if isinstance(value, Mapping):
-        items = [(name, item) for name, item in value.items() if isinstance(name, str) and name.isprintable()]
-    elif isinstance(value, (list, tuple)):
-        items = [(str(at), item) for at, item in enumerate(value[:1])]
+    if not depth:
+        return []
+    if isinstance(value, (list, tuple)):
+        items: dict[Any, Any] = dict(enumerate(value[:1]))
     else:
-        inside = getattr(value, "__dict__", None) or getattr(type(value), "__dataclass_fields__", None) or {}
-        items = [(name, _get(value, name)) for name in inside if isinstance(name, str) and not name.startswith("_")]
-    inner = [(f"{path}.{name}" if path else name, item) for name, item in items[:20] if '"' not in name]
-    return [found for name, item in inner if depth for found in _texts_in(item, name, depth - 1)]
+        inside = _get(value, "__dict__") or getattr(type(value), "__dataclass_fields__", None) or {}
+        names = islice(value if isinstance(value, Mapping) else inside, 20)
+        items = {name: _get(value, name) for name in names if isinstance(name, str) and _PLAIN_NAME.fullmatch(name)}
+    inner = [(f"{path}.{name}".lstrip("."), item) for name, item in items.items()]
+    return [found for name, item in inner for found in _texts_in(item, name, depth - 1)]
 
 
 class Fields(NamedTuple):
@@ -379,20 +390,17 @@ def _context(item: Any, rank: int, may_be_id: bool) -> dict[str, Any]:
 
 
 def _context_text(item: object) -> str | None:
-    if isinstance(item, str):
-        return item
-    if item is None or isinstance(item, (bool, int, float, bytes, list, tuple)):
-        return None
-    for name in TEXT_NAMES:
-        value = _get(item, name)
-        if isinstance(value, str):
-            return value
-    method = None if isinstance(item, Mapping) else _get(item, "get_content")
-    value = method() if callable(method) else None
-    if isinstance(value, str):
-        return value
-    node = _get(item, "node")
-    return None if node is item else _context_text(node)
+    for _ in range(MAX_NODES):
+        if isinstance(item, str):
+            return item
+        if item is None or isinstance(item, (bool, int, float, bytes, list, tuple)):
+            return None
+        method = None if isinstance(item, Mapping) else _get(item, "get_content")
+        for value in (*(_get(item, name) for name in TEXT_NAMES), method() if callable(method) else None):
+            if isinstance(value, str):
+                return value
+        item = _get(item, "node")
+    return None
 
 
 def _identity(item: object) -> str | None:
@@ -481,9 +489,15 @@ def _clean(text: str) -> str:
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _SECRET = re.compile(
-    r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|glpat|hf|AKIA)[-_]|\bBearer\s+|[\w-]*(?:api_?key|secret|passw(?:or)?d|"
-    r"access_?token|authorization)['\"]?\s*[:=]\s*['\"]?)(?P<value>[^\s'\",;}]{8,})"
+    r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|github_pat|glpat|hf)[-_]|\b(?:AKIA|AIza|eyJ)(?=\w{12})|\bBearer\s+|"
+    r"://[^\s/:@]*:(?=[^\s/@]+@)|(?:api[_-]?key|secret|passw(?:or)?d|access_?token|authorization)"
+    r"['\"]?\s*[:=]\s*['\"]?(?:basic\s+|bearer\s+)?)(?P<value>[^\s'\",;}]{8,})"
 )
+
+
+def _masked(text: str) -> str:
+    """`text` without what looks like a key or a password."""
+    return _SECRET.sub(lambda found: found["before"] + "***", text)
 
 
 def shown(value: object, limit: int = 200) -> str:
@@ -496,7 +510,7 @@ def shown(value: object, limit: int = 200) -> str:
     except Exception:
         text = "an object whose repr() fails"
     text = _ADDRESS.sub("", text)  # addresses differ each time, so equal failures would look different
-    text = _SECRET.sub(lambda found: found["before"] + "***", text)
+    text = _masked(text)
     text = _clean(text if len(text) <= limit else text[: limit - 3] + "...")
     return f"{text} ({type(value).__name__})"
 
@@ -1013,7 +1027,7 @@ def formatted(error: BaseException, *own_files: str) -> str:
         or frames.tb_frame.f_globals.get("__name__", "").startswith("importlib")
     ):
         frames = frames.tb_next
-    text = _clean("".join(traceback.format_exception(type(error), error, frames)))
+    text = _masked(_clean("".join(traceback.format_exception(type(error), error, frames))))
     return text if len(text) <= 8_000 else text[:4_000] + "\n...\n" + text[-3_900:]
 
 
@@ -1024,7 +1038,7 @@ def _here() -> str:
 def summary(error: BaseException) -> str:
     """``Type: message`` in one line of at most 300 characters."""
     lines = traceback.format_exception_only(type(error), error)
-    line = " ".join(_clean(lines[-1]).split())
+    line = " ".join(_masked(_clean(lines[-1])).split())
     return line if len(line) <= 300 else line[:297] + "..."
 
 

@@ -54,7 +54,7 @@ def answered_shape(proposal: Proposal, environ: Mapping[str, str]) -> tuple[Prop
     for field, http in (own, *([model] if chat else []), *(shape for shape in SHAPES if shape != own)):
         found = replace(proposal, question_field=field, http=http)
         response = _asked(found, environ)
-        path = re.search(r'Is the answer there\? Set answer_field = "([^"]+)"', _why(response))
+        path = re.search(r'.*set answer_field = "([^"]+)"', _why(response))
         if path is not None:
             found = replace(found, settings={**found.settings, "answer_field": path[1]})
             response = _asked(found, environ)
