@@ -199,11 +199,21 @@ def test_what_may_pass_is_tried_again_with_growing_pauses(server: Server) -> Non
     assert waits == [0.5, 7.0, 2.0]
 
 
-def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server) -> None:
-    server.reply = lambda path, body: (503, {"Retry-After": "86400"}, b"")
+@pytest.mark.parametrize(
+    ("after", "pauses"),
+    [
+        ("86400", [30.0, 30.0]),
+        ("inf", [30.0, 30.0]),
+        ("nan", [0.5, 1.0]),
+        ("-1", [0.5, 1.0]),
+        ("9" * 5_000, [30.0] * 2),
+    ],
+)
+def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server, after: str, pauses: list[float]) -> None:
+    server.reply = lambda path, body: (503, {"Retry-After": after}, b"")
     waits: list[float] = []
     assert asked(server.url, waits, retries=2).failure is not None
-    assert waits == [30.0, 30.0]
+    assert waits == pauses
     assert len(server.seen) == 3
 
 

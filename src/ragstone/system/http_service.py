@@ -265,7 +265,7 @@ def _redirected(url: str, status: int, location: str) -> str:
 
 def _retry_after_s(value: str | None) -> float:
     try:
-        return min(max(float(value or 0), 0.0), MAX_RETRY_AFTER_S)
+        return min(max(0.0, float(value or 0)), MAX_RETRY_AFTER_S)  # 0 first: it is the larger beside NaN
     except ValueError:
         return 0.0
 
