@@ -172,3 +172,23 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter_from_ending() -> None:
     """)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "timeout"
+
+
+def test_what_is_returned_may_neither_block_nor_end_the_run(kinds: Kinds) -> None:
+    class Passage:
+        def __init__(self, question: str) -> None:
+            self.question = question
+
+        @property
+        def text(self) -> str:
+            if self.question == "block":
+                time.sleep(2)
+            if self.question == "exit":
+                sys.exit(3)
+            return self.question
+
+    def answer(question: str) -> dict[str, object]:
+        return {"answer": question, "contexts": [Passage(question)]}
+
+    responses = ask(answer, "a", "block", "exit", "b", timeout_s=0.5)
+    assert kinds(responses) == ["answered", "timeout", "bad_return", "answered"]

@@ -440,3 +440,99 @@ def test_a_context_with_something_that_could_be_its_text_is_not_read_as_an_id(co
 def test_one_passage_among_names_makes_all_of_them_texts() -> None:
     response = read("s", {"answer": "a", "contexts": ["a.md", "A passage of text."]}, None)
     assert [(one.text, one.id) for one in response.contexts] == [("a.md", None), ("A passage of text.", None)]
+
+
+class Lying(dict):  # type: ignore[type-arg]
+    """A mapping whose keys never end, and which fails when it is asked for one."""
+
+    def __len__(self) -> int:
+        return 10**9
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"key{number}" for number in itertools.count())
+
+    def get(self, key: object, default: object = None) -> object:
+        raise OSError(f"api_key=sk-abcdefgh12345678 refused {key}")
+
+
+class Exiting:
+    @property
+    def answer(self) -> str:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (Lying(), "What was returned can't be read: OSError: api_key=***"),
+        ({"answer": "a", "contexts": Lying()}, "can't be read: OSError"),
+        (Exiting(), "can't be read: SystemExit: 3"),
+        ({"answer": "a", "contexts": [{"id": 10**5_000, "text": "t"}]}, "can't be read: ValueError: Exceeds the limit"),
+        ({"answer": "a", "contexts": (1 / 0 for _ in "x")}, "can't be read: ZeroDivisionError"),
+    ],
+)
+def test_code_that_fails_in_what_was_returned_is_a_bad_return(value: object, says: str) -> None:
+    response = read("a", value, 1.0)
+    assert response.failure is not None
+    assert response.failure.kind == "bad_return"
+    assert says in response.failure.message
+    assert "abcdefgh" not in f"{response.failure.message}{response.failure.detail}"
+    assert str(response.failure.detail).rpartition("\n")[0].split("\n")[-1] in response.failure.message
+
+
+def test_a_node_in_a_node_that_never_ends_has_no_text() -> None:
+    outer, inner = SimpleNamespace(), SimpleNamespace()
+    outer.node, inner.node = inner, outer
+    with pytest.raises(worker.BadReturn, match="no text was found"):
+        worker.normalise({"answer": "a", "contexts": [outer]})
+
+
+def test_a_passage_too_many_is_refused_before_the_others_are_read() -> None:
+    read_so_far: list[int] = []
+
+    def passages() -> Iterator[str]:
+        for number in range(10_000):
+            read_so_far.append(number)
+            yield "x" * 2_000_000
+
+    with pytest.raises(worker.BadReturn, match="at most 10,000,000 are read"):
+        worker.normalise({"answer": "a", "contexts": passages()})
+    assert len(read_so_far) == 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "github_pat_11ABCDEFGHIJKLMN",
+        "AIzaSyA1234567890abcdef",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi",
+        "postgres://shop:correct-horse@db/shop",
+        "Authorization: Basic c2hvcDpob3JzZQ==",
+        "{'password': 'correct-horse'}",
+    ],
+)
+def test_what_looks_like_a_secret_is_shown_in_no_message(text: str) -> None:
+    secret = worker._SECRET.search(text)
+    assert secret is not None
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        said = [worker.shown(text), worker.summary(error), worker.formatted(error).rpartition("\nValueError")[2]]
+    assert not [one for one in said if secret["value"] in one]
+    assert all("***" in one for one in said)
+
+
+def test_paths_to_texts_name_what_the_setting_can_have_and_no_secrets() -> None:
+    class Reply:
+        def __init__(self) -> None:
+            self.said, self._hidden, self.token = "It is so.", "a longer text", "Bearer abcdefgh12345678"
+
+        @property
+        def broken(self) -> str:
+            raise OSError
+
+    value = {"a.b": "dotted", 'quo"te': "text", "items": [{"reply": "yes"}], "object": Reply(), "api_key": "k" * 20}
+    assert worker.text_paths(value) == ["items.0.reply", "object.said"]
+    assert all(worker.at_path(value, path) for path in worker.text_paths(value))
+    assert worker.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"

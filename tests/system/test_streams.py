@@ -295,7 +295,11 @@ def test_fields_that_are_named_come_before_known_shapes(room: Any, server: Serve
         (events({"type": "error", "errorText": "out of memory"}), "raised", "out of memory"),
         (lines("application/x-ndjson", {"response": "a"}, {"error": "out of memory"}), "raised", "out of memory"),
         (events({"type": "response.failed", "response": {"error": {"message": "out of memory"}}}), "raised", "memory"),
-        (said({"reply": "30 days.", "model": "m"}), "bad_return", 'set answer_field = "reply" under [system].'),
+        (
+            said({"reply": "30 days.", "model": "m"}),
+            "bad_return",
+            'set answer_field = "reply" under [system] (there is text',
+        ),
         (said({"a": [{"b": {"said": "30 days."}}]}), "bad_return", 'set answer_field = "a.0.b.said" under [system].'),
         (
             (200, {"Content-Type": "text/html"}, b"<p>Hi"),

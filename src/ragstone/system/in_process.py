@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -83,15 +84,18 @@ class CallableSystem:
                 async with asyncio.timeout(self._timeout_s):
                     heard: list[float] = []
                     value, latency_s = await self._value(asker, sample, lambda: heard.append(perf_counter()))
+                    first_text_s = heard[0] - started if heard else None
+                    reads = partial(read, sample.id, value, latency_s, first_text_s, self._fields)
+                    # What is returned may run code of the user's too, and block.
+                    return reads() if asker.is_async else (await in_thread(reads))[0]
             except worker.BadReturn as error:
-                return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error))
+                return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail)
             except TimeoutError as error:
                 if perf_counter() - started < self._timeout_s:  # raised by the callable itself
                     return self._raised(sample, error)
                 return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
             except Exception as error:
                 return self._raised(sample, error)
-        return read(sample.id, value, latency_s, heard[0] - started if heard else None, self._fields)
 
     async def close(self) -> None:
         """Nothing to close."""

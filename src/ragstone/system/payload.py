@@ -120,8 +120,5 @@ def read(
     try:
         payload = Payload.model_validate(worker.normalise(value, fields))
     except worker.BadReturn as error:
-        return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), latency_s=latency_s)
-    except Exception as error:  # a property, or a mapping of its own, of what was returned
-        message = f"What was returned can't be read: {worker.summary(error)}"
-        return failed(sample_id, SystemFailureKind.BAD_RETURN, message, latency_s=latency_s)
+        return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s)
     return answered(sample_id, payload, latency_s, first_text_s)

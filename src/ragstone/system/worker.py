@@ -90,7 +90,9 @@ ONLY_RETRIEVES = ' If it only retrieves, set part = "retrieval" under [system].'
 
 
 class BadReturn(Exception):  # noqa: N818
-    """The system under test returned something that can't be read as an answer."""
+    """The system under test returned something that can't be read as an answer. `detail` is a traceback, if any."""
+
+    detail: str | None = None
 
 
 class EntrypointError(Exception):
@@ -106,8 +108,19 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     If the answer names its trace, ``"trace"`` has what it says.
 
     Accepts every shape listed in docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was
-    found and what is expected.
+    found and what is expected, and nothing else, whatever the code in a returned object raises.
     """
+    try:
+        return _answer_in(value, fields)
+    except BadReturn:
+        raise
+    except (Exception, SystemExit) as error:
+        unread = BadReturn(f"What was returned can't be read: {summary(error)}")
+        unread.detail = formatted(error)
+        raise unread from None
+
+
+def _answer_in(value: object, fields: Fields | None) -> dict[str, Any]:
     if fields is not None and fields.contexts_only:
         return _checked("", fields.retrieved(value), value)
     if _is_pair(value):
@@ -129,11 +142,7 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 
 def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[str, Any]:
     contexts = _with_ids(contexts, None if isinstance(value, str) else _first(value, CONTEXT_IDS_NAMES))
-    characters = len(text) + sum(len(context["text"]) + len(context["id"] or "") for context in contexts)
-    if characters > MAX_CHARACTERS:
-        raise BadReturn(
-            f"The answer and its contexts have {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
-        )
+    _refuse_long(len(text) + sum(map(_characters, contexts)))
     found: dict[str, Any] = {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
     named = _trace(value)
     return {**found, "trace": named} if named else found
@@ -347,16 +356,31 @@ def _contexts(value: object) -> list[dict[str, Any]]:
         reason = "a set has no order" if isinstance(value, (set, frozenset)) else "it is not a list"
         raise BadReturn(f"The contexts are {shown(value)}: {reason}. {EXPECTED}")
     contexts: list[dict[str, Any]] = []
+    characters, only_ids = 0, True
     for rank, item in enumerate(value):
         if rank >= MAX_CONTEXTS:
             raise BadReturn(f"More than {MAX_CONTEXTS:,} contexts were returned for one question.")
-        contexts.append(_context(item, rank, not any(context["text"] for context in contexts)))
+        contexts.append(_context(item, rank, only_ids))
+        only_ids = only_ids and not contexts[-1]["text"]
+        characters += _characters(contexts[-1])
+        _refuse_long(characters)
     return contexts
+
+
+def _characters(context: Mapping[str, Any]) -> int:
+    return len(context["text"]) + len(context["id"] or "")
+
+
+def _refuse_long(characters: int) -> None:
+    if characters > MAX_CHARACTERS:
+        raise BadReturn(
+            f"The answer and its contexts have {characters:,} characters; at most {MAX_CHARACTERS:,} are read."
+        )
 
 
 def _with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]]:
     """`contexts` with the `ids` that were returned beside them, or, if there are none, those ids alone."""
-    if not isinstance(ids, (list, tuple)) or not all(_as_id(one) for one in ids) or len(ids) > MAX_CONTEXTS:
+    if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS or not all(_as_id(one) for one in ids):
         return contexts
     if not contexts:
         return [{"text": "", "id": _as_id(one), "score": None} for one in ids]
@@ -1210,7 +1234,7 @@ class _Session:
             else:
                 reply["payload"] = normalise(value, fields)
         except BadReturn as error:
-            reply["error"] = {"kind": "bad_return", "message": str(error), "detail": None}
+            reply["error"] = {"kind": "bad_return", "message": str(error), "detail": error.detail}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
             message = summary(error) + _closed_output(error)
             reply["error"] = {"kind": "raised", "message": message, "detail": formatted(error)}
