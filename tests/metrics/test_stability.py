@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,7 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.metrics.stability import AnswerStability, TokenStability
+from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
 from ragstone.run.engine import Work, run_samples
 from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
@@ -72,6 +73,61 @@ def test_a_comparison_that_failed_is_not_left_out() -> None:
     assert found == Failed("judge", "refused")
 
 
+def one_way(later: int, earlier: int) -> Judgements:
+    """The previous answer supports `later` of the two statements, and this one `earlier` of the previous one's two."""
+    match, other = judged(later).previous_match, judged(earlier).previous_match
+    assert isinstance(match, ReferenceMatch)
+    assert isinstance(other, ReferenceMatch)
+    match = replace(match, reference_supports=other.reference_supports)
+    return Judgements(statements=judged(0).statements, previous_match=match)
+
+
+@pytest.mark.parametrize(
+    ("answers", "judgements", "expected"),
+    [
+        (["a", "b"], [judged(0), one_way(2, 1)], 0.75),
+        (["a", "b", "c"], [judged(0), one_way(2, 1), one_way(0, 0)], 0.375),
+        (["In 1931.", "in 1931"], [judged(0), judged(0)], 1.0),  # equal texts take no judge
+        (["a", "Unknown."], [judged(2), judged(0, abstains=True)], 0.0),  # of the one answer that says something
+        (["a", "Unknown.", "c"], [judged(2), judged(0, abstains=True), judged(2)], 0.0),
+        (["a", "a", "Unknown."], [judged(2), judged(2), judged(0, abstains=True)], 2 / 3),
+        (["Unknown.", "Unknown."], [judged(0, abstains=True)] * 2, "every answer abstains"),
+        (["a", "b"], [judged(0, of=0), judged(0, of=0)], "no statements were found"),
+        (["a"], [judged(2)], "asked once"),
+    ],
+)
+def test_self_consistency_is_the_share_of_statements_that_other_answers_support(
+    answers: Sequence[str], judgements: Sequence[Judgements], expected: float | str
+) -> None:
+    found = SelfConsistency().compare(SAMPLE, responses(*answers), judgements)
+    if isinstance(expected, str):
+        assert not isinstance(found, Scored)
+        assert expected in found.reason
+    else:
+        assert isinstance(found, Scored)
+        assert found.value == pytest.approx(expected)
+
+
+def test_self_consistency_takes_probabilities_and_shares_where_a_judge_has_them() -> None:
+    sure = tuple(Support(f"s{i}", Verdict.SUPPORTED, probability=0.75) for i in range(2))
+    match = judged(2).previous_match
+    assert isinstance(match, ReferenceMatch)
+    rounds = [
+        judged(0),
+        Judgements(statements=judged(0).statements, previous_match=replace(match, answer_supports=sure)),
+    ]
+    assert SelfConsistency().compare(SAMPLE, responses("a", "b"), rounds) == Scored(
+        0.875, "2 answers compared by the judge"
+    )
+    shares = replace(match, answer_share=0.25, reference_share=0.5)
+    rounds[1] = replace(rounds[1], previous_match=shares)
+    assert SelfConsistency().compare(SAMPLE, responses("a", "b"), rounds) == Scored(
+        0.375, "2 answers compared by the judge"
+    )
+    rounds[1] = replace(rounds[1], previous_match=JudgementFailure("refused"))
+    assert SelfConsistency().compare(SAMPLE, responses("a", "b"), rounds) == Failed("judge", "refused")
+
+
 def test_token_overlap_compares_all_pairs() -> None:
     found = TokenStability().compare(SAMPLE, responses("blue house", "blue house", "red house"), [Judgements()] * 3)
     assert isinstance(found, Scored)
@@ -104,7 +160,7 @@ def run(answers: Sequence[str | None], metrics: Sequence[str], judge: object) ->
     return records[0]
 
 
-NAMES = ("answer_stability", "answer_stability_tokens")
+NAMES = ("answer_stability", "answer_stability_tokens", "self_consistency")
 SAME = "The bridge was opened in 1931."
 OTHER = "Nobody lives on the island any more."
 
@@ -112,10 +168,13 @@ OTHER = "Nobody lives on the island any more."
 def test_the_offline_judge_tells_answers_that_agree_from_answers_that_do_not() -> None:
     values = {}
     for name, answers in {"same": [SAME, "It was opened in 1931."], "other": [SAME, OTHER]}.items():
-        score = run(answers, NAMES, OfflineJudge()).scores["answer_stability"]
-        assert isinstance(score, Scored)
-        values[name] = score.value
-    assert values["same"] > values["other"] + 0.3
+        scores = run(answers, NAMES, OfflineJudge()).scores
+        for metric in ("answer_stability", "self_consistency"):
+            score = scores[metric]
+            assert isinstance(score, Scored)
+            values[metric, name] = score.value
+    for metric in ("answer_stability", "self_consistency"):
+        assert values[metric, "same"] > values[metric, "other"] + 0.3
 
 
 def scores(answers: Sequence[str | None]) -> list[Score]:
@@ -124,11 +183,11 @@ def scores(answers: Sequence[str | None]) -> list[Score]:
 
 
 def test_a_system_that_is_asked_once_has_no_stability() -> None:
-    assert scores([SAME]) == [NotApplicable("the system was asked once; --answers 3 asks it again")] * 2
+    assert scores([SAME]) == [NotApplicable("the system was asked once; --answers 3 asks it again")] * 3
 
 
 def test_a_failed_answer_fails_the_comparison() -> None:
-    assert scores([SAME, None, SAME]) == [Failed("system", "1 of 3 answers: timeout: 60 s")] * 2
+    assert scores([SAME, None, SAME]) == [Failed("system", "1 of 3 answers: timeout: 60 s")] * 3
 
 
 def test_the_first_answer_and_an_answer_given_again_take_no_comparison() -> None:

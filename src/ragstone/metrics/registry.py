@@ -25,7 +25,7 @@ from ragstone.metrics.noise_sensitivity import NoiseSensitivity, WrongStatements
 from ragstone.metrics.pairwise import PairwisePreference
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
-from ragstone.metrics.stability import AnswerStability, TokenStability
+from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
 
 _LISTED: tuple[Metric, ...] = (
     Faithfulness(),
@@ -53,6 +53,7 @@ _LISTED: tuple[Metric, ...] = (
     CitationSupport(),
     AnswerStability(),
     TokenStability(),
+    SelfConsistency(),
     *usual_retrieval_metrics(),
     *usual_limit_metrics(),
     AssertionsMetric(),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.answer_correctness import agreement
-from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, given
+from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, expected_share, fail, given
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
@@ -47,6 +47,42 @@ class AnswerStability(BaseMetric):
         return _mean(each, "compared by the judge")
 
 
+class SelfConsistency(BaseMetric):
+    """Mean share of the statements of an answer that another answer to the question supports.
+
+    What a model knows it says each time; what it makes up differs. Each answer is judged with the one before it, in
+    both directions, by the judgement that `answer_stability` reads: the expectation is that of all pairs. Equal texts
+    support each other, and an answer that abstains supports nothing; not applicable if all abstain.
+    """
+
+    info = MetricInfo(
+        name="self_consistency",
+        version="1",
+        blames="generation",
+        source="Manakul et al. 2023, SelfCheckGPT, section 5.5 (prompt), by statements instead of sentences",
+    )
+
+    reads = AnswerStability.reads
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        return _ASKED_ONCE
+
+    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
+        """The score of all answers to one sample, in the order in which the system was asked."""
+        if len(responses) < 2:
+            return _ASKED_ONCE
+        answers = list(zip(responses, judgements, strict=True))
+        try:
+            each = [share for before, after in pairwise(answers) for share in _supported_shares(*before, *after)]
+        except EarlyScore as early:
+            return early.score
+        if not each:
+            return NotApplicable("every answer abstains, so nothing is said that another could support")
+        return Scored(
+            min(1.0, sum(each) / len(each)), note=f"{counted(len(responses), 'answer')} compared by the judge"
+        )
+
+
 class TokenStability(BaseMetric):
     """Mean token F1 of all pairs of answers, after SQuAD's normalisation. No judge; sensitive to wording."""
 
@@ -76,6 +112,28 @@ def _agreement(before: Response, judged_before: Judgements, after: Response, jud
         return float(earlier.abstains and later.abstains)
     match = given(judged.previous_match, "comparison with the previous answer")
     return agreement(match, later.statements, "in one of two answers").value
+
+
+def _supported_shares(
+    before: Response, judged_before: Judgements, after: Response, judged: Judgements
+) -> Iterator[float]:
+    """The shares of the statements of two answers that the other one supports; an answer that abstains has none."""
+    earlier, later = (given(one.statements, "statements") for one in (judged_before, judged))
+    making = [one for one in (earlier, later) if not one.abstains]
+    if len(making) < 2 or squad_normalise(before.answer) == squad_normalise(after.answer):
+        yield from [float(len(making) == 2)] * len(making)
+        return
+    match = given(judged.previous_match, "comparison with the previous answer")
+    if match.answer_share is not None and match.reference_share is not None:
+        yield from (match.answer_share, match.reference_share)
+        return
+    for supports, statements in (
+        (match.answer_supports, later.statements),
+        (match.reference_supports, match.reference_statements),
+    ):
+        if not statements:
+            fail("no statements were found in an answer that does not abstain")
+        yield expected_share(supports, statements, "the verdicts do not match the statements", "supported").value
 
 
 def _mean(each: Sequence[float], how: str) -> Score:
