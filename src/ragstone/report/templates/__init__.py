@@ -112,7 +112,7 @@ def render_untrusted(source: str, values: Mapping[str, object]) -> str | None:
     """The text of a foreign template with `values`, rendered in a sandbox; None if it can't be."""
     try:
         return str(TemplateSandbox(BaseLoader(), str, {}).from_string(source).render(values))
-    except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
+    except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError, SyntaxError):
         return None
 
 
