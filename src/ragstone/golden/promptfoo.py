@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice, product
+from itertools import product
+from math import prod
 from typing import Any
 
+from ragstone.errors import GoldenSetError
 from ragstone.golden.aliases import INSTEAD, normal
 from ragstone.golden.asserted import TYPES, assertions
 from ragstone.golden.cells import CellError
@@ -15,7 +17,8 @@ _REFERENCES = frozenset(
 )
 """Assertions whose value is what the answer should say."""
 
-_MAX_CASES = 100_000
+_MAX_CASES = 10_000
+"""Number of cases that the lists of one test's variables may make."""
 
 
 def is_config(document: object) -> bool:
@@ -50,6 +53,9 @@ def row_of(
     for one in asserted:
         kind, value = str(one.get("type")), one.get("value")
         texts = [render(item) if isinstance(item, str) else item for item in as_list(value)]
+        if None in texts:  # what is left of the list would ask less
+            left_out.append(kind)
+            continue
         written = bool(texts) and all(isinstance(item, str) and not item.startswith("file://") for item in texts)
         if kind in _REFERENCES and written:
             references += texts
@@ -75,14 +81,12 @@ def _is_checked(one: Mapping[str, object]) -> bool:
 
 
 def spread(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The variables of each case: a list of texts is one case for each."""
-    several = [as_list(value) if _texts(value) else [value] for value in variables.values()]
-    for values in islice(product(*several), _MAX_CASES):
-        yield dict(zip(variables, values, strict=True))
-
-
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    """The variables of each case: a list of texts is one case for each. Raises GoldenSetError for too many."""
+    lists = (isinstance(one, list) and one and all(isinstance(text, str) for text in one) for one in variables.values())
+    several = [one if several else [one] for one, several in zip(variables.values(), lists, strict=True)]
+    if prod(map(len, several)) > _MAX_CASES:
+        raise GoldenSetError(f"the lists of one test's variables make more than {_MAX_CASES:,} cases.", where="tests")
+    return (dict(zip(variables, values, strict=True)) for values in product(*several))
 
 
 def config_rows(document: Mapping[str, Any]) -> tuple[list[tuple[dict[str, object], int]], tuple[str, ...]]:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from ragstone.config.load import load_settings
+from ragstone.errors import ConfigError
 from ragstone.golden.load import load_golden_set
+from ragstone.tools.migrate.find import find_evaluation
 from tests.tools.migrate.migrated import lines, ragstone, scores, verdict
 
 
@@ -202,3 +204,146 @@ def test_a_run_that_is_only_a_link_is_said(tmp_path: Path) -> None:
     done = ragstone(tmp_path, "migrate")
     assert done.returncode == 2
     assert "It is on Confident AI; run it once after `deepeval logout`" in done.stderr
+
+
+HEAD = """
+from deepeval import assert_test, evaluate
+from deepeval.dataset import EvaluationDataset, Golden
+from deepeval.metrics import FaithfulnessMetric
+from deepeval.test_case import LLMTestCase
+from ours import CitationMetric, ask
+TEXT = "LLMTestCase(input='In a text?', actual_output='x')"
+"""
+UNIT = """
+def test_the_metric():
+    metric = CitationMetric(threshold=0.9)
+    metric.measure(LLMTestCase(input="Unit?", actual_output="Yes [1]."))
+    assert metric.score == 1.0
+"""
+LIVE = """
+def test_the_system():
+    assert_test(LLMTestCase(input="Live?", actual_output=ask("Live?")), [FaithfulnessMetric(threshold=0.7)])
+"""
+EVALUATED = {
+    "assert_test": "def test():\n    assert_test(LLMTestCase(input='Live?', actual_output='Written.'), [])\n",
+    "evaluate": "evaluate([LLMTestCase(input='Live?', actual_output='Written.')], [])\n",
+    "deepeval.evaluate": "import deepeval\ndeepeval.evaluate([LLMTestCase(input='Live?', actual_output='W')], [])\n",
+    "a data set": "EvaluationDataset(test_cases=[LLMTestCase(input='Live?', actual_output='Written.')])\n",
+    "added": "dataset.add_test_case(LLMTestCase(input='Live?', actual_output='Written.'))\n",
+    "goldens": "GOLDENS = [Golden(input='Live?', expected_output='It is.')]\n",
+    "measured": "def test():\n    answer, found = ask('Live?')\n"
+    "    case = LLMTestCase(input='Live?', actual_output=answer)\n"
+    "    metric.measure(case)\n    assert metric.is_successful()\n",
+    "beside a unit test": LIVE + UNIT,
+    "with a key from monkeypatch": LIVE.replace("()", "(monkeypatch)", 1),
+}
+LEFT_OUT = {
+    "a unit test": (UNIT, "they test a metric"),
+    "only measured": (
+        "metric.measure(LLMTestCase(input='Unit?', actual_output='Yes.'))\n",
+        "the file does not evaluate",
+    ),
+    "a fixture": (
+        "@fixture\ndef case():\n    return LLMTestCase(input='Unit?', actual_output='x')\n",
+        "does not evaluate",
+    ),
+    "a function that is called evaluate": (
+        "from ours import evaluate\nevaluate(LLMTestCase(input='Unit?', actual_output='x'))\n".replace(
+            "evaluate", "rate"
+        ),
+        "the file does not evaluate them",
+    ),
+    "unit tests beside an evaluation": (UNIT + LIVE, "they test a metric"),
+    "unit tests of unittest": (
+        LIVE + UNIT.replace("assert metric.score == 1.0", "self.assertEqual(metric.score, 1.0)"),
+        "they test a metric",
+    ),
+    "answers of parametrize": (
+        LIVE + UNIT.replace("()", "(answer)", 1).replace('"Yes [1]."', "answer"),
+        "they test a metric",
+    ),
+    "a fake": (
+        LIVE + "def test_runner():\n    evaluate([LLMTestCase(input='Unit?', actual_output=ask())], [FakeMetric()])\n",
+        "they test a metric: with a double",
+    ),
+    "a mock": (
+        LIVE
+        + "@patch('ours.ask')\ndef test_it(a):\n    assert_test(LLMTestCase(input='Unit?', actual_output=ask()), [])\n",
+        "they test a metric: with a double",
+    ),
+}
+GOLDEN = '{"question": "Found?", "reference": "Yes."}\n'
+
+
+def write_tests(folder: Path, code: str) -> None:
+    (folder / "tests").mkdir()
+    (folder / "tests/test_rag.py").write_text(HEAD + code, "utf-8")
+    (folder / "golden.jsonl").write_text(GOLDEN, "utf-8")
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+def test_test_cases_that_are_evaluated_are_the_golden_set(tmp_path: Path, name: str) -> None:
+    write_tests(tmp_path, EVALUATED[name])
+    found = find_evaluation(tmp_path, None, {})
+    assert [one.row["question"] for one in found.cases] == ["Live?"]
+    assert found.bounds == ({"Faithfulness": 0.7} if "FaithfulnessMetric" in EVALUATED[name] else {})
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_test_cases_of_unit_tests_are_no_golden_set(tmp_path: Path, name: str) -> None:
+    code, why = LEFT_OUT[name]
+    code += "" if LIVE in code else "METRICS = [FaithfulnessMetric(threshold=0.7)]\n"
+    write_tests(tmp_path, code)
+    found = find_evaluation(tmp_path, None, {})
+    assert [one.row["question"] for one in found.cases] == (["Live?"] if LIVE in code else ["Found?"])
+    assert found.bounds == {"Faithfulness": 0.7}
+    [reason] = [reason for what, reason in found.left_out if what == "1 test case in tests/test_rag.py"]
+    assert why in reason
+
+
+def test_a_function_of_the_project_that_is_called_evaluate_evaluates_nothing(tmp_path: Path) -> None:
+    code = "from deepeval.test_case import LLMTestCase\nfrom ours import evaluate\n"
+    (tmp_path / "test_it.py").write_text(f"{code}evaluate(LLMTestCase(input='Unit?', actual_output='x'))\n", "utf-8")
+    with pytest.raises(ConfigError, match="no evaluation"):
+        find_evaluation(tmp_path, None, {})
+
+
+def test_the_page_names_the_test_cases_that_are_no_golden_set(tmp_path: Path) -> None:
+    write_tests(tmp_path, UNIT + "METRICS = [FaithfulnessMetric(threshold=0.7)]\n")
+    assert ragstone(tmp_path, "migrate").returncode == 0
+    assert lines(tmp_path / "golden/golden.jsonl")[0]["question"] == "Found?"
+    page = (tmp_path / "migrated/README.md").read_text("utf-8")
+    assert "| 1 test case in tests/test\\_rag.py | they test a metric: with a double, or by the score" in page
+
+
+def test_unit_tests_alone_are_no_evaluation(tmp_path: Path) -> None:
+    write_tests(tmp_path, UNIT)
+    with pytest.raises(ConfigError, match="no evaluation of ragas, DeepEval or promptfoo was found"):
+        find_evaluation(tmp_path, None, {})
+
+
+def test_without_any_question_the_reason_is_given(tmp_path: Path) -> None:
+    write_tests(tmp_path, UNIT + "METRICS = [FaithfulnessMetric(threshold=0.7)]\n")
+    (tmp_path / "golden.jsonl").unlink()
+    with pytest.raises(ConfigError, match="no question was found in it") as caught:
+        find_evaluation(tmp_path, None, {})
+    assert "1 test case in tests/test_rag.py: they test a metric" in str(caught.value.hint)
+
+
+def test_a_text_where_a_list_belongs_is_one_context(tmp_path: Path) -> None:
+    write_run(
+        tmp_path, [case("a", "How old?", metric("Faithfulness", 0.9, 0.5, True), retrievalContext="Built in 1901.")]
+    )
+    [one] = find_evaluation(tmp_path, None, {}).cases
+    assert one.answer is not None
+    assert one.answer["contexts"] == ["Built in 1901."]
+
+
+@pytest.mark.parametrize("text", ["{", '{"testCases": [{"score": NaN}]}'])
+def test_a_run_that_is_not_json_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".deepeval").mkdir()
+    (tmp_path / ".deepeval/.latest_test_run.json").write_text(text, "utf-8")
+    (tmp_path / "notes.txt").write_text("", "utf-8")
+    with pytest.raises(ConfigError, match="this test run can't be read") as caught:
+        find_evaluation(tmp_path, None, {})
+    assert "It can't be read: " in str(caught.value.hint)

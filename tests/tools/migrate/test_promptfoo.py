@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from ragstone.config.load import load_settings
+from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
+from ragstone.tools.migrate.evaluation import Evaluation
+from ragstone.tools.migrate.find import find_evaluation
+from ragstone.tools.migrate.promptfoo_service import read_provider
 from tests.tools.migrate.migrated import lines, ragstone, scores, verdict
 
 CONFIG = """
@@ -238,3 +242,80 @@ def test_convert_refuses_a_config_whose_tests_are_elsewhere(tmp_path: Path) -> N
     assert done.returncode == 3
     assert "the tests of this promptfoo config are in other files." in done.stderr
     assert "ragstone migrate FILE" in done.stderr
+
+
+def service(body: object, **settings: Any) -> Evaluation:
+    provider = {"id": "http://127.0.0.1:8123/chat", "config": {"body": body, **settings}}
+    found = Evaluation("promptfoo", per_case=True)
+    read_provider({"providers": [provider]}, found)
+    return found
+
+
+def test_only_the_prompt_is_filled_in_and_what_else_differs_is_left_out_by_name(tmp_path: Path) -> None:
+    body = {
+        "session_id": "promptfoo-{{case_id}}",
+        "user": {"name": "{{ user }}", "role": "tester"},
+        "key": "{{env.KEY}}",
+        "parts": ["{{a}}", "b", {"text": "{{prompt}}"}],
+        "again": "{{prompt}}",
+        "when": "{% now %}",
+        "brace": "{a}",
+    }
+    found = service(body, headers={"X-Session": "s-{{case_id}}", "X-Key": "{{env.KEY}}", "X-Tool": "promptfoo"})
+    http = found.system["http"]
+    assert http["question_field"] == "parts.2.text"
+    assert http["body"] == {"user": {"role": "tester"}, "parts": ["", "b", {}], "brace": "{a}"}
+    assert http["headers"] == {"X-Key": "${KEY}", "X-Tool": "promptfoo"}
+    assert found.system["env"] == ["KEY"]
+    assert [what for what, _ in found.left_out] == [
+        "session_id in the body: promptfoo-{{case_id}}",
+        "user.name in the body: {{ user }}",
+        "key in the body: {{env.KEY}}",
+        "parts.0 in the body: {{a}}",
+        "again in the body: {{prompt}}",
+        "when in the body: {% now %}",
+        "header X-Session: s-{{case_id}}",
+    ]
+    assert all("edit [system.http]" in why for _, why in found.left_out)
+
+
+def test_the_only_variable_of_a_body_is_the_question() -> None:
+    assert service({"text": "{{message}}", "k": 3}).system["http"] == {"question_field": "text", "body": {"k": 3}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"session": "{{case_id}}", "text": "Answer: {{question}}"},
+        {"a": "{{b}}", "c": "{{d}}"},
+        {"key": "{{env.KEY}}"},
+        "x",
+        None,
+    ],
+)
+def test_a_body_without_a_place_for_the_question_is_no_entrypoint(body: object) -> None:
+    found = service(body)
+    assert found.live is None
+    assert found.left_out == [
+        ("provider http://127.0.0.1:8123/chat", "it takes no POST with the prompt in a JSON body")
+    ]
+
+
+def test_the_settings_of_a_service_have_no_template(tmp_path: Path) -> None:
+    body = {"session_id": "promptfoo-{{case_id}}", "question": "{{question}}"}
+    config = {
+        "prompts": ["{{question}}"],
+        "providers": [{"id": "http://127.0.0.1:8123/chat", "config": {"body": body}}],
+        "tests": [{"vars": {"question": "Why?", "case_id": "7"}}],
+    }
+    (tmp_path / "promptfooconfig.json").write_text(json.dumps(config), "utf-8")
+    assert ragstone(tmp_path, "migrate").returncode == 0
+    assert load_settings(directory=tmp_path, environ={}).system.http.body == {}
+    assert "{{" not in (tmp_path / "ragstone.toml").read_text("utf-8")
+    assert "session\\_id in the body: promptfoo-" in (tmp_path / "migrated/README.md").read_text("utf-8")
+
+
+def test_a_config_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text("tests: !!python/object/apply:os.system ['touch done']\n", "utf-8")
+    with pytest.raises(GoldenSetError, match="is not allowed"):
+        find_evaluation(tmp_path, None, {})
