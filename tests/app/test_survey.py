@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from ragstone.app.survey import openapi, python_code
+from ragstone.app.survey import look, openapi, python_code
 from ragstone.app.survey.look import survey
 from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
@@ -533,3 +533,58 @@ def test_an_evaluation_that_can_be_migrated_is_found(tmp_path: Path, place: str)
     (tmp_path / place).parent.mkdir()
     (tmp_path / place).write_text("{}", "utf-8")
     assert survey(tmp_path, ports=()).evaluation == place
+
+
+def test_long_chains_of_calls_and_operators_are_read(tmp_path: Path) -> None:
+    long = 300
+    source = f"""
+import os
+import langchain
+x = a{".b(1)" * long}
+y = a{"[0]" * long}
+z = {"-" * long}a
+key = os.environ["SHOP_TOKEN"]
+chain = a{" | a" * long}
+def make():
+    return a{".b" * long}()
+"""
+    (tmp_path / "rag.py").write_text(source, encoding="utf-8")
+    found = survey(tmp_path, ports=())
+    assert [one.entrypoint for one in found.proposals] == ["python:rag:chain"]
+    assert found.variables == ("SHOP_TOKEN",)
+
+
+def test_sources_notebooks_and_golden_sets_are_read_up_to_a_limit_nearest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "MAX_DATA_BYTES", 2_000)
+    answer, row = "def answer(question): ...\n", '{"question": "Why?", "reference": "So."}\n'
+    cell = {"cell_type": "code", "source": ["import langchain\n", "chain = a | b\n"]}
+    (tmp_path / "deep").mkdir()
+    for name, text in {
+        "a.py": "#" * 1_900,
+        "rag.py": answer,
+        "deep/left_out.py": answer + "#" * 100,
+        "golden_big.jsonl": row * 100,
+        "golden_small.jsonl": row,
+        "big.ipynb": json.dumps({"cells": [cell] * 100}),
+        "small.ipynb": json.dumps({"cells": [cell]}),
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = survey(tmp_path, ports=())
+    assert [one.why.rpartition(" ")[2] for one in found.proposals] == ["rag.py", "small.ipynb"]
+    assert found.golden is not None
+    assert found.golden.path == "golden_small.jsonl"
+
+
+def test_links_in_a_circle_pipes_and_names_that_can_not_be_printed_are_passed_over(tmp_path: Path) -> None:
+    answer = "def answer(question): ...\n"
+    for name in ("rag\x1b[31m.py", "a\nb.py", "c\u202e.py", os.fsdecode(b"\xff.py")):
+        (tmp_path / name).write_text(answer, encoding="utf-8")
+    (tmp_path / "circle").symlink_to("..")
+    (tmp_path / "self.py").symlink_to("self.py")
+    (tmp_path / "golden.jsonl").symlink_to("golden.jsonl")
+    os.mkfifo(tmp_path / "golden_pipe.jsonl")
+    found = survey(tmp_path, ports=())
+    assert found.proposals == ()
+    assert found.golden is None

@@ -6,12 +6,14 @@ import glob
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from ragstone.app.survey import notebook, openapi, python_code
+from ragstone.app.survey import notebook, openapi
 from ragstone.app.survey.proposal import Proposal
+from ragstone.app.survey.python_code import Source, glue_of, proposals_of
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.files import read_regular
 from ragstone.golden.formats import yaml_document
@@ -88,7 +90,18 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
     """Look around in `directory`. With `probe`, the services on `ports` are asked for their API description."""
     files = list(files_below(directory))
     open_ports = openapi.listening(ports)
-    found = [*_in_code(directory, files), *_in_descriptions(directory, files)]
+    beside: dict[PurePosixPath, set[str]] = {}
+    for path in files:
+        if path.suffix == ".py":
+            beside.setdefault(path.parent, set()).add(path.stem)
+    found, named = list(_in_descriptions(directory, files)), _variables(directory)
+    is_package = PurePosixPath("src/__init__.py") in files
+    for source in _sources(directory, files):
+        if source.path.suffix == ".py":
+            found += proposals_of(source, beside[source.path.parent], is_package=is_package)
+            named.update(source.variables())
+        elif glue := glue_of(source):
+            found.append(glue)
     if probe:
         found += [proposal for port in open_ports for proposal in openapi.proposals_on(port)]
     python = _interpreter(directory)
@@ -97,7 +110,7 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
         golden=_golden(directory, files),
         ports=open_ports,
         python=python,
-        variables=tuple(sorted(_variables(directory, files)))[:MAX_VARIABLES],
+        variables=tuple(sorted(name for name in named if _NAME.fullmatch(name) and may_pass(name)))[:MAX_VARIABLES],
         version=None if python is None else _version(directory / PurePosixPath(python).parts[0]),
         evaluation=_evaluation(directory, files),
     )
@@ -147,45 +160,45 @@ def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = 
         level = below
 
 
-def _in_code(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
-    for path in _sources(files):
-        beside = {one.stem for one in files if one.suffix == ".py" and one.parent == path.parent and one != path}
-        content, is_package = _content(directory, path, MAX_SOURCE_BYTES), PurePosixPath("src/__init__.py") in files
-        yield from python_code.proposals_in(content, path, beside, is_package=is_package)
+def _sources(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Source]:
+    """The modules and the notebooks, as far as there are not too many bytes of them."""
+    modules = [path for path in files if path.suffix == ".py" and not _TEST.fullmatch(path.stem)]
+    for path in _small(directory, modules, MAX_SOURCE_BYTES):
+        yield Source.parse(_content(directory, path, MAX_SOURCE_BYTES), path)
+    for path in _small(directory, [path for path in files if path.suffix == ".ipynb"], MAX_DATA_BYTES):
+        if code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES)):
+            yield Source.parse(code, path, reads=notebook.READS)
+
+
+def _small(directory: Path, files: Iterable[PurePosixPath], limit: int) -> Iterator[PurePosixPath]:
+    """Those of `files` that have at most `limit` bytes, the nearest first, and at most MAX_DATA_BYTES together."""
+    left = MAX_DATA_BYTES
     for path in files:
-        if path.suffix == ".ipynb" and (code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES))):
-            found = python_code.glue_of(python_code.parsed(code), path, notebook.READS)
-            yield from () if found is None else (found,)
+        try:
+            size = (directory / path).stat().st_size
+        except OSError:
+            continue
+        if size <= min(limit, left):
+            left -= size
+            yield path
 
 
-def _sources(files: Sequence[PurePosixPath]) -> Iterator[PurePosixPath]:
-    return (path for path in files if path.suffix == ".py" and not _TEST.fullmatch(path.stem))
-
-
-def _variables(directory: Path, files: Sequence[PurePosixPath]) -> set[str]:
-    """Names of the variables that the source reads, and of those in dotenv files, if the system may have them."""
-    found: set[str] = set()
-    for path in _sources(files):
-        found.update(python_code.variables_in(python_code.parsed(_content(directory, path, MAX_SOURCE_BYTES))))
-    for name in _DOTENV:
-        found.update(
-            _SETTING.findall(_content(directory, PurePosixPath(name), _MAX_CONFIG_BYTES).decode(errors="replace"))
-        )
-    return {name for name in found if _NAME.fullmatch(name) and may_pass(name)}
+def _variables(directory: Path) -> set[str]:
+    """Names of the variables in dotenv files."""
+    texts = (_content(directory, PurePosixPath(name), _MAX_CONFIG_BYTES) for name in _DOTENV)
+    return {name for text in texts for name in _SETTING.findall(text.decode(errors="replace"))}
 
 
 def _in_descriptions(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Proposal]:
-    for path in files:
-        if path.name.lower() in _DESCRIPTIONS:
-            yield from openapi.proposals_in(_document(directory, path), str(path))
+    described = [path for path in files if path.name.lower() in _DESCRIPTIONS]
+    for path in _small(directory, described, MAX_DATA_BYTES):
+        yield from openapi.proposals_in(_document(directory, path), str(path))
 
 
 def _document(directory: Path, path: PurePosixPath) -> object:
     try:
         if path.suffix == ".json":
             return json.loads(_content(directory, path, MAX_DATA_BYTES))
-        if (directory / path).stat().st_size > MAX_DATA_BYTES:
-            return None
         return yaml_document.read_document(SourceFile(directory / path, str(path), directory))
     except (ValueError, RecursionError, OSError, GoldenSetError):
         return None
@@ -206,11 +219,9 @@ def _golden(directory: Path, files: Sequence[PurePosixPath]) -> FoundGolden | No
         for path in files
         if path.suffix.lower() in BY_ENDING and _GOLDEN.search(str(path)) and path.name.lower() not in _DESCRIPTIONS
     ]
-    for path in candidates[:MAX_CANDIDATES]:
+    for path in islice(_small(directory, candidates, MAX_DATA_BYTES), MAX_CANDIDATES):
         pattern = glob.escape(str(path))
         try:
-            if (directory / path).stat().st_size > MAX_DATA_BYTES:
-                continue
             found = load_golden_set([pattern], root=directory, within=directory)
         except (GoldenSetError, ConfigError, OSError):
             continue

@@ -6,9 +6,10 @@ import ast
 import re
 import shlex
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TypeVar
 
 from ragstone.app.survey.proposal import ASKING, QUESTION_NAMES, Proposal
 from ragstone.system.worker import METHODS
@@ -63,23 +64,17 @@ _FRAMEWORKS = {
     "dspy": "DSPy",
 }
 _LOCAL = "http://127.0.0.1"
-_PORTS = {"flask": 5000}
-_DEFAULT_PORT = 8000
+_FLASK_PORT, _DEFAULT_PORT = 5000, 8000
 _PROGRAMS = frozenset(["__main__", "app", "ask", "bot", "chat", "cli", "main", "query", "rag"])
 """Names of programs whose only argument is taken for a question."""
 
-_SDKS = {
-    "(Async|Chat)?OpenAI(Embeddings?|(Chat)?Generator|(Text|Document)Embedder)?": "OPENAI_API_KEY",
-    "(Async)?AzureOpenAI|AzureChatOpenAI|AzureOpenAIEmbeddings": "AZURE_OPENAI_API_KEY",
-    "(Async)?Anthropic|ChatAnthropic|Anthropic(Chat)?Generator": "ANTHROPIC_API_KEY",
-    "(Chat)?Cohere(Embeddings|Rerank|Ranker)?|ClientV2": "COHERE_API_KEY",
-    "(Async)?Groq|ChatGroq": "GROQ_API_KEY",
-    "Mistral|ChatMistralAI|MistralAIEmbeddings": "MISTRAL_API_KEY",
-    "(Chat)?GoogleGenerativeAI(Embeddings)?": "GOOGLE_API_KEY",
-    "Pinecone(VectorStore)?": "PINECONE_API_KEY",
-    "Tavily(Client|Search|SearchResults)?|TavilySearchResults": "TAVILY_API_KEY",
-}
-"""Constructors of SDKs (as expressions), and the variable that each reads if it is given no key."""
+_SDK = re.compile(
+    r"(?:Async|Chat)?(?P<vendor>(?:Azure)?OpenAI|Anthropic|Cohere|Groq|Mistral|Google(?=GenerativeAI)|Pinecone|Tavily)"
+    r"(?:AI|GenerativeAI)?(?:Chat|Text|Document|Vector)?"
+    r"(?:Client|Embeddings?|Embedder|Generator|Rerank|Ranker|Search|SearchResults|Store)?"
+)
+"""A constructor of an SDK, which reads the variable of its vendor if it is given no key."""
+_GIVEN_KEYS = ("api_key", "openai_api_key", "azure_ad_token")
 
 GLUE_FILE = "ragstone_entry.py"
 GLUE = """\
@@ -94,50 +89,116 @@ except EOFError:  # it asks for input
 answer = names["{found}"]
 """
 
-Known = TypeVar("Known")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def parsed(source: bytes | str) -> list[ast.stmt]:
-    """The statements of a module; none if it can't be parsed."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the user's own string literals
-            return ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+@dataclass(frozen=True)
+class Source:
+    """A parsed module at `path`, relative to the folder. `reads` is an expression of its code, for a place in it."""
+
+    path: PurePosixPath
+    body: Sequence[ast.stmt]
+    reads: str = "open({!r}).read()"
+
+    @classmethod
+    def parse(cls, code: bytes | str, path: PurePosixPath, **more: str) -> Source:
+        """The module; without a statement, if it can't be parsed."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about the user's own string literals
+                return cls(path, ast.parse(code).body, **more)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return cls(path, [])
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return _nodes(self.body)
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        return [node for node in self.nodes if isinstance(node, ast.Call)]
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        return {node.name: node for node in self.body if isinstance(node, ast.ClassDef)}
+
+    @cached_property
+    def imported(self) -> list[str]:
+        """The modules that it imports by their full names."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.append(node.module or "")
+        return found
+
+    @cached_property
+    def framework(self) -> str | None:
+        """The framework that is imported first."""
+        found = (re.match(rf"({'|'.join(_FRAMEWORKS)})([._]|$)", name) for name in self.imported)
+        return next((_FRAMEWORKS[one[1]] for one in found if one is not None), None)
+
+    @cached_property
+    def hidden(self) -> list[ast.stmt]:
+        """What stands under ``if __name__ == "__main__"``."""
+        return [one for node in self.body if _is_main(node) for one in node.body]  # type: ignore[attr-defined]
+
+    @cached_property
+    def asks_for_input(self) -> bool:
+        """Whether importing it asks for input."""
+        run = [node for node in self.body if not isinstance(node, Function | ast.ClassDef) and not _is_main(node)]
+        return any(isinstance(node, ast.Call) and _called(node) == "input" for node in _nodes(run))
+
+    def variables(self) -> Iterator[str]:
+        """Names of the environment variables that it reads, also through the SDKs that it uses."""
+        for node in self.nodes:
+            named: ast.expr | None = None
+            if isinstance(node, ast.Subscript) and _dotted(node.value).endswith("environ"):
+                named = node.slice
+            elif isinstance(node, ast.Call):
+                if node.args and _dotted(node.func).endswith(("getenv", "environ.get")):
+                    named = node.args[0]
+                name, given = _called(node), [keyword.arg for keyword in node.keywords]
+                sdk = _SDK.fullmatch("Cohere" if name == "ClientV2" else name)
+                if sdk is not None and not set(given) & set(_GIVEN_KEYS):
+                    yield f"{sdk['vendor'].upper().replace('AZURE', 'AZURE_')}_API_KEY"
+            if isinstance(named, ast.Constant) and isinstance(named.value, str):
+                yield named.value
 
 
 def proposals_in(
-    source: bytes, path: PurePosixPath, beside: Collection[str] = (), *, is_package: bool = False
+    code: bytes, path: PurePosixPath, beside: Collection[str] = (), *, is_package: bool = False
 ) -> Iterator[Proposal]:
-    """What the module at `path` (relative to the folder) offers, with the modules `beside` it.
+    """What the module at `path` (relative to the folder) offers; see `proposals_of`."""
+    return proposals_of(Source.parse(code, path), beside, is_package=is_package)
+
+
+def proposals_of(source: Source, beside: Collection[str] = (), *, is_package: bool = False) -> Iterator[Proposal]:
+    """What `source` offers, with the modules `beside` it.
 
     `is_package`: the folder ``src`` is a package, rather than the root of packages.
     """
-    body = parsed(source)
+    path = source.path
     module, settings = _module(path)
-    if settings and (is_package or any(name.split(".")[0] == "src" for name in _imports(body))):
+    if settings and (is_package or any(name.split(".")[0] == "src" for name in source.imported)):
         module, settings = f"src.{module}", {}
-    if len(path.parts) > 1 and _imports(body) & set(beside):  # found only if its own folder is on the path
-        module, settings = str(path), {}
-    framework = _imported(body, _FRAMEWORKS)
-    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-    prefixes = dict(_prefixes(body))
-    yield from _program(body, path)
-    if glue := glue_of(body, path):
+    if len(path.parts) > 1 and set(source.imported) & set(beside) - {path.stem}:
+        module, settings = str(path), {}  # they are found only if its own folder is on the path
+    yield from _program(source)
+    if glue := glue_of(source):
         yield glue
-    for node in [] if _asks_for_input(body) else body:
+    for node in [] if source.asks_for_input else source.body:
         if isinstance(node, Function):
-            found = _route(node, classes, prefixes) or _function(node, framework)
+            found = _route(node, source) or _function(node, source.framework)
         elif isinstance(node, ast.ClassDef):
             found = _handler(node) or _class(node)
         else:
-            found = _assigned(node, framework, body) or _instance(node, classes)
+            found = _assigned(node, source) or _instance(node, source.classes)
         if found is None:
             continue
         if found.entrypoint.startswith("/"):
-            port = _port(body)
+            port = _port(source)
             why = f"{found.why} in {path}, once it is served on port {port}"
             yield Proposal(f"{_LOCAL}:{port}{found.entrypoint}", why, found.rank, {}, found.question_field)
         else:
@@ -156,37 +217,6 @@ def _module(path: PurePosixPath) -> tuple[str, dict[str, str]]:
     return ".".join(parts), {}
 
 
-def _imported(body: Sequence[ast.stmt], packages: Mapping[str, Known]) -> Known | None:
-    """What is known of the first of `packages` that the module imports."""
-    for statement in body:
-        for node in ast.walk(statement):
-            names = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-            for name in names:
-                for start, known in packages.items():
-                    if name == start or name.startswith((f"{start}.", f"{start}_")):
-                        return known
-    return None
-
-
-def _imports(body: Sequence[ast.stmt]) -> set[str]:
-    """The modules that are imported by a name without dots."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return names | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-
-
-def _asks_for_input(body: Sequence[ast.stmt]) -> bool:
-    """Whether importing the module asks for input."""
-    run = [node for node in body if not isinstance(node, Function | ast.ClassDef) and not _is_main(node)]
-    return any(isinstance(node, ast.Call) and _called(node) == "input" for one in run for node in ast.walk(one))
-
-
 def _is_main(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "__main__" in _texts(node.test)
 
@@ -195,45 +225,34 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def glue_of(body: Sequence[ast.stmt], path: PurePosixPath, reads: str = "open({!r}).read()") -> Proposal | None:
-    """Glue for what can't be imported: made under ``if __name__``, beside a loop that asks for input, or in a notebook.
+def _dotted(node: ast.AST | None) -> str:
+    """A name with its attributes, such as ``os.environ``; of another expression, only its last attributes."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    return ".".join([getattr(node, "id", ""), *names])
 
-    `reads` is an expression of the source, with a place for the path.
-    """
-    framework, classes = (
-        _imported(body, _FRAMEWORKS),
-        {node.name: node for node in body if isinstance(node, ast.ClassDef)},
-    )
-    whole = _asks_for_input(body) or path.suffix != ".py"
-    hidden = [one for node in body if _is_main(node) for one in node.body]  # type: ignore[attr-defined]
-    for node in [*(body if whole else ()), *hidden]:
-        found = (
-            _function(node, framework) if isinstance(node, Function) else _assigned(node, framework, [*body, *hidden])
-        )
-        found = found or (None if isinstance(node, Function) else _instance(node, classes))
+
+def _nodes(statements: Iterable[ast.stmt]) -> list[ast.AST]:
+    return [node for statement in statements for node in ast.walk(statement)]
+
+
+def glue_of(source: Source) -> Proposal | None:
+    """Glue for what can't be imported: made under ``if __name__``, beside a loop that asks, or in a notebook."""
+    path, hidden = source.path, source.hidden
+    whole = source.asks_for_input or path.suffix != ".py"
+    for node in [*(source.body if whole else ()), *hidden]:
+        if isinstance(node, Function):
+            found = _function(node, source.framework)
+        else:
+            found = _assigned(node, source) or _instance(node, source.classes)
         if found is not None:
             name = "__main__" if hidden else path.stem
-            source, folder = reads.format(str(path)), str(path.parent)
-            glue = GLUE.format(path=str(path), source=source, folder=folder, name=name, found=found.entrypoint)
+            code, folder = source.reads.format(str(path)), str(path.parent)
+            glue = GLUE.format(path=str(path), source=code, folder=folder, name=name, found=found.entrypoint)
             return Proposal(f"python:{GLUE_FILE.removesuffix('.py')}:answer", f"{found.why} in {path}", 7, glue=glue)
     return None
-
-
-def variables_in(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Names of the environment variables that a module reads, also through the SDKs that it uses."""
-    for node in (node for statement in body for node in ast.walk(statement)):
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ"):
-            named: ast.expr | None = node.slice
-        elif isinstance(node, ast.Call):
-            reads = ast.unparse(node.func).endswith(("getenv", "environ.get"))
-            named = node.args[0] if reads and node.args else None
-            name = _called(node)
-            given = any(keyword.arg in ("api_key", "openai_api_key", "azure_ad_token") for keyword in node.keywords)
-            yield from (variable for sdk, variable in _SDKS.items() if not given and re.fullmatch(sdk, name))
-        else:
-            continue
-        if isinstance(named, ast.Constant) and isinstance(named.value, str):
-            yield named.value
 
 
 def _required(function: Function, *, method: bool = False) -> list[ast.arg] | None:
@@ -269,8 +288,9 @@ def _function(function: Function, framework: str | None) -> Proposal | None:
             return Proposal(function.name, f"the function {name}{with_framework}", 5 if broad else 3)
     if framework and required == [] and not any(isinstance(node, ast.Yield) for node in ast.walk(function)):
         returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
-        made = [_made(value, function.body) for value in returned]
-        makes = any(_is_system(*one, framework, function.body, named=False) for one in made)
+        nodes = _nodes(function.body)
+        made = [_made(value, nodes) for value in returned]
+        makes = any(_is_system(*one, framework, nodes, named=False) for one in made)
         named = _MAKES.match(function.name) and _SYSTEM.search(function.name)
         if makes or (named and framework != "Haystack"):
             return Proposal(function.name, f"{function.name}(), which makes a {framework} object", 2 if makes else 4)
@@ -294,7 +314,7 @@ def _class(node: ast.ClassDef) -> Proposal | None:
 
 
 def _called_bases(node: ast.ClassDef) -> set[str]:
-    return {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    return {_dotted(base).rpartition(".")[2] for base in node.bases}
 
 
 def _answers(node: ast.ClassDef) -> str | None:
@@ -323,27 +343,28 @@ def _instance(statement: ast.stmt, classes: Mapping[str, ast.ClassDef]) -> Propo
     return Proposal(target.id, f"'{target.id}', an object of the class {called.id} with {named}()", rank)
 
 
-def _assigned(statement: ast.stmt, framework: str | None, body: Sequence[ast.stmt]) -> Proposal | None:
+def _assigned(statement: ast.stmt, source: Source) -> Proposal | None:
     """A chain, a graph, an engine or a pipeline in a variable of the module."""
+    framework = source.framework
     if framework is None or not isinstance(statement, ast.Assign | ast.AnnAssign):
         return None
     for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
         name = target.id if isinstance(target, ast.Name) else "_"
-        if not name.startswith("_") and _is_system(statement.value, name, framework, body):
+        if not name.startswith("_") and _is_system(statement.value, name, framework, source.nodes):
             return Proposal(name, f"the {framework} {_WHAT.get(framework, 'pipeline')} '{name}'", 2)
     return None
 
 
-def _made(value: ast.expr | None, body: Sequence[ast.stmt]) -> tuple[ast.expr | None, str]:
+def _made(value: ast.expr | None, nodes: Iterable[ast.AST]) -> tuple[ast.expr | None, str]:
     """What a returned variable was given, and its name; else the expression itself."""
     name = value.id if isinstance(value, ast.Name) else ""
-    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Assign)]
-    given = [node.value for node in nodes if name and ast.unparse(node.targets[0]) == name]
+    assigned = (node for node in nodes if name and isinstance(node, ast.Assign))
+    given = [node.value for node in assigned if _dotted(node.targets[0]) == name]
     return (given[-1], name) if given else (value, "")
 
 
 def _is_system(
-    value: ast.expr | None, name: str, framework: str, body: Sequence[ast.stmt], *, named: bool = True
+    value: ast.expr | None, name: str, framework: str, nodes: Iterable[ast.AST], *, named: bool = True
 ) -> bool:
     """Whether an expression makes something that answers questions; of a pipeline in `name`, whether it replies.
 
@@ -354,38 +375,38 @@ def _is_system(
         return piped and framework in ("LangChain", "LangGraph") and (not named or _SYSTEM.search(name) is not None)
     called = _called(value)
     if called == "compile":  # of a graph, not of a pattern
-        built, _ = _made(getattr(value.func, "value", None), body)
-        return built is not None and "Graph(" in ast.unparse(built)
+        built, _ = _made(getattr(value.func, "value", None), nodes)
+        made = [] if built is None else ast.walk(built)
+        return any(isinstance(node, ast.Call) and _called(node).endswith("Graph") for node in made)
     if framework == "DSPy" and any("context" in text for text in _texts(value)):
         return False  # it is given the passages that another part retrieves
     if framework != "Haystack" or called not in _MAKERS[framework]:
         engine = framework == "LlamaIndex" and called.endswith("QueryEngine")
         return engine or any(called in _MAKERS[one] for one in {framework, *_ALSO.get(framework, ())})
-    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    added = [call for call in nodes if name and ast.unparse(call.func) == f"{name}.add_component"]
-    return any(_REPLIES.search(ast.unparse(call)) for call in added)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    added = [call for call in calls if name and _dotted(call.func) == f"{name}.add_component"]
+    said = (word for call in added for node in ast.walk(call) for word in (*_texts(node), _dotted(node)))
+    return any(map(_REPLIES.search, said))
 
 
-def _prefixes(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """The variables of the module that hold routers with a prefix, and the prefixes."""
-    for node in body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            for keyword in node.value.keywords:
-                if keyword.arg in ("prefix", "url_prefix") and (texts := _texts(keyword.value)):
-                    yield ast.unparse(node.targets[0]), texts[0]
+def _prefix(router: str, source: Source) -> str:
+    """The prefix of the routes of a router in a variable of the module."""
+    made, _ = _made(ast.Name(router), source.body)
+    given = made.keywords if isinstance(made, ast.Call) else []
+    return next((text for one in given if one.arg in ("prefix", "url_prefix") for text in _texts(one.value)), "")
 
 
-def _route(function: Function, classes: dict[str, ast.ClassDef], prefixes: Mapping[str, str]) -> Proposal | None:
+def _route(function: Function, source: Source) -> Proposal | None:
     """A POST route of FastAPI, Starlette's likes or Flask, with the field that takes the question."""
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
             continue
         if decorator.func.attr not in ("post", "route") or not decorator.args:
             continue
-        path = prefixes.get(ast.unparse(decorator.func.value), "") + "".join(_texts(decorator.args[0])[:1])
+        path = _prefix(_dotted(decorator.func.value), source) + "".join(_texts(decorator.args[0])[:1])
         if not path.startswith("/") or "{" in path or "<" in path:
             continue
-        fields = [name for arg in function.args.args for name in _fields_of(arg, classes)]
+        fields = [name for arg in function.args.args for name in _fields_of(arg, source.classes)]
         posts = decorator.func.attr == "post" or "POST" in _texts(decorator)
         known = _question_in(fields) or (_question_in(_texts(function)) if posts else None)
         if known is not None:
@@ -405,27 +426,27 @@ def _handler(node: ast.ClassDef) -> Proposal | None:
     return Proposal(path, f"the handler {node.name} of POST {path}", 6, question_field=known)
 
 
-def _port(body: Sequence[ast.stmt]) -> int:
+def _port(source: Source) -> int:
     """The port that the module names, else the usual one."""
-    calls = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    named = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "port"]
-    named += [arg.elts[1] for call in calls for arg in call.args if isinstance(arg, ast.Tuple) and len(arg.elts) == 2]
+    named = [keyword.value for call in source.calls for keyword in call.keywords if keyword.arg == "port"]
+    pairs = [arg.elts for call in source.calls for arg in call.args if isinstance(arg, ast.Tuple)]
+    named += [pair[1] for pair in pairs if len(pair) == 2]
     ports = (node.value for node in named if isinstance(node, ast.Constant) and type(node.value) is int)
-    return next((port for port in ports if 0 < port < 65_536), _imported(body, _PORTS) or _DEFAULT_PORT)
+    usual = _FLASK_PORT if "flask" in source.imported else _DEFAULT_PORT
+    return next((port for port in ports if 0 < port < 65_536), usual)
 
 
-def _program(body: Sequence[ast.stmt], path: PurePosixPath) -> Iterator[Proposal]:
+def _program(source: Source) -> Iterator[Proposal]:
     """A program that takes a question as an argument, or questions on its standard input."""
-    if not any(map(_is_main, body)):
+    if not source.hidden:
         return
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
-    declared = [_argument(node) for node in nodes if isinstance(node, ast.Call)]
+    path, attributes = source.path, {_dotted(node) for node in source.nodes if isinstance(node, ast.Attribute)}
+    declared = map(_argument, source.calls)
     names = next((names for names in declared if _question_in([name.lstrip("-") for name in names])), [])
     named, words = " or ".join(names) or None, " -- {question}"
     if options := [name for name in names if name.startswith("-")]:
         words = f" {max(options, key=len)} {{question}}"
-    elif named is None and "sys.stdin" in attributes and _imported(body, {"json": True}):
+    elif named is None and "sys.stdin" in attributes and "json" in source.imported:
         named, words = "a line of JSON", ""
     elif named is None and "sys.argv" in attributes and path.stem in _PROGRAMS:
         named, words = "an argument", " {question}"
