@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from ragstone.app.init_workflow import find_place, read_text, workflow_text
@@ -17,6 +16,7 @@ from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.formatting import figure
 from ragstone.gate.policy import policy_from_mapping
+from ragstone.report.templates import read_template, render_text_template
 from ragstone.system.entrypoint import parse_entrypoint
 
 GOLDEN = "golden/golden.jsonl"
@@ -116,36 +116,23 @@ def _ignore_runs(directory: Path, repository: Path | None) -> bool:
 
 
 def _config(proposal: Proposal, found: Survey) -> str:
-    golden, python = found.golden, found.python
-    text = _shipped("ragstone.toml")
-    lines = [f"entrypoint = {_quoted(proposal.entrypoint)}"]
-    if proposal.entrypoint == PLACEHOLDER:
-        lines[0] += ' # a function answer(question) -> {"answer": ..., "contexts": [...]}'
-    lines += [f"{key} = {_quoted(value)}" for key, value in proposal.settings.items()]
-    ours = parse_entrypoint(proposal.entrypoint).kind.uses_interpreter
-    if python is not None and ours:
-        lines.append(f"python = {_quoted(python)}")
-    if found.variables:
-        lines.append(f"env = [{', '.join(map(_quoted, found.variables))}]")
-        text = _replaced(text, "# env = ")
-    if python is not None or not ours:
-        text = _replaced(text, "# python = ")
-    text = _replaced(text, "entrypoint = ", "\n".join(lines))
-    if golden is not None:
-        text = _replaced(text, "paths = ", f"paths = [{_quoted(golden.path)}]")
-    http = {**({"question_field": proposal.question_field} if proposal.question_field else {}), **proposal.http}
-    lines = [
-        f"{key} = {_value(value)}" for key, value in http.items() if (key, value) != ("question_field", "question")
-    ]
-    if lines:
-        text = text.replace("[judge]", "[system.http]\n" + "\n".join(lines) + "\n\n[judge]", 1)
-    return text
-
-
-def _replaced(text: str, start: str, line: str = "") -> str:
-    """`text` with `line` in place of the lines that begin with `start`, or without them."""
-    new = f"{line}\n" if line else ""
-    return "".join(new if one.startswith(start) else one for one in text.splitlines(keepends=True))
+    http = {"question_field": proposal.question_field, **proposal.http}
+    if http["question_field"] in (None, "question"):
+        del http["question_field"]
+    text = render_text_template(
+        "starter/ragstone.toml.j2",
+        __package__,
+        value=_value,
+        golden="golden/*.jsonl" if found.golden is None else found.golden.path,
+        entrypoint=proposal.entrypoint,
+        placeholder=proposal.entrypoint == PLACEHOLDER,
+        uses_interpreter=parse_entrypoint(proposal.entrypoint).kind.uses_interpreter,
+        settings=proposal.settings,
+        python=found.python,
+        variables=found.variables,
+        http=http,
+    )
+    return f"{text}\n"
 
 
 def _policy(golden: FoundGolden | None) -> str:
@@ -169,20 +156,15 @@ def _policy(golden: FoundGolden | None) -> str:
 
 
 def _shipped(name: str) -> str:
-    return (resources.files(__package__) / "starter" / name).read_text(encoding="utf-8")
+    return read_template(f"starter/{name}", __package__)
 
 
 def _value(value: object) -> str:
-    """`value` in TOML, tables inline."""
+    """`value` in TOML, tables inline. Basic strings of TOML are JSON's. Raises ConfigError."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_quoted(key)} = {_value(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list):
+        return "{ " + ", ".join(f"{_value(key)} = {_value(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
-    return _quoted(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _quoted(value: str) -> str:
-    """`value` as a basic string of TOML, which JSON's are too."""
-    if not value.isprintable():
+    if isinstance(value, str) and not value.isprintable():
         raise ConfigError(f"this can't be written to ragstone.toml: {value!r}")
     return json.dumps(value, ensure_ascii=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import click
 
 from ragstone.commands.options import option
 from ragstone.commands.output import say
-from ragstone.formatting import counted
 
 if TYPE_CHECKING:
     from ragstone.app.init import Written
@@ -51,8 +49,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     nothing = Proposal(PLACEHOLDER, "nothing was found", 9)
     chosen = next(iter(found.proposals), nothing)
     known = (directory / "ragstone.toml").exists()
-    for line in _found(found, chosen if entrypoint is None else None, probe):
-        say(line)
+    say(_found(found, chosen if entrypoint is None else None, probe))
     if entrypoint is None and not known and sys.stdin.isatty() and sys.stdout.isatty():
         entrypoint = click.prompt("Entrypoint of your RAG system", default=chosen.entrypoint)
     if entrypoint is not None and entrypoint != chosen.entrypoint:
@@ -85,34 +82,22 @@ def _probed(chosen: Proposal, found: Survey) -> tuple[Proposal, str]:
     return chosen, why
 
 
-def _found(found: Survey, chosen: Proposal | None, probe: bool) -> Iterator[str]:
-    if chosen is not None and found.proposals:
-        yield f"found  entrypoint {chosen.entrypoint}: {chosen.why}"
-        if chosen.glue is not None:
-            from ragstone.app.survey.python_code import GLUE_FILE
+def _found(found: Survey, chosen: Proposal | None, probe: bool) -> str:
+    """What was found; of entrypoints nothing, if none is proposed."""
+    from ragstone.app.survey.python_code import GLUE_FILE
+    from ragstone.report.templates import render_text_template
 
-            yield f"save this as {GLUE_FILE}, because it can't be imported from there:"
-            yield chosen.glue.rstrip()
-        others = [one for one in found.proposals if one.entrypoint != chosen.entrypoint and one.glue is None]
-        for other in others[:_OTHERS]:
-            yield f"also   {other.entrypoint}: {other.why}"
-    elif chosen is not None:
-        yield "found  no entrypoint: nothing in the source takes a question (docs/entrypoints.md shows what can)"
-    if found.golden is not None:
-        size = counted(found.golden.samples, "sample")
-        yield f"found  golden set {found.golden.path}: {size} ({found.golden.columns})"
-    else:
-        yield "found  no golden set: no file with a name such as golden, eval or qa has questions and references"
-    if found.evaluation is not None:
-        command = f"ragstone migrate {shlex.quote(found.evaluation)}"
-        yield f"found  an evaluation of another tool: `{command}` makes golden set, floors and recorded answers of it"
-    if found.ports and chosen is not None and not any("/openapi.json" in one.why for one in found.proposals):
-        ports = ", ".join(map(str, found.ports))
-        how = "it has no /openapi.json" if probe else "`ragstone init --probe` reads its API description"
-        yield (
-            f"found  something listens on port {ports} of this machine; if that is your system, its entrypoint is a "
-            f"URL such as http://127.0.0.1:PORT/ask ({how})"
-        )
+    return render_text_template(
+        "init_found.txt.j2",
+        __package__,
+        found=found,
+        chosen=chosen,
+        others=[one for one in found.proposals if one != chosen and one.glue is None][:_OTHERS],
+        described=any("/openapi.json" in one.why for one in found.proposals),
+        probe=probe,
+        glue_file=GLUE_FILE,
+        quote=shlex.quote,
+    )
 
 
 def _next(directory: Path, result: Written, chosen: Proposal | None) -> str:
