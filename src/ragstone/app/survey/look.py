@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ragstone.app.survey import notebook, openapi
 from ragstone.app.survey.proposal import Proposal
-from ragstone.app.survey.python_code import Source, glue_of, proposals_of
+from ragstone.app.survey.python_code import Source, glue_of, parsed, proposals_of
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.files import read_regular
 from ragstone.golden.formats import yaml_document
@@ -164,10 +164,10 @@ def _sources(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Source
     """The modules and the notebooks, as far as there are not too many bytes of them."""
     modules = [path for path in files if path.suffix == ".py" and not _TEST.fullmatch(path.stem)]
     for path in _small(directory, modules, MAX_SOURCE_BYTES):
-        yield Source.parse(_content(directory, path, MAX_SOURCE_BYTES), path)
+        yield Source(path, parsed(_content(directory, path, MAX_SOURCE_BYTES)))
     for path in _small(directory, [path for path in files if path.suffix == ".ipynb"], MAX_DATA_BYTES):
         if code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES)):
-            yield Source.parse(code, path, reads=notebook.READS)
+            yield Source(path, parsed(code), notebook.READS)
 
 
 def _small(directory: Path, files: Iterable[PurePosixPath], limit: int) -> Iterator[PurePosixPath]:

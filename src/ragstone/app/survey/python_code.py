@@ -92,6 +92,16 @@ answer = names["{found}"]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def parsed(source: bytes | str) -> list[ast.stmt]:
+    """The statements of a module; none if it can't be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the user's own string literals
+            return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
 @dataclass(frozen=True)
 class Source:
     """A parsed module at `path`, relative to the folder. `reads` is an expression of its code, for a place in it."""
@@ -99,16 +109,6 @@ class Source:
     path: PurePosixPath
     body: Sequence[ast.stmt]
     reads: str = "open({!r}).read()"
-
-    @classmethod
-    def parse(cls, code: bytes | str, path: PurePosixPath, **more: str) -> Source:
-        """The module; without a statement, if it can't be parsed."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about the user's own string literals
-                return cls(path, ast.parse(code).body, **more)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return cls(path, [])
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -171,7 +171,7 @@ def proposals_in(
     code: bytes, path: PurePosixPath, beside: Collection[str] = (), *, is_package: bool = False
 ) -> Iterator[Proposal]:
     """What the module at `path` (relative to the folder) offers; see `proposals_of`."""
-    return proposals_of(Source.parse(code, path), beside, is_package=is_package)
+    return proposals_of(Source(path, parsed(code)), beside, is_package=is_package)
 
 
 def proposals_of(source: Source, beside: Collection[str] = (), *, is_package: bool = False) -> Iterator[Proposal]:
