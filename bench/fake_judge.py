@@ -72,22 +72,30 @@ def asked_for(prompt: str) -> dict[str, list[str]]:
     lines = ASKED.findall(prompt)
     parts = [part.partition(": ") for part in lines[-1].split("; ")] if lines else []
     return {
-        name: ["r1", "r2"] if what.startswith("list them") else [] if what == "none" else what.split(", ")
+        name: ["*"] if what.startswith("list them") else [] if what == "none" else what.split(", ")
         for name, _, what in parts
     }
 
 
-def item(own_id: str, properties: Mapping[str, Any]) -> dict[str, object]:
-    """One item of a group: its id, evidence from the first context, and the first verdict that the schema allows."""
-    own = {
-        "id": own_id,
-        "text": f"Statement {own_id}.",
-        "quote": "",
-        "evidence": ["c1"],
-        "found_in": ["c1"],
-        "needed": [1],
-    }
-    return {name: own[name] if name in own else example_of(schema) for name, schema in properties.items()}
+FIRST = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
+
+
+def items(group: str, ids: list[str], prompt: str) -> list[object]:
+    """The items of a group: the first context has it all, and every context is useful."""
+    if group == "verdicts":
+        shown = FIRST.search(prompt)
+        quote = " ".join(shown.group(1).split()[:6]) if shown else ""
+        return [{"id": f"{own} c1", "quote": quote, "verdict": "supported"} for own in ids]
+    if group == "checks":
+        return [{"id": own, "reason": "Fine.", "standalone": "yes", "sensible": "yes", "trivial": "no"} for own in ids]
+    if group == "answers":
+        return [{"id": own, "match": "same"} for own in ids]
+    judged = "reference_statements: " in prompt.rsplit("\n", 1)[-1] or "<<<answer " in prompt
+    found = "supported" if "answer_verdicts: " in prompt.rsplit("\n", 1)[-1] else "c1"
+    says = {"contexts": "useful" if judged else "1", "questions": "This is a short question?"}
+    if ids == ["*"]:
+        return [f"r{at} Statement r{at}. | {found}" for at in (1, 2)]
+    return [f"{own} {says.get(group, found)}" for own in ids]
 
 
 def example_of(schema: Mapping[str, Any]) -> object:
@@ -110,8 +118,7 @@ def reply_to(prompt: str, schema: Mapping[str, Any]) -> str:
     filled = example_of(schema)
     assert isinstance(filled, dict)
     for name, ids in asked_for(prompt).items():
-        properties = schema["properties"][name]["items"]["properties"]
-        filled[name] = [item(own_id, properties) for own_id in ids]
+        filled[name] = items(name, ids, prompt)
     return json.dumps(filled)
 
 

@@ -49,27 +49,49 @@ def contexts_of(data: str) -> list[str]:
     return re.findall(r"^<<<context (c\d+) ", data, re.MULTILINE)
 
 
+def quote_of(data: str, context: str) -> str:
+    """The first words of a context that a request shows."""
+    found = re.search(rf"^<<<context {context} \d+>>>\n(.*?)\n<<<", data, re.MULTILINE | re.DOTALL)
+    return " ".join(found.group(1).split()[:6])[:200] if found else ""
+
+
+def line_of(group: str, item_id: str, prompt: str) -> str:
+    """The line for one id: every context is useful, and the first one has whatever is asked for."""
+    asked = asked_of(prompt)
+    if group == "questions":
+        return f"{item_id} A sentence for {item_id}."
+    if group == "contexts":
+        judged = "reference_statements" in asked or re.search("^<<<(?:answer|reference) ", prompt, re.MULTILINE)
+        return f"{item_id} useful" if judged else f"{item_id} 1"
+    first = "supported" if "answer_verdicts" in asked else " ".join(contexts_of(prompt)[:1]) or "none"
+    return f"r1 A sentence for r1. | {first}" if item_id == "*" else f"{item_id} {first}"
+
+
 def fill_in(schema: Mapping[str, Any], prompt: str, name: str = "") -> Any:
     """The smallest reply that does what is asked: the first of each enum, one item in each list, one for each id."""
     asked = asked_of(prompt)
     if name in asked:
+        if schema["items"]["type"] == "string":
+            return [line_of(name, item_id, prompt) for item_id in asked[name]]
+        first = " ".join(contexts_of(prompt)[:1])
         items = schema["items"]["properties"]
+        own = {"quote": quote_of(prompt, first)}
         return [
-            {key: own.get(key) or fill_in(inner, prompt, key) for key, inner in items.items()}
-            for item_id in ("r1" if item_id == "*" else item_id for item_id in asked[name])
-            for own in [{"id": item_id, "text": f"A sentence for {item_id}."}]
+            {
+                **{key: own[key] if key in own else fill_in(inner, prompt, key) for key, inner in items.items()},
+                "id": f"{item_id} {first}" if name == "verdicts" else item_id,
+            }
+            for item_id in asked[name]
         ]
     if "enum" in schema:
         return schema["enum"][0]
     if schema["type"] == "object":
         return {key: fill_in(inner, prompt, key) for key, inner in schema["properties"].items()}
-    if name in ("evidence", "found_in"):
-        return contexts_of(prompt)[:1]
     if schema["type"] == "array":
         return [fill_in(schema["items"], prompt, name)]
     if schema["type"] == "integer":
         return 1
-    return "" if name == "quote" else f"A sentence for {name}."
+    return f"A sentence for {name}."
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Sanitises untrusted text: removes hidden characters and puts it in blocks that it can't close.
 
-The marks of a block carry a nonce derived from all the text inside the prompt, so the text can't contain it: an
+The marks of a block carry a number derived from all the text inside the prompt, so the text can't contain it: an
 attacker would need a fixed point of SHA-256. Anything that looks like a mark, or like the control tokens of chat
-templates, is also broken up.
+templates, is also broken up. A block lasts until the next mark, and digits make marks of few tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLOSE = ">>>"
 _KEEP = frozenset("\n\t")
 _JOINERS = "‌‍"
 _JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
-_MARKS = re.compile(r"<{3,}|>{3,}")
+_MARKS = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")
 # Control tokens of common chat templates: some servers interpret them even inside user text.
 _TEMPLATE = re.compile(
     r"<\||\|>|<｜|｜>|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<(?:bos|eos|pad|unk|sop|eop)(?:_token)?>"
@@ -60,24 +60,22 @@ def cleaned(text: str) -> str:
 def neutral(text: str) -> str:
     """`text` cleaned, with everything broken up that could pass for a block's mark or a chat template's token."""
     text = cleaned(text)
-    if "<" in text or ">" in text:
+    if not text.isascii() or "<" in text or ">" in text:
         text = _MARKS.sub(lambda match: " ".join(match.group()), text)
     return _TEMPLATE.sub(lambda match: " ".join(match.group()), text)
 
 
 def listed(items: Sequence[tuple[str, str]]) -> str:
-    """Items by id, one JSON line each: an item can't extend beyond its own line, whatever it contains."""
-    return "\n".join(json.dumps({"id": item_id, "text": neutral(text)}, ensure_ascii=False) for item_id, text in items)
+    """Items on one line each, as id and JSON string: an item can't extend beyond its own line, whatever it contains."""
+    return "\n".join(f"{item_id} {json.dumps(neutral(text), ensure_ascii=False)}" for item_id, text in items)
 
 
 def fenced(blocks: Sequence[Block]) -> str:
-    """All blocks, each between an opening and a closing mark unique to this prompt."""
+    """All blocks, each after a mark unique to this prompt, and a mark at their end."""
     texts = [neutral(block.text) for block in blocks]
     digest = hashlib.sha256()
     for block, text in zip(blocks, texts, strict=True):
         digest.update(f"{len(block.name)}:{block.name}{len(text)}:{text}".encode())
-    nonce = digest.hexdigest()[:12]
-    return "\n".join(
-        f"{_OPEN}{block.name} {nonce}{_CLOSE}\n{text}\n{_OPEN}end {block.name} {nonce}{_CLOSE}"
-        for block, text in zip(blocks, texts, strict=True)
-    )
+    nonce = f"{int.from_bytes(digest.digest()[:8]) % 10**12:012}"
+    shown = "".join(f"{_OPEN}{block.name} {nonce}{_CLOSE}\n{text}\n" for block, text in zip(blocks, texts, strict=True))
+    return f"{shown}{_OPEN}end {nonce}{_CLOSE}"

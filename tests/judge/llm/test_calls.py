@@ -140,7 +140,7 @@ def test_reference_statements_are_listed_once_and_judged_by_id_afterwards(world:
     assert [seen.asked["reference_statements"] for seen in world.fake.chats] == [["*"], ["r1"]]
     assert world.fake.chats[0].schema == world.fake.chats[1].schema
     assert second.context_use.reference_statements == first.context_use.reference_statements
-    assert '"id": "r1"' in world.fake.chats[1].data
+    assert '\nr1 "A sentence for r1."' in world.fake.chats[1].data
 
 
 def test_judgements_against_one_reference_share_its_statements_even_when_they_start_together(world: Any) -> None:

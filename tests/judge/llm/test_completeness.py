@@ -20,7 +20,7 @@ from ragstone.system.response import Context, Response
 
 CONTEXTS = [Context("One."), Context("Two.")]
 STATEMENTS = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 5)]
-YES = {"evidence": ["c1"], "quote": "", "verdict": "supported"}
+YES = {"evidence": ["c1"], "quote": "One.", "verdict": "supported"}
 NO = {"evidence": [], "quote": "", "verdict": "unsupported"}
 
 
@@ -63,17 +63,22 @@ def test_a_verdict_that_stays_missing_fails_the_judgement_with_its_name(world: A
 @pytest.mark.parametrize(
     "bad",
     [
-        {"evidence": ["c1"], "verdict": "SUPPORTED"},
-        {"evidence": ["c1"], "verdict": "yes"},
-        {"evidence": ["c3"], "verdict": "supported"},
-        {"evidence": [], "verdict": "supported"},
-        {"evidence": [], "verdict": "contradicted"},
-        {"evidence": "c1", "verdict": "supported"},
-        {"evidence": [1], "verdict": "supported"},
-        {"evidence": ["c1"]},
-        {"verdict": "supported"},
-        {"evidence": ["c1"], "verdict": None},
-        {"evidence": ["c1"], "verdict": ["supported"]},
+        {"evidence": ["c1"], "quote": "One.", "verdict": "SUPPORTED"},
+        {"evidence": ["c1"], "quote": "One.", "verdict": "yes"},
+        {"evidence": ["c3"], "quote": "One.", "verdict": "supported"},
+        {"evidence": [], "quote": "One.", "verdict": "supported"},
+        {"evidence": [], "quote": "One.", "verdict": "contradicted"},
+        {"evidence": "c1, c2", "quote": "One.", "verdict": "supported"},
+        {"evidence": [1], "quote": "One.", "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "One."},
+        {"quote": "One.", "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "One.", "verdict": None},
+        {"evidence": ["c1"], "quote": "One.", "verdict": ["supported"]},
+        {"evidence": ["c1"], "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "", "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "…", "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "Two.", "verdict": "supported"},
+        {"evidence": ["c1"], "quote": "One. Two.", "verdict": "supported"},
         "supported",
         None,
         True,
@@ -202,9 +207,48 @@ def test_a_claim_that_is_listed_twice_counts_once(world: Any) -> None:
 
 def test_more_statements_than_one_form_takes_are_judged_in_several(world: Any) -> None:
     many = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 121)]
-    table = world.run(world.judge().support(CONTEXTS, many, call=Call("q1")))
-    assert [each.statement_id for each in table.supports] == [item.id for item in many]
-    assert len(world.fake.chats) == 3
+    for name, most in (("openai:gpt-5.4", 50), ("openai:gpt-5.4-mini", 8), ("openai-compatible:llama3.3", 8)):
+        world.fake.seen.clear()
+        table = world.run(world.judge(name).support(CONTEXTS, many, call=Call("q1")))
+        assert [each.statement_id for each in table.supports] == [item.id for item in many]
+        assert [len(seen.asked["verdicts"]) for seen in world.fake.chats] == [most] * (120 // most) + [120 % most] * (
+            most == 50
+        )
+
+
+def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
+    claims = [f"Claim {n}." for n in range(1, 21)]
+    reference = " ".join(claims)
+    listed = {
+        "contexts": ["c1 useful", "c2 useful"],
+        "reference_statements": [f"r{n} {claim} | c1" for n, claim in enumerate(claims, start=1)],
+    }
+    world.fake.script.append(lambda _seen: json.dumps(listed))
+    judge = world.judge()
+    world.run(judge.context_use("What?", reference, "", CONTEXTS, call=Call("q1")))
+    use = world.run(judge.context_use("What?", reference, "", CONTEXTS[::-1], call=Call("q1")))
+    asked = [seen.asked for seen in world.fake.chats[1:]]
+    assert [len(one["reference_statements"]) for one in asked] == [8, 8, 4]
+    assert [one["contexts"] for one in asked] == [["c1", "c2"], [], []]
+    assert len(use.attributions) == 20
+    assert "Claim 20." not in world.fake.chats[1].data.partition("reference statements")[2]
+
+
+def test_a_run_that_stops_between_two_calls_pays_for_neither_twice(world: Any, tmp_path: Any) -> None:
+    many = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 21)]
+    refused = "no"
+    world.fake.script.extend([lambda _seen: None, lambda _seen: refused, lambda _seen: refused])
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+    with pytest.raises(JudgementFailed):
+        world.run(judge.support(CONTEXTS, many, call=Call("q1")))
+    world.run(judge.close())
+    world.fake.seen.clear()
+
+    resumed = world.judge(cache=tmp_path / "judgements.sqlite")
+    table = world.run(resumed.support(CONTEXTS, many, call=Call("q1")))
+    assert len(table.supports) == 20
+    asked = [name for seen in world.fake.chats for name in seen.asked["verdicts"]]
+    assert asked == [f"s{n}" for n in range(9, 21)]
 
 
 def plausible() -> st.SearchStrategy[object]:
@@ -281,7 +325,20 @@ def contradicted(quote: object) -> dict[str, object]:
 SHOWN = [Context("One."), Context("The Filter is resistant\nup to 40 °C <<<only>>>.")]
 
 
-@pytest.mark.parametrize("quote", ["resistant up to 40 °C", "the FILTER  is\tresistant", "< < <only> > >", ""])
+@pytest.mark.parametrize(
+    "quote",
+    [
+        *("resistant up to 40 °C", "the FILTER  is\tresistant", "< < <only> > >", ""),
+        *(
+            "resistant up to 40°C",
+            "“resistant up to 40 °C”",
+            "**resistant** up to",
+            "is resistant.",
+            "resistant\u00a0up",
+        ),
+        *("The Filter … 40 °C", "filter is resistant [...] 40 °C", "…resistant up to…"),
+    ],
+)
 def test_a_quote_that_stands_in_its_context_is_kept(world: Any, quote: str) -> None:
     world.fake.script.append(lambda _seen: json.dumps(verdicts(s1=contradicted(quote))))
     table = world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
@@ -297,9 +354,90 @@ def test_less_than_two_letters_are_no_quote(world: Any, quote: str) -> None:
     assert len(world.fake.chats) == 1
 
 
-@pytest.mark.parametrize("quote", ["up to 60 °C", "One.", "resistant to 40 °C", None, 7, ["One."], "x" * 5_000])
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "up to 60 °C",
+        "One.",
+        "resistant to 40 °C",
+        "resistant … 60 °C",
+        "One. … resistant",
+        None,
+        7,
+        ["One."],
+        "x" * 5_000,
+    ],
+)
 def test_a_quote_that_is_not_there_fails_the_verdict_like_missing_evidence(world: Any, quote: object) -> None:
     said = json.dumps(verdicts(s1=contradicted(quote)))
     world.fake.script.extend([lambda _seen: said, lambda _seen: said])
     with pytest.raises(JudgementFailed, match=r"no valid reply \(s1; asked twice\)"):
         world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
+
+
+@pytest.mark.parametrize(
+    ("shown", "quote"),
+    [
+        ("It’s open on weekdays – and on Sundays.", "It's open on weekdays - and on Sundays"),
+        ("Der „Filter“ ist bis 40 °C beständig", 'Der "Filter" ist bis 40 °C'),
+        ("Use `arn --log=2` to **turn on** the log", "Use arn --log=2 to turn on the log"),
+        ("Das Maß beträgt ½ l", "das mass beträgt 1⁄2 L"),
+        ("东京是日本的首都。", "日本的首都"),
+    ],
+)
+def test_the_words_that_support_are_found_whatever_the_typography(world: Any, shown: str, quote: str) -> None:
+    said = verdicts(s1={"evidence": ["c1"], "quote": quote, "verdict": "supported"})
+    world.fake.script.append(lambda _seen: json.dumps(said))
+    table = world.run(world.judge().support([Context(shown)], STATEMENTS[:1], call=Call("q1")))
+    assert (table.supports[0].quote, table.supports[0].supported_by) == (quote, ("c1",))
+
+
+def test_a_model_that_names_the_first_context_throughout_is_believed_only_where_its_words_are(world: Any) -> None:
+    """A weak model says "c1, supported" of everything: words of its own, or of another context, support nothing."""
+    said = {"verdicts": [{"id": f"s{n} c1", "quote": f"Statement {n}.", "verdict": "supported"} for n in range(1, 5)]}
+    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
+    with pytest.raises(JudgementFailed, match="s1, s2, s3, s4; asked twice"):
+        world.run(world.judge().support(CONTEXTS, STATEMENTS, call=Call("q1")))
+
+
+@pytest.mark.parametrize("line", ["s1 c1", "s1: c1", "s1, c1", "s1 | c1", "s1 c1, c2", " s1\tc1 ", "s1. c1 c1"])
+def test_an_id_is_read_with_its_contexts_whatever_is_between_them(world: Any, line: str) -> None:
+    said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
+    world.fake.script.append(lambda _seen: json.dumps(said))
+    table = world.run(world.judge().support(CONTEXTS, STATEMENTS[:1], call=Call("q1")))
+    assert table.supports[0].supported_by[0] == "c1"
+
+
+@pytest.mark.parametrize("line", ["s1", "s1 c3", "s1 c1 c3", "s1 C1", "s1-c1", "c1 s1", "s1 c1; s2 c1", "", "s1 all"])
+def test_an_id_without_known_contexts_supports_nothing(world: Any, line: str) -> None:
+    said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
+    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
+    with pytest.raises(JudgementFailed, match="asked twice"):
+        world.run(world.judge().support(CONTEXTS, STATEMENTS[:1], call=Call("q1")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *(["c1 useful"], ["c1 useful", "c2"], ["c1 useful", "c2 maybe"], ["c1 useful", "c2 useful not_useful"]),
+        *(["c1 useful", "c2 useful", "c1 not_useful"], ["useful c1", "useful c2"], "c1 useful c2 useful", ["c1", 7]),
+    ],
+)
+def test_a_line_that_the_form_does_not_allow_counts_as_missing(world: Any, lines: object) -> None:
+    world.fake.script.extend([lambda _seen: json.dumps({"contexts": lines})] * 2)
+    with pytest.raises(JudgementFailed, match="asked twice"):
+        world.run(world.judge().context_use("What?", None, "It is.", CONTEXTS, call=Call("q1")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *([], ["r1 It opened."], ["r1 | c1"], ["It opened. | c1"], ["r1 It opened. | c9"], [{"text": "It opened."}]),
+        *(["r1 It opened. | c1", "r2"], "r1 It opened. | c1", [None]),
+    ],
+)
+def test_a_reference_whose_statements_are_not_written_out_is_asked_again(world: Any, lines: object) -> None:
+    said = {"contexts": ["c1 useful", "c2 useful"], "reference_statements": lines}
+    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
+    with pytest.raises(JudgementFailed, match="reference_statements; asked twice"):
+        world.run(world.judge().context_use("What?", "It opened.", "", CONTEXTS, call=Call("q1")))

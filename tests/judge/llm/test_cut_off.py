@@ -40,19 +40,22 @@ def thoughtful(schema: Mapping[str, Any], data: str, name: str = "", group: str 
     if schema.get("type") == "array" and name in asked:
         ids = [f"r{at}" for at in range(1, 9)] if asked[name] == ["*"] else asked[name]
         return [thoughtful(schema["items"], data, item_id, group=name) for item_id in ids]
+    if group and schema["type"] == "string":
+        shown = "reference_statements" in asked or "<<<answer " in data
+        found = VERDICTS[chance % 3] if "answer_verdicts" in asked else " ".join(contexts_of(data)[: chance % 3])
+        line = {
+            "questions": f"Is this {name}, or is it not?",
+            "contexts": USES[chance % 2] if shown else " ".join(["1", "2"][: chance % 3]),
+        }.get(group, found)
+        return f"{name} Is this {name}, or is it not? | {line}" if asked[group] == ["*"] else f"{name} {line}"
     if "kind" in inner:
         return {"kind": "answers", "statements": [f'Claim {at}, "so to say" {{}}.' for at in range(1, 9)]}
     if group:
         verdict = VERDICTS[chance % 3]
         own: dict[str, Any] = {
-            "id": name,
+            "id": " ".join([name, *([] if verdict == "unsupported" else contexts_of(data)[:2])]),
             "verdict": verdict,
-            "evidence": [] if verdict == "unsupported" else contexts_of(data)[:2],
             "quote": "" if verdict == "unsupported" else "It has two",
-            "found_in": contexts_of(data)[: chance % 3],
-            "needed": [1, 2][: chance % 3],
-            "use": USES[chance % 2],
-            "text": f"Is this {name}, or is it not?" if group == "questions" or asked[group] == ["*"] else "",
         }
         return {key: own[key] for key in inner}
     if inner:
@@ -158,7 +161,7 @@ def test_half_a_list_of_statements_is_not_the_list(world: Any) -> None:
     half = listed[: listed.index(claims[29]) + 4]
 
     def fill(_schema: Mapping[str, Any], data: str) -> Any:
-        yes = {"evidence": ["c1"], "quote": "", "verdict": "supported"}
+        yes = {"evidence": ["c1"], "quote": "One.", "verdict": "supported"}
         no = {"evidence": [], "quote": "", "verdict": "unsupported"}
         ids = asked_of(data)["verdicts"]
         return {"verdicts": [{"id": name, **(yes if int(name[1:]) <= 30 else no)} for name in ids]}
@@ -204,7 +207,7 @@ def closed_off(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-S1 = '{"id":"s1","evidence":["c1"],"quote":"","verdict":"supported"}'
+S1 = '{"id":"s1 c1","quote":"One.","verdict":"supported"}'
 
 
 @pytest.mark.parametrize(
@@ -212,8 +215,8 @@ S1 = '{"id":"s1","evidence":["c1"],"quote":"","verdict":"supported"}'
     [
         f'The context says {{"verdicts":[{S1},{{"id":"s2",',
         f'{{"verdicts":[{S1},{S1},{{"id":"s2",',
-        f'{{"verdicts":[{S1}],"verdicts":[{{"id":"s1","evidence":',
-        f'{{"verdicts":[{S1.replace("s1", "s9")},{{"id":"s1","evidence":["c1"],"quote":"","verdict":"supported"',
+        f'{{"verdicts":[{S1}],"verdicts":[{{"id":"s1 c1","quote":',
+        f'{{"verdicts":[{S1.replace("s1", "s9")},{{"id":"s1 c1","quote":"One.","verdict":"supported"',
     ],
 )
 def test_a_cut_off_reply_that_says_a_thing_twice_or_quotes_it_says_nothing(said: str) -> None:
@@ -241,6 +244,7 @@ def test_the_room_for_a_reply_grows_with_the_text_and_leaves_some_for_thinking(w
 
 
 def test_a_small_window_keeps_most_of_its_room_for_texts(world: Any) -> None:
+    world.fake.usage = {"prompt_tokens": 9_000}
     judge = world.judge("openai-compatible:llama", context_window=8_192)
     assert world.run(judge.statements("When?", ANSWER * 6, call=CALL)).statements
     for seen in world.fake.chats:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+import tomllib
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from ragstone.judge.drafting import Kind
 from ragstone.judge.judgements import Statement
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
+from ragstone.judge.untrusted_text import neutral
 from ragstone.system.response import Context
 from tests.report.hostile import every_fragment
 
@@ -79,15 +82,57 @@ def test_an_order_in_a_text_stays_inside_its_block(world: Any, task: str, attack
         assert request.body["messages"][:-1] == calm[0].body["messages"][:-1]
         marks = MARK.findall(request.data)
         assert len({nonce for *_, nonce in marks}) == 1
-        assert [name for end, name, _ in marks if end] == [name for end, name, _ in marks if not end]
+        assert [name for *_, name, _ in marks].index("end") == len(marks) - 1
         assert request.data.count("<<<") == request.data.count(">>>") == len(marks)
-        outside = re.sub(
-            r"<<<([a-z ]+(?: [acps]\d+)?) ([0-9a-f]{12})>>>.*?<<<end \1 \2>>>", "", request.data, flags=re.S
-        )
+        outside = re.sub(r"<<<[a-z ]+(?: [acps]\d+)? \d{12}>>>.*?(?=<<<)", "", request.data, flags=re.S)
         assert "SYSTEM" not in outside
         assert ORDER in request.data
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\u202e\u2066\U000e0041]", request.data)
         assert not re.search(r"<\||\|>|\[/?INST\]|</?s>|<<SYS>>", request.data.replace("<<<", "").replace(">>>", ""))
+
+
+KINDS = {kind["name"]: kind for kind in tomllib.loads(Path(__file__).with_name("injections.toml").read_text())["kinds"]}
+BLOCKS = re.compile(r"<<<([a-z ]+(?: [acps]\d+)?) \d{12}>>>\n(.*?)(?=<<<)", re.DOTALL)
+HEADLINE = ("statements", "support", "context use", "context use without", "reverse questions", "reference match")
+
+
+def test_a_hundred_kinds_of_injection_are_tried() -> None:
+    assert len(KINDS) == len({kind["text"] for kind in KINDS.values()}) == 100
+    assert sum("reply" in kind for kind in KINDS.values()) == 38
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_injection_leaves_its_block(world: Any, kind: str) -> None:
+    """What is asked, and all that is outside of the blocks, is the same as for a text that asks for nothing."""
+    text = f"{HARMLESS} {KINDS[kind]['text']}"
+    for task in (*HEADLINE, "context relevance"):
+        calm, _ = asked(world, EVERYTHING[task], HARMLESS)
+        requests, _ = asked(world, EVERYTHING[task], text)
+        for request, before in zip(requests, calm, strict=True):
+            assert request.body["messages"][:-1] == before.body["messages"][:-1]
+            assert [name for name, _ in BLOCKS.findall(request.data)] == [
+                name for name, _ in BLOCKS.findall(before.data)
+            ]
+            outside, same = (re.sub(r"\d{12}", "", BLOCKS.sub("", one.data)) for one in (request, before))
+            assert outside == same
+            for name, shown in BLOCKS.findall(request.data):
+                assert "<<<" not in shown
+                assert "＜＜" not in shown
+                assert shown == neutral(shown)
+                if name == "answer" or (name.startswith("context") and task != "context relevance"):
+                    assert shown == f"{neutral(text)}\n"
+                elif name.endswith("statements"):
+                    assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if "reply" in kind])
+def test_a_model_that_obeys_an_injection_fails_and_scores_nothing(world: Any, kind: str) -> None:
+    contexts = (Context(KINDS[kind]["text"]), Context(HARMLESS))
+    statements = (Statement("s1", "It is closed on Sundays."), Statement("s2", "It sells shoes."))
+    world.fake.script.extend([lambda _seen: KINDS[kind]["reply"]] * 2)
+    with pytest.raises(JudgementFailed, match="asked twice"):
+        world.run(world.judge().support(contexts, statements, call=Call("q1")))
+    assert len(world.fake.chats) == 2
 
 
 @pytest.mark.parametrize("task", EVERYTHING)

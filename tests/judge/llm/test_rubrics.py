@@ -55,7 +55,7 @@ def test_the_judge_sees_what_the_rubric_names_in_blocks_that_can_not_be_closed(w
     ask(world, world.judge(), response=hostile)
     (seen,) = world.fake.chats
     assert seen.data.count("<<<rubric ") == 1
-    assert seen.data.count("<<<answer ") == seen.data.count("<<<end answer ") == 1
+    assert seen.data.count("<<<answer ") == seen.data.count("<<<end ") == 1
     assert "1931" not in seen.data
     every = replace(TONE, sees=("question", "answer", "contexts", "reference"))
     ask(world, world.judge(), every)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -55,9 +54,9 @@ def by_marker(marked: dict[str, str]) -> Any:
         for name in asked_of(data)["verdicts"]:
             rank, word = marked[name].split()
             found = f"Marker{rank}." in data
-            evidence, quote = ([f"c{rank}"], f"marker{rank}.  some FILLER") if found else ([], "")
+            evidence, quote = (f" c{rank}", f"marker{rank}.  some FILLER") if found else ("", "")
             verdict = word if found else "unsupported"
-            given.append({"id": name, "evidence": evidence, "quote": quote, "verdict": verdict})
+            given.append({"id": name + evidence, "quote": quote, "verdict": verdict})
             assert not found or f"c{rank}" in contexts_of(data)
         return {"verdicts": given}
 
@@ -87,9 +86,9 @@ def test_context_use_in_parts_lists_the_reference_once_and_unites_what_is_found(
     def fill(schema: Any, data: str) -> Any:
         here = [f"c{n}" for n in range(1, 6) if f"Marker{n}." in data]
         asked = asked_of(data)
-        contexts = [{"id": name, "use": "useful" if name in here else "not_useful"} for name in asked["contexts"]]
-        text = "It opened." if asked["reference_statements"] == ["*"] else ""
-        return {"contexts": contexts, "reference_statements": [{"id": "r1", "text": text, "found_in": here}]}
+        contexts = [f"{name} {'useful' if name in here else 'not_useful'}" for name in asked["contexts"]]
+        text = "It opened. | " if asked["reference_statements"] == ["*"] else ""
+        return {"contexts": contexts, "reference_statements": [f"r1 {text}{' '.join(here)}"]}
 
     world.fake.fill = fill
     judge = world.judge(context_window=8_192)
@@ -130,9 +129,8 @@ def test_what_can_not_be_split_says_that_it_is_too_long(world: Any, kind: str) -
 def test_sentences_of_long_contexts_are_numbered_through_all_parts(world: Any) -> None:
     def fill(schema: Any, data: str) -> Any:
         wanted = asked_of(data)["contexts"]
-        rows = [json.loads(line) for line in data.splitlines() if line.startswith('{"id"')]
-        needed = [int(row["id"]) for row in rows if "Marker" in row["text"]]
-        return {"contexts": [{"id": name, "needed": needed if len(wanted) == 1 else []} for name in wanted]}
+        needed = [line.split()[0] for line in data.splitlines() if "Marker" in line]
+        return {"contexts": [f"{name} {' '.join(needed) if len(wanted) == 1 else ''}" for name in wanted]}
 
     world.fake.fill = fill
     text = "Filler sentence number one. " * 400 + "Marker here. " + "Filler sentence again. " * 400

@@ -25,6 +25,7 @@ _WHY = {
     Stop.FILTERED: "the provider's content filter stopped the reply",
 }
 _MAX_SIGHTINGS = 20
+_OF_STATEMENTS = frozenset({"verdicts", "answer_verdicts", "reference_statements"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,20 @@ def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def in_calls(fields: Sequence[Field], statements: int) -> list[tuple[Field, ...]]:
+    """`fields` in order, as one call each may ask for them: at most `statements` that are by statement."""
+    calls: list[list[Field]] = [[]]
+    left = statements
+    for one in fields:
+        counts = len(one.path) > 1 and one.path[0] in _OF_STATEMENTS
+        if counts and not left:
+            calls.append([])
+            left = statements
+        left -= counts
+        calls[-1].append(one)
+    return [tuple(call) for call in calls]
+
+
 @dataclass(eq=False, kw_only=True)
 class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
@@ -106,6 +121,12 @@ class Completer:
 
         Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
         """
+        values: dict[Path, object] = {}
+        for fields in in_calls(form.fields, self.layout.statements):
+            values |= await self._fill(replace(form, fields=fields), data, call)
+        return values
+
+    async def _fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         values: dict[Path, object] = {}
         pending = form.fields
         hint = ""

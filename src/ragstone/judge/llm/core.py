@@ -107,19 +107,23 @@ class Core:
         own: Mapping[Path, str],
         shared: Sequence[str],
         call: Call,
-        ask: Callable[[Sequence[Field]], Awaitable[Values]],
+        ask: Callable[[Sequence[Field]], AsyncIterator[Values]],
     ) -> Values:
         """All values of the form, each cached separately: `ask` is called with the fields missing from the cache.
+
+        What it yields is stored at once, so that a run that is stopped between two calls pays for none of them twice.
 
         `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
         call asks for every field, and leaves the cache as it is.
         """
+        values: dict[Path, object] = {}
         if call.fresh:
-            return await ask(form.fields)
+            async for asked in ask(form.fields):
+                values.update(asked)
+            return values
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
         async with self.alone(*keys.values()):
-            values: dict[Path, object] = {}
             for field in form.fields:
                 known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
                 if known:
@@ -128,10 +132,10 @@ class Core:
             if not missing:
                 call.ledger.cached_calls += 1
                 return values
-            asked = await ask(missing)
-            for path, value in asked.items():
-                self.store(keys[path], {_VALUE: value})
-            values.update(asked)
+            async for asked in ask(missing):
+                for path, value in asked.items():
+                    self.store(keys[path], {_VALUE: value})
+                values.update(asked)
             return values
 
     @asynccontextmanager

@@ -128,6 +128,9 @@ def estimate_cost(
             if kind is JudgementKind.REFERENCE_MATCH:
                 times = min(MAX_MATCHED, len(sample.references))
             sent, received = _tokens(kind, texts)
+            if kind is JudgementKind.SUPPORT:
+                times = tally.calls_for(texts.answer_statements)
+                received = -(-received // times)
             name = _PROMPTS.get(kind, str(kind))
             if kind is JudgementKind.CONTEXT_USE and not texts.reference:
                 name = "context_use_no_reference"
@@ -164,6 +167,10 @@ class _Tally:
         self._price = tariff(provider, model, settings.prices)
         self._calls = self._read = self._written = self._cached = self._warmed = 0
         self._warm: set[str] = set()
+
+    def calls_for(self, statements: int) -> int:
+        """How many calls judge an answer's statements."""
+        return -(-statements // self._layout.statements)
 
     def add(self, prompt: str, sent: int, received: int, *, calls: int = 1, cached: int = 0) -> None:
         """Count `calls` with `prompt`, each with these tokens; `cached` of them may have its prefix in the cache."""
@@ -243,10 +250,10 @@ def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
     """Tokens sent, besides the prompt and its schema, and received for one call of `kind`."""
     sent, received = {
         JudgementKind.STATEMENTS: (texts.question + texts.answer, texts.answer // 3 + 30),
-        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 42),
+        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 36),
         JudgementKind.CONTEXT_USE: (
             texts.question + texts.reference + texts.contexts,
-            texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 10,
+            texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 7,
         ),
         JudgementKind.REVERSE_QUESTIONS: (texts.answer, _REVERSE_QUESTIONS * 25),
         JudgementKind.REFERENCE_MATCH: (

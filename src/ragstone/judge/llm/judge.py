@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
 from ragstone.golden.sample import Turn
@@ -23,7 +23,7 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.llm import merging, reply_schemas
-from ragstone.judge.llm.completion import Form
+from ragstone.judge.llm.completion import Form, in_calls
 from ragstone.judge.llm.core import (
     Core,
     Values,
@@ -45,9 +45,6 @@ from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed
 from ragstone.system.response import Context
-
-_CHUNK = 50
-"""The most statements of an answer that one call judges: models lose track in longer lists."""
 
 
 class LlmJudge:
@@ -105,17 +102,16 @@ class LlmJudge:
         form = Form(self._core.prompts["support"], reply_schemas.support_fields(statements, whole), names)
         texts = {item.id: item.text for item in statements}
 
-        async def ask(missing: Sequence[Field]) -> Values:
-            replies = []
-            wanted = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
-            for at in range(0, len(wanted), _CHUNK):
-                chunk = wanted[at : at + _CHUNK]
+        async def ask(missing: Sequence[Field]) -> AsyncIterator[Values]:
+            for fields in in_calls(missing, self._core.completer.layout.statements):
+                chunk = [Statement(name, texts[name]) for _, name in (field.path for field in fields)]
+                replies = []
                 for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                     own = part_names(part)
                     asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
                     data = partial(_support_data, context_blocks(part), texts)
                     replies += [await self._core.completer.fill(asked, data, call)]
-            return merging.support(replies)
+                yield merging.support(replies)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}

@@ -104,6 +104,7 @@ def schema_of(task: str) -> dict[str, object]:
     return _APART[task] if task in _APART else _CLOSED[task]
 
 
+_MANY_STATEMENTS, _FEW_STATEMENTS = 50, 8
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -112,12 +113,14 @@ _MAX_CHARACTERS_PER_TOKEN = 4.5
 class Layout:
     """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
 
-    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends.
+    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends. `statements`: the
+    most that one call judges; models lose track in long lists, small ones sooner.
     """
 
     prompts: Mapping[str, Prompt]
     cached: frozenset[str]
     breakpoints: bool
+    statements: int
 
     def digest(self) -> str:
         """Of all prompts and schemas that the judge's identity covers."""
@@ -150,8 +153,13 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
             prompts[name] = long
             cached.add(name)
     known = find_provider(provider)
-    marked = known.cache_breakpoints if known is not None else None
-    return Layout(prompts, frozenset(cached), marked is not None and re.match(marked, model) is not None)
+
+    def listed_in(models: str | None) -> bool:
+        return models is not None and re.match(models, model) is not None
+
+    marked = known is not None and listed_in(known.cache_breakpoints)
+    many = known is not None and listed_in(known.long_lists)
+    return Layout(prompts, frozenset(cached), marked, _MANY_STATEMENTS if many else _FEW_STATEMENTS)
 
 
 def prefix_tokens(prompt: Prompt) -> int:

@@ -171,4 +171,4 @@ def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given, 
         return fenced([*blocks, *contexts])
     wanted = {field.path[1] for field in pending if field.path[0] == reply_schemas.REFERENCE[0]}
     lines = listed([(item.id, item.text) for item in given if item.id in wanted])
-    return fenced([*blocks, Block("reference statements", lines), *contexts])
+    return fenced([*blocks, *([Block("reference statements", lines)] if lines else []), *contexts])

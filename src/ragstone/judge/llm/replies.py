@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from ragstone.judge.llm.provider import Stop
 
-READING = "4"
+READING = "5"
 """Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
+_MAX_LINE = 10_000
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
 _THOUGHTS = re.compile(
     r"\s*(?:<(?:think|thinking|thought|reasoning|reflection)>|\[think\]|<\|(?:start\|>assistant<\|)?channel\|>)",
@@ -26,6 +27,7 @@ _THOUGHTS_END = re.compile(
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MEMBER = re.compile(r'[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _EMPTY = re.compile(r"\{[ \t\r\n]*\}")
+_LINE = re.compile(r"\s*(\w+)[:,.|]?(?:\s+(.*))?", re.DOTALL)
 _NOTHING = object()
 
 
@@ -93,16 +95,25 @@ def _without_thoughts(text: str) -> str:
 
 
 def _by_id(document: object, groups: Container[str]) -> object:
-    """A reply with its `groups`, arrays of items with ids, as objects by id. Ids that occur twice are left out."""
+    """A reply with its `groups`, arrays of items, as objects by id. Ids that occur twice are left out.
+
+    An item is a line that begins with its id, or an object with such a line as its `id`; the rest is its `line`.
+    """
     if not isinstance(document, dict):
         return None
     found = dict(document)
     for name in document:
         if name in groups:
             items = document[name] if isinstance(document[name], list) else []
-            pairs = [(item["id"], item) for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)]
-            found[name] = _no_duplicates(pairs)
+            found[name] = _no_duplicates([pair for item in items for pair in _by_line(item)])
     return found
+
+
+def _by_line(item: object) -> list[tuple[str, object]]:
+    own = item if isinstance(item, dict) else {"id": item}
+    line = own.get("id")
+    match = _LINE.fullmatch(line) if isinstance(line, str) and len(line) <= _MAX_LINE else None
+    return [(match.group(1), {**own, "line": match.group(2) or ""})] if match else []
 
 
 def _whole(text: str) -> object:
@@ -144,9 +155,9 @@ def _closed_values(text: str, groups: Container[str]) -> object:
 
 
 def _items(text: str, at: int) -> list[object]:
-    """The closed objects in the array that opens at `at`."""
+    """The closed objects and strings in the array that opens at `at`."""
     items: list[object] = []
-    while (at := _SPACE.match(text, at + 1).end()) < len(text) and text[at] == "{":  # type: ignore[union-attr]
+    while (at := _SPACE.match(text, at + 1).end()) < len(text) and text[at] in '{"':  # type: ignore[union-attr]
         try:
             item, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):

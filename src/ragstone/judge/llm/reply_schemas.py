@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -20,6 +21,10 @@ _T = TypeVar("_T")
 _NO_LETTER = re.compile(r"[\W_]+")
 _MIN_QUOTE = 2
 """Letters and digits; fewer quote nothing."""
+_LEFT_OUT = re.compile(r"\s*(?:\[?(?:…|\.{3})\]?)\s*")
+_UNSEEN = re.compile(r"[\s*_`\"'“”„‟«»‹›‘’‚‛]+")
+_DASHES = re.compile("[‐‑‒–—―−]")
+_LISTED = re.compile(r"\s*r\d+[:.|]?\s+(.*\S)\s*\|(.*)", re.DOTALL)
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
 _MAX_REASON = 200
@@ -43,7 +48,19 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
 
 
 def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    return lambda value: {name: one_of(as_object(value)[name], words)}
+    def check(value: object) -> dict[str, object]:
+        (word,) = _words(value, name)
+        return {name: one_of(word, words)}
+
+    return check
+
+
+def _words(value: object, name: str) -> list[object]:
+    """What `value` says of `name`, or else the words of its line, after a statement that is written out there."""
+    found = as_object(value)
+    if name in found:
+        return found[name] if isinstance(found[name], list) else [found[name]]  # type: ignore[return-value]
+    return [*str(found["line"]).rpartition("|")[2].replace(",", " ").split()]
 
 
 def answer_field(answer: str) -> Field:
@@ -61,27 +78,31 @@ def answer_field(answer: str) -> Field:
 
 
 def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
-    """A verdict for each statement, with its evidence among `contexts` (id to text), and an optional quote from it.
+    """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from it.
 
-    A verdict other than "unsupported" needs evidence.
+    A verdict other than "unsupported" needs evidence, and "supported" the words that it rests on.
     """
     names = tuple(contexts)
 
     @functools.cache
     def shown(name: str) -> str:
-        return _flat(neutral(contexts[name]))
+        return _spelt(neutral(contexts[name]))
+
+    def is_there(piece: str, evidence: Sequence[str]) -> bool:
+        return any(_spelt(piece).strip(".,;:") in shown(name) for name in evidence)
 
     def check(value: object) -> object:
         verdict = one_of(as_object(value)["verdict"], VERDICTS)
-        evidence = _ids(as_object(value)["evidence"], names)
+        evidence = _ids(_words(value, "evidence"), names)
         if verdict != Verdict.UNSUPPORTED and not evidence:
             raise ValueError("a verdict without evidence")
         found = {"evidence": evidence, "verdict": verdict}
         quote = as_object(value).get("quote", "")
-        if verdict == Verdict.UNSUPPORTED or (isinstance(quote, str) and len(_NO_LETTER.sub("", quote)) < _MIN_QUOTE):
+        if verdict == Verdict.UNSUPPORTED or (verdict == Verdict.CONTRADICTED and not _quotes(quote)):
             return found
         quote = _text(quote)
-        if not any(_flat(quote) in shown(name) for name in evidence):
+        pieces = [piece for piece in _LEFT_OUT.split(quote) if _quotes(piece)]
+        if not pieces or not (is_there(quote, evidence) or all(is_there(piece, evidence) for piece in pieces)):
             raise ValueError("a quote that is not there")
         return {**found, "quote": quote}
 
@@ -100,7 +121,7 @@ def attribution_fields(
     """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
-        return {"found_in": _ids(as_object(value)["found_in"], contexts)}
+        return {"found_in": _ids([word for word in _words(value, "found_in") if word != "none"], contexts)}
 
     return _reference_fields(reference, statements, check)
 
@@ -121,7 +142,8 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
 
     def check(value: object, *, count: int) -> object:
-        return {"needed": sorted({_number(number, 1, count) for number in _list(as_object(value)["needed"])})}
+        numbers = [int(str(word)) for word in _words(value, "needed") if word != "none"]
+        return {"needed": sorted({_number(number, 1, count) for number in numbers})}
 
     return tuple(
         Field(("contexts", name), functools.partial(check, count=count), tokens=64 + 4 * count)
@@ -203,7 +225,12 @@ def _reference_fields(
         return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
     def check_list(value: object) -> object:
-        items = [{"text": _text(as_object(item)["text"]), **check(item)} for item in _list(value)]
+        items = []
+        for item in _list(value):
+            match = _LISTED.fullmatch(_text(item))
+            if match is None:
+                raise ValueError("a statement that is not written out")
+            items.append({"text": _text(match.group(1)), **check({"line": match.group(2)})})
         unique = _unique(items, key=lambda item: str(item["text"]).casefold())
         _bounded(len(unique), reference)
         if not unique:
@@ -216,6 +243,15 @@ def _reference_fields(
 def _flat(text: str) -> str:
     """`text` for comparing quotes: ignores white space and case."""
     return " ".join(text.split()).casefold()
+
+
+def _spelt(text: str) -> str:
+    """`text` for finding a quote: ignores white space, case and typography (quotation marks, dashes, emphasis)."""
+    return _UNSEEN.sub("", _DASHES.sub("-", unicodedata.normalize("NFKC", text))).casefold()
+
+
+def _quotes(text: object) -> bool:
+    return not isinstance(text, str) or len(_NO_LETTER.sub("", text)) >= _MIN_QUOTE
 
 
 def _list(value: object) -> list[object]:
@@ -231,8 +267,9 @@ def _text(value: object) -> str:
 
 
 def with_text(value: object) -> object:
-    """`value`, an object with a text that is not empty."""
-    return {"text": _text(as_object(value)["text"])}
+    """`value`, an object with a text that is not empty, or a line."""
+    found = as_object(value)
+    return {"text": _text(found["text"] if "text" in found else found["line"])}
 
 
 def _number(value: object, first: int, last: int) -> int:

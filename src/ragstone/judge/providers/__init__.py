@@ -66,9 +66,9 @@ class Provider(_Data):
     `factory.Surroundings`. `free`: no call costs anything. `offline`: it judges without a language model; the default
     rules don't block on metrics that it judges unreliably. `api` is the protocol of an LLM service; of a compatible
     server less is taken for granted. `cache_breakpoints`: the models that must be told where the fixed part of a
-    request ends. `embeddings` are used unless the settings name others; `embeddings_by` is the provider whose
-    embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key,
-    and `sign_in_hosts` where.
+    request ends, and `long_lists` those that judge fifty statements in one call. `embeddings` are used unless the
+    settings name others; `embeddings_by` is the provider whose embeddings stand beside a model without any.
+    `credentials_variable` names what signs in if there is no key, and `sign_in_hosts` where.
     """
 
     name: str
@@ -90,6 +90,7 @@ class Provider(_Data):
     embeddings: str | None = None
     embeddings_by: str | None = None
     cache_breakpoints: str | None = None
+    long_lists: str | None = None
     job_identity: JobIdentity | None = None
     cloud: Cloud | None = None
     sign_in_hosts: tuple[str, ...] = ()

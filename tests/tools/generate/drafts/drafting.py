@@ -81,8 +81,8 @@ def write_documents(folder: Path, plans: int = len(PLANS)) -> Path:
 
 def block(data: str, name: str) -> str | None:
     """The text of the block called `name` in a request."""
-    found = re.search(rf"<<<{name} (\w+)>>>\n(.*?)\n<<<end {name} \1>>>", data, re.DOTALL)
-    return found[2] if found else None
+    found = re.search(rf"<<<{name} \w+>>>\n(.*?)\n(?=<<<)", data, re.DOTALL)
+    return found[1] if found else None
 
 
 def passages(data: str) -> list[str]:
