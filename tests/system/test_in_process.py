@@ -185,10 +185,12 @@ def test_what_is_returned_may_neither_block_nor_end_the_run(kinds: Kinds) -> Non
                 time.sleep(2)
             if self.question == "exit":
                 sys.exit(3)
+            if self.question == "interrupt":
+                raise KeyboardInterrupt
             return self.question
 
     def answer(question: str) -> dict[str, object]:
         return {"answer": question, "contexts": [Passage(question)]}
 
-    responses = ask(answer, "a", "block", "exit", "b", timeout_s=0.5)
-    assert kinds(responses) == ["answered", "timeout", "bad_return", "answered"]
+    responses = ask(answer, "a", "block", "exit", "interrupt", "b", timeout_s=0.5)
+    assert kinds(responses) == ["answered", "timeout", "bad_return", "raised", "answered"]

@@ -536,3 +536,24 @@ def test_paths_to_texts_name_what_the_setting_can_have_and_no_secrets() -> None:
     assert worker.text_paths(value) == ["items.0.reply", "object.said"]
     assert all(worker.at_path(value, path) for path in worker.text_paths(value))
     assert worker.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"
+
+
+def test_an_error_with_an_endless_message_is_shown_in_part_and_soon() -> None:
+    long = "x" * 30_000_000
+    try:
+        raise ValueError(f"password=correct-horse {long} at the end")
+    except ValueError as error:
+        said, detail = worker.summary(error), worker.formatted(error)
+    assert said.startswith("ValueError: password=*** xxx")
+    assert (len(said), detail[-12:]) == (300, " at the end\n")
+    assert len(detail) <= 8_000
+    assert "correct-horse" not in detail.partition("ValueError: ")[2]
+
+
+def test_the_length_that_a_text_claims_is_not_believed() -> None:
+    class Short(str):
+        def __len__(self) -> int:
+            return 1
+
+    with pytest.raises(worker.BadReturn, match="at most 1,000,000 are read"):
+        worker.normalise(Short("x" * 1_000_001))

@@ -138,10 +138,9 @@ async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
         started = perf_counter()
         try:
             result = (call(), perf_counter() - started)
-        except (StopIteration, SystemExit) as error:  # a future can't hold the first; the second must not exit
-            fault = RuntimeError(worker.summary(error))
-        except Exception as error:
-            fault = error
+        except BaseException as error:  # a future can't hold StopIteration, and nothing may end the thread unheard
+            own = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            fault = error if own else RuntimeError(worker.summary(error))  # type: ignore[assignment]
         with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the result
             loop.call_soon_threadsafe(settle, result, fault)
 

@@ -133,6 +133,7 @@ def _answer_in(value: object, fields: Fields | None) -> dict[str, Any]:
     text = _message_text(answer if answer is not None else value)
     if text is None:
         raise BadReturn(_bad_answer(value, answer))
+    text = _clean(text)
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise BadReturn(f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
     contexts = None if isinstance(value, str) else _first(value, CONTEXTS_NAMES)
@@ -143,7 +144,7 @@ def _answer_in(value: object, fields: Fields | None) -> dict[str, Any]:
 def _checked(text: str, contexts: list[dict[str, Any]], value: object) -> dict[str, Any]:
     contexts = _with_ids(contexts, None if isinstance(value, str) else _first(value, CONTEXT_IDS_NAMES))
     _refuse_long(len(text) + sum(map(_characters, contexts)))
-    found: dict[str, Any] = {"answer": _clean(text), "contexts": contexts, "usage": _usage(value)}
+    found: dict[str, Any] = {"answer": text, "contexts": contexts, "usage": _usage(value)}
     named = _trace(value)
     return {**found, "trace": named} if named else found
 
@@ -652,18 +653,30 @@ def finish(value: object, heard: Callable[[], None] | None = None, fields: Field
 
 def _listed(stream: Any) -> Any:
     """The items of `stream`, one more than are allowed at most; awaitable if it is async."""
-    if hasattr(type(stream), "__anext__"):
-        return _listed_async(stream)
-    return [item for _, item in zip(range(MAX_CONTEXTS + 1), stream)]  # noqa: B905 - Python 3.8
-
-
-async def _listed_async(stream: Any) -> list[Any]:
     items: list[Any] = []
-    async for item in stream:
+
+    def add(item: Any) -> bool:
         items.append(item)
-        if len(items) > MAX_CONTEXTS:
+        return len(items) > MAX_CONTEXTS
+
+    return _walked(stream, add, lambda: items)
+
+
+def _walked(stream: Any, add: Callable[[Any], object], whole: Callable[[], Any]) -> Any:
+    """`whole()`, once all items of `stream` are added, or `add` says that it is enough; awaitable if it is async."""
+    if hasattr(type(stream), "__anext__"):
+        return _walked_async(stream, add, whole)
+    for item in stream:
+        if add(item):
             break
-    return items
+    return whole()
+
+
+async def _walked_async(stream: Any, add: Callable[[Any], object], whole: Callable[[], Any]) -> Any:
+    async for item in stream:
+        if add(item):
+            break
+    return whole()
 
 
 def _is_stream(value: object) -> bool:
@@ -671,17 +684,7 @@ def _is_stream(value: object) -> bool:
 
 
 def _joined(stream: Any, pieces: Pieces) -> Any:
-    if hasattr(type(stream), "__anext__"):
-        return _joined_async(stream, pieces)
-    for piece in stream:
-        pieces.add(piece)
-    return pieces.whole()
-
-
-async def _joined_async(stream: Any, pieces: Pieces) -> Any:
-    async for piece in stream:
-        pieces.add(piece)
-    return pieces.whole()
+    return _walked(stream, pieces.add, pieces.whole)
 
 
 class Pieces:
@@ -1051,8 +1054,13 @@ def formatted(error: BaseException, *own_files: str) -> str:
         or frames.tb_frame.f_globals.get("__name__", "").startswith("importlib")
     ):
         frames = frames.tb_next
-    text = _masked(_clean("".join(traceback.format_exception(type(error), error, frames))))
-    return text if len(text) <= 8_000 else text[:4_000] + "\n...\n" + text[-3_900:]
+    text = _masked(_cut("".join(traceback.format_exception(type(error), error, frames)), 80_000))
+    return _cut(text, 8_000)
+
+
+def _cut(text: str, limit: int) -> str:
+    """`text` as UTF-8 can hold it, without its middle if it is too long."""
+    return _clean(text if len(text) <= limit else text[: limit // 2] + "\n...\n" + text[100 - limit // 2 :])
 
 
 def _here() -> str:
@@ -1062,7 +1070,7 @@ def _here() -> str:
 def summary(error: BaseException) -> str:
     """``Type: message`` in one line of at most 300 characters."""
     lines = traceback.format_exception_only(type(error), error)
-    line = " ".join(_masked(_clean(lines[-1])).split())
+    line = " ".join(_masked(_cut(lines[-1], 80_000)).split())
     return line if len(line) <= 300 else line[:297] + "..."
 
 
