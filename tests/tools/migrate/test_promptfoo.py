@@ -319,3 +319,38 @@ def test_a_config_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("tests: !!python/object/apply:os.system ['touch done']\n", "utf-8")
     with pytest.raises(GoldenSetError, match="is not allowed"):
         find_evaluation(tmp_path, None, {})
+
+
+def found_in(folder: Path, **fields: Any) -> Evaluation:
+    config = {"prompts": ["{{question}}"], "tests": [{"vars": {"question": "Why?"}}], **fields}
+    (folder / "promptfooconfig.json").write_text(json.dumps(config), "utf-8")
+    return find_evaluation(folder, None, {})
+
+
+def test_an_assertion_with_a_value_that_cannot_be_rendered_is_left_out_whole(tmp_path: Path) -> None:
+    asserted = [{"type": "contains-any", "value": ["mill", "{{nothing.at.all}}"]}]
+    found = found_in(tmp_path, tests=[{"vars": {"question": "Why?"}, "assert": asserted}])
+    assert "assert" not in found.cases[0].row
+
+
+@pytest.mark.parametrize("weight", [0, 0.0, "0"])
+def test_an_assertion_without_weight_is_not_made(tmp_path: Path, weight: object) -> None:
+    asserted = [{"type": "contains", "value": "no", "weight": weight}, {"type": "contains", "value": "yes"}]
+    found = found_in(tmp_path, tests=[{"vars": {"question": "Why?"}, "assert": asserted}])
+    assert found.cases[0].row["assert"] == [{"type": "contains", "value": "yes"}]
+
+
+def test_lists_that_make_too_many_cases_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="more than 10,000 cases"):
+        found_in(tmp_path, tests=[{"vars": {name: ["x"] * 22 for name in "abc"}}])
+
+
+def test_a_list_of_other_things_than_texts_is_one_case(tmp_path: Path) -> None:
+    assert len(found_in(tmp_path, tests=[{"vars": {"question": "Why?", "n": [1, 2], "none": []}}]).cases) == 1
+
+
+def test_the_service_is_asked_the_variable_that_it_is_sent(tmp_path: Path) -> None:
+    provider = {"id": "http://127.0.0.1:8123/chat", "config": {"body": {"q": "{{ message }}"}}}
+    variables = {"topic": "Mills", "message": "How old?"}
+    [case] = found_in(tmp_path, providers=[provider], tests=[{"vars": variables}]).cases
+    assert case.row["question"] == "How old?"

@@ -15,6 +15,10 @@ CASES: dict[str, list[tuple[str, float, bool | None]]] = {
     "if score >= 0.7:\n    print('good')\nelse:\n    exit(1)": [("score", 0.7, False)],
     "if not score >= 0.7: sys.exit(1)": [("score", 0.7, False)],
     "if score < 0.7: print('low')": [("score", 0.7, None)],
+    "if score >= 0.9:\n    print(1)\nelif score >= 0.7:\n    print(2)\nelse:\n    exit(1)": [
+        ("score", 0.9, None),
+        ("score", 0.7, False),
+    ],
     "assert score >= 0.7": [("score", 0.7, False)],
     'assert 0.2 > result["hallucination"]': [("hallucination", 0.2, True)],
     "assert not score < 0.7": [("score", 0.7, False)],

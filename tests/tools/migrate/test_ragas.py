@@ -11,6 +11,10 @@ import pyarrow.parquet
 import pytest
 
 from ragstone.golden.load import load_golden_set
+from ragstone.run.score_files import scores_from_mapping
+from ragstone.tools.migrate.differences import _differences
+from ragstone.tools.migrate.evaluation import Evaluation, rules_of
+from ragstone.tools.migrate.find import find_evaluation
 from tests.tools.migrate.migrated import lines, ragstone, scores, verdict
 
 ROWS: list[dict[str, Any]] = [
@@ -191,3 +195,93 @@ def test_a_floor_that_is_none_is_refused(tmp_path: Path, floor: str) -> None:
     done = ragstone(tmp_path, "migrate", ".", "--floor", floor)
     assert done.returncode == 2
     assert "expected METRIC=VALUE." in done.stderr
+
+
+SCORED = {"question": "Why?", "answer": "So.", "faithfulness": 0.9}
+
+
+def found_in(folder: Path, code: str = "", floors: dict[str, float] | None = None, **more: object) -> Evaluation:
+    write_json(folder / "results.json", [{**SCORED, **more}])
+    (folder / "evaluate.py").write_text(code, "utf-8")
+    return find_evaluation(folder, None, floors or {})
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("if scores['faithfulness'] > 0.95:\n    raise ValueError('suspicious')", "of faithfulness, more is better"),
+        ("assert scores['hallucination'] > 0.95", "of hallucination, less is better"),
+        ("MIN_FAITHFULNESS = 0.8\nFAITHFULNESS_LIMIT = 0.95", "faithfulness has another bound already"),
+    ],
+)
+def test_a_bound_that_cannot_be_one_is_left_out_by_name(tmp_path: Path, code: str, why: str) -> None:
+    found = found_in(tmp_path, code, hallucination=0.1)
+    assert 0.95 not in found.bounds.values()
+    assert (f"0.95 in evaluate.py:{2 if 'LIMIT' in code else 1}", why) in found.left_out
+
+
+def test_the_branch_that_fails_is_the_bound(tmp_path: Path) -> None:
+    code = (
+        "if faithfulness >= 0.9:\n    print('good')\nelif faithfulness >= 0.7:\n    print('fair')\nelse:\n    exit(1)"
+    )
+    assert found_in(tmp_path, code).bounds == {"faithfulness": 0.7}
+
+
+def test_less_is_better_where_the_source_of_an_unknown_metric_says_so(tmp_path: Path) -> None:
+    code = "assert house_style <= 0.3\nif score_b < 0.6:\n    raise SystemExit(1)\n"
+    rules = {rule.metric: rule for rule in rules_of(found_in(tmp_path, code, house_style=0.2, score_b=0.7))}
+    assert (rules["house_style"].lower, rules["house_style"].bound) == (True, 0.3)
+    assert (rules["score_b"].lower, rules["score_b"].bound) == (False, 0.6)
+
+
+def test_a_column_is_found_by_its_own_name_before_another_name_of_its_metric(tmp_path: Path) -> None:
+    code = "assert groundedness > 0.6\nassert faithfulness > 0.8\n"
+    found = found_in(tmp_path, code, groundedness=0.7)
+    assert found.bounds == {"groundedness": 0.6, "faithfulness": 0.8}
+
+
+def test_a_floor_is_of_the_metric_by_any_of_its_names(tmp_path: Path) -> None:
+    assert found_in(tmp_path, floors={"Context Faithfulness": 0.8}).bounds == {"faithfulness": 0.8}
+
+
+def test_a_percentage_is_a_score(tmp_path: Path) -> None:
+    assert found_in(tmp_path, house_style="85%").cases[0].grades["house_style"].value == 0.85
+
+
+def test_the_table_with_the_most_metrics_is_taken(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", [{**SCORED, "question": "Another?"}] * 3)
+    found = found_in(tmp_path, house_style=0.5)
+    assert found.files == ["results.json"]
+    assert ("a.json", "another table; name it to migrate it") in found.left_out
+
+
+def test_a_data_set_without_scores_is_that_of_the_other_tool(tmp_path: Path) -> None:
+    write_json(tmp_path / "data.json", [{"question": "Why?", "answer": "So."}])
+    config = {"prompts": ["{{question}}"], "tests": [{"vars": {"question": "How?"}}]}
+    (tmp_path / "promptfooconfig.json").write_text(json.dumps(config), "utf-8")
+    (tmp_path / "data.jsonl").write_text('{"question": "Why?", "response": "So."}\n', "utf-8")
+    assert find_evaluation(tmp_path, None, {}).tool == "promptfoo"
+
+
+def test_ids_are_unique_and_those_that_cannot_be_are_none(tmp_path: Path) -> None:
+    ids: list[object] = ["a", "a-2", "a", "a", "x" * 600, "two\nlines", None]
+    write_json(tmp_path / "results.json", [{**SCORED, "id": one} for one in ids])
+    found = find_evaluation(tmp_path / "results.json", None, {})
+    assert [case.row.get("id") for case in found.cases] == ["a", "a-2", "a-3", "a-4", None, "repeated", "repeated-2"]
+
+
+def test_names_of_metrics_are_free_and_short(tmp_path: Path) -> None:
+    metrics = {"é1": 0.5, "e" * 90: 0.5, "e" * 91: 0.4, "1": 0.1}
+    write_json(tmp_path / "results.json", [{**SCORED, **metrics}])
+    rules = rules_of(find_evaluation(tmp_path, None, {}))
+    names = ["faithfulness", "metric_1", "e" * 56, f"{'e' * 56}_1", "metric_1_1"]
+    assert [rule.metric for rule in rules] == names
+
+
+def test_differences_are_the_largest_first_and_agree_by_the_side_of_the_bound() -> None:
+    there = scores_from_mapping({"hallucination": {"a": 0.1, "b": 0.2, "c": 0.9}, "gone": {"a": 1.0}})
+    here = scores_from_mapping({"hallucination": {"a": 0.1, "b": 0.5, "c": 0.8}})
+    [one] = _differences(there, here, {"hallucination": (0.3, True)})
+    assert [name for name, _, _ in one.worst] == ["b", "c"]
+    assert (one.n, one.agreed) == (3, 2)
+    assert one.there == pytest.approx(0.4)

@@ -185,12 +185,13 @@ def _test_file(
 
 
 def _calls(module: ast.Module, variables: Mapping[str, ast.expr], name: PurePosixPath) -> Iterator[_Call]:
+    values = {variable: _literal(value, {}) for variable, value in variables.items()}
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and (called := word_of(node.func)) is not None:
             given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
-            literal = {key: _literal(value, variables) for key, value in given.items()}
+            literal = {key: _literal(value, values) for key, value in given.items()}
             if called == "GEval" and node.args:
-                literal = {"name": _literal(node.args[0], variables), **literal}
+                literal = {"name": _literal(node.args[0], values), **literal}
             yield _Call(called, node, given, literal, f"{called} in {name}:{node.lineno}")
 
 
@@ -263,9 +264,10 @@ def _imported(module: ast.Module) -> Iterator[str]:
         yield from (one.name for one in names if (package or one.name).partition(".")[0] == "deepeval")
 
 
-def _literal(node: ast.expr, variables: Mapping[str, ast.expr]) -> Any:
+def _literal(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """The value of an expression that is written out, or of a variable that is; None for any other."""
-    node = variables.get(node.id, node) if isinstance(node, ast.Name) else node
+    if isinstance(node, ast.Name):
+        return values.get(node.id)
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

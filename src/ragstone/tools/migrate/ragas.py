@@ -57,9 +57,8 @@ def read_ragas(root: Path, names: list[PurePosixPath]) -> Evaluation | None:
     found.left_out += [(source.name, "another table; name it to migrate it") for _, _, source in tables[1:]]
     columns = {canonical(name): name for name in reversed(metrics)} | {normal(name): name for name in metrics}
     for name in (one for one in names if one.suffix == ".py"):
-        for bound in bounds_in(
-            content(root, name), lambda word: columns.get(normal(word), columns.get(canonical(word)))
-        ):
+        bounds = bounds_in(content(root, name), lambda word: columns.get(normal(word), columns.get(canonical(word))))
+        for bound in sorted(bounds, key=lambda one: one.lower is None):  # what fails comes first
             _add_bound(bound, f"{bound.value:g} in {name}:{bound.line}", found)
     return found
 
