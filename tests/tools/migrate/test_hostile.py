@@ -152,6 +152,14 @@ FILES: dict[str, tuple[str, str]] = {
         ".deepeval/.latest_test_run.json",
         '{"testCases": [{"input": "Why?", "actualOutput": "\\ud800"}]}',
     ),
+    "a lone surrogate in an object": (
+        "results.json",
+        '{"results": [{"success": true, "vars": {"question": "Why?"}, "response": {"output": {"a": "\\ud800"}}}]}',
+    ),
+    "a lone surrogate in a name": (
+        "results.jsonl",
+        '{"question": "Why?", "response": "So.", "\\ud800": 0.5, "x\\ud800": "y"}',
+    ),
     "control characters": ("results.csv", "question,answer,faith\x1bfulness\n\x1b[31mWhy?,So.\u202e,0.5\n"),
     "names of metrics that are markup": (
         "results.jsonl",

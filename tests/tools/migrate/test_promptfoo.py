@@ -354,3 +354,9 @@ def test_the_service_is_asked_the_variable_that_it_is_sent(tmp_path: Path) -> No
     variables = {"topic": "Mills", "message": "How old?"}
     [case] = found_in(tmp_path, providers=[provider], tests=[{"vars": variables}]).cases
     assert case.row["question"] == "How old?"
+
+
+def test_a_context_is_not_the_question_beside_the_only_other_text(tmp_path: Path) -> None:
+    variables = {"context": "Built in 1901.", "about": "The mill"}
+    [case] = found_in(tmp_path, tests=[{"vars": variables}]).cases
+    assert (case.row["question"], case.row["reference_contexts"]) == ("The mill", ["Built in 1901."])

@@ -170,7 +170,8 @@ class _Reader:
             self._assertion(one, grades)
         texts = {normal(key): value for key, value in reversed(given.items()) if isinstance(value, str)}
         names = [name for name in (self.sent, *QUESTIONS) if name in texts]
-        names += texts if len(texts.keys() - {*_CONTEXTS}) == 1 else ()
+        others = [name for name in texts if name not in _CONTEXTS]
+        names += others if len(others) == 1 else []
         prompt = asked or self._prompt(given)
         context = _named(given, _CONTEXTS)
         described = not test.get("vars") and isinstance(test.get("description"), str)

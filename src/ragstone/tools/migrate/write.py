@@ -136,4 +136,4 @@ def _write(texts: Mapping[str, str], out: Path, *, force: bool) -> None:
     for place, text in texts.items():
         with disk_errors(out / place, "can't be written"):
             (out / place).parent.mkdir(parents=True, exist_ok=True)
-            (out / place).write_text(text, encoding="utf-8", newline="\n")
+            (out / place).write_text(text, "utf-8", "backslashreplace", "\n")
