@@ -11,7 +11,7 @@ import pytest
 from ragstone.config.load import load_settings
 from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.tools.migrate.evaluation import Evaluation
+from ragstone.tools.migrate.evaluation import Evaluation, Grade
 from ragstone.tools.migrate.find import find_evaluation
 from ragstone.tools.migrate.promptfoo_service import read_provider
 from tests.tools.migrate.migrated import lines, ragstone, scores, verdict
@@ -317,6 +317,7 @@ def test_the_settings_of_a_service_have_no_template(tmp_path: Path) -> None:
 
 def test_a_config_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("tests: !!python/object/apply:os.system ['touch done']\n", "utf-8")
+    (tmp_path / "notes.txt").write_text("", "utf-8")
     with pytest.raises(GoldenSetError, match="is not allowed"):
         find_evaluation(tmp_path, None, {})
 
@@ -360,3 +361,10 @@ def test_a_context_is_not_the_question_beside_the_only_other_text(tmp_path: Path
     variables = {"context": "Built in 1901.", "about": "The mill"}
     [case] = found_in(tmp_path, tests=[{"vars": variables}]).cases
     assert (case.row["question"], case.row["reference_contexts"]) == ("The mill", ["Built in 1901."])
+
+
+def test_the_parts_of_a_set_of_assertions_are_not_counted_beside_it(tmp_path: Path) -> None:
+    own = component("contains", 1, True, value="mill")
+    write_results(tmp_path, [result("A?", SET, PASS, FAIL, own, success=True)])
+    [case] = find_evaluation(tmp_path, None, {}).cases
+    assert case.grades == {"assertions": Grade(1.0, 1.0, True)}
