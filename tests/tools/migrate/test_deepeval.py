@@ -11,6 +11,7 @@ import pytest
 from ragstone.config.load import load_settings
 from ragstone.errors import ConfigError
 from ragstone.golden.load import load_golden_set
+from ragstone.tools.migrate.evaluation import Grade
 from ragstone.tools.migrate.find import find_evaluation
 from tests.tools.migrate.migrated import lines, ragstone, scores, verdict
 
@@ -339,7 +340,7 @@ def test_a_text_where_a_list_belongs_is_one_context(tmp_path: Path) -> None:
     assert one.answer["contexts"] == ["Built in 1901."]
 
 
-@pytest.mark.parametrize("text", ["{", '{"testCases": [{"score": NaN}]}'])
+@pytest.mark.parametrize("text", ["{", '{"testCases": [}'])
 def test_a_run_that_is_not_json_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / ".deepeval").mkdir()
     (tmp_path / ".deepeval/.latest_test_run.json").write_text(text, "utf-8")
@@ -347,3 +348,9 @@ def test_a_run_that_is_not_json_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match="this test run can't be read") as caught:
         find_evaluation(tmp_path, None, {})
     assert "It can't be read: " in str(caught.value.hint)
+
+
+def test_a_score_that_is_no_number_has_failed(tmp_path: Path) -> None:
+    write_run(tmp_path, [case("a", "How old?", metric("Faithfulness", float("nan"), 0.5, False))])
+    [one] = find_evaluation(tmp_path, None, {}).cases
+    assert one.grades == {"Faithfulness": Grade(None, 0.5, False)}
