@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from ragstone.commands.options import FLAGS
-from ragstone.config.load import OPTIONS, default_text
+from ragstone.config.load import OPTIONS, TEXTS, default_text
 from ragstone.config.settings import CustomMetric, Settings
 
 HEAD = """\
@@ -35,21 +35,22 @@ INTRO = {
 OWN = "A metric of your own, either a rubric or a Python function: see [custom metrics](custom-metrics.md)."
 
 
-def rows(table: str, model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+def rows(table: str, model: type[BaseModel], texts: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     options = {option.key: option for option in OPTIONS}
     flags = {key: f"`--{flag.replace('_', '-')}`" for flag, key in FLAGS.items()}
     for name, field in model.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from rows(table, inner, f"{prefix}{name}.")
+            yield from rows(table, inner, texts[name], f"{prefix}{name}.")
             continue
         key = f"{table}.{prefix}{name}"
         option = options.get(key)
         variable = f"`{option.env}`" if option else ""
         in_file = option is None or option.in_file
         where = f"`{prefix}{name}`" if in_file else f"({name})"
-        meaning = field.description if in_file else f"{field.description}; never in a file"
-        shown = "`false`" if field.default is False else default_text(field)
+        text = texts[name]["text"]
+        meaning = text if in_file else f"{text}; never in a file"
+        shown = "`false`" if field.default is False else default_text(field, texts[name].get("unset", ""))
         yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {meaning} |"
 
 
@@ -60,10 +61,13 @@ def page() -> str:
         parts.append(
             f"\n## [{table}]\n\n{intro}\n\n| key | default | variable | flag | meaning |\n|---|---|---|---|---|\n"
         )
-        parts.append("\n".join(rows(table, model)) + "\n")
+        parts.append("\n".join(rows(table, model, TEXTS[table])) + "\n")
     parts.append(f"\n## [metrics.NAME]\n\n{OWN}\n\n| key | default | meaning |\n|---|---|---|\n")
+    texts = TEXTS["metrics"]
     own = CustomMetric.model_fields.items()
-    parts.append("\n".join(f"| `{name}` | {default_text(field)} | {field.description} |" for name, field in own) + "\n")
+    parts.append(
+        "\n".join(f"| `{name}` | {default_text(field)} | {texts[name]['text']} |" for name, field in own) + "\n"
+    )
     return "".join(parts)
 
 

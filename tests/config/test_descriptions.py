@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from ragstone.cli import COMMANDS, cli
 from ragstone.commands import gate, plan
 from ragstone.commands.options import FLAGS
-from ragstone.config.load import OPTIONS, Option, default_text, option_of
+from ragstone.config.load import OPTIONS, Option, option_of
 from ragstone.config.settings import Settings
 from ragstone.gate.resolution import TYPICAL_SD
 from ragstone.job.inputs import INPUTS
@@ -44,7 +44,7 @@ def test_help_says_what_the_setting_says_with_its_default(flag: str, key: str, h
     found = re.search(rf"--{flag.replace('_', '-')} (?:[A-Z_/]+ |\[[a-z|]+\] )?(.*?)(?= --[a-z])", help_text)
     assert found is not None
     assert found[1].startswith(option.sentence.replace("`", ""))
-    default = default_text(option.field).replace("`", "")
+    default = option.default.replace("`", "")
     assert found[1].partition(" [default: ")[2] == (f"{default}]" if default else "")
 
 
@@ -58,15 +58,14 @@ def test_inputs_and_the_page_say_what_the_setting_says() -> None:
         assert f"{option_of(spec.key).sentence}." in action
     for option in OPTIONS:
         row = next(line for line in page.splitlines() if f"| `{option.env}` |" in line)
-        assert option.field.description is not None
-        assert option.field.description in row
-        assert f"| {default_text(option.field) or ('`false`' if option.field.default is False else '')} |" in row
+        assert option.text in row
+        assert f"| {option.default or ('`false`' if option.field.default is False else '')} |" in row
 
 
 def test_defaults_are_those_that_count() -> None:
-    assert default_text(option_of("run.seed").field) == f"`{Settings().run.seed}`"
-    assert default_text(option_of("system.timeout_s").field) == "`60`"
-    assert default_text(option_of("run.resume").field) == ""
+    assert option_of("run.seed").default == f"`{Settings().run.seed}`"
+    assert option_of("system.timeout_s").default == "`60`"
+    assert option_of("run.resume").default == ""
 
 
 def test_the_help_of_plan_names_the_standard_deviation_that_it_assumes() -> None:

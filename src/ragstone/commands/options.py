@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, default_text, load_settings, option_of
+from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings, option_of
 from ragstone.config.settings import Settings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -25,7 +25,7 @@ def setting(flag: str, **given: Any) -> Callable[[Function], Function]:
     """
     option = option_of(FLAGS[flag])
     text, own, default = given.pop("help", "").partition("  [default: ")
-    default = default.removesuffix("]") if own else default_text(option.field).replace("`", "")
+    default = default.removesuffix("]") if own else option.default.replace("`", "")
     arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **given}
     text = text or option.sentence.replace("`", "")
     if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):

@@ -20,12 +20,11 @@ from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular
 
 
-def default_text(field: FieldInfo) -> str:
-    """The default of a setting in Markdown: its value, or what happens without one; empty for nothing."""
+def default_text(field: FieldInfo, unset: str = "") -> str:
+    """The default of a setting in Markdown: its value, or what happens without one (`unset`); empty for nothing."""
     value = field.get_default(call_default_factory=True)
     if value is None or value is False or value in ((), {}):
-        extra = field.json_schema_extra
-        return str(extra.get("unset", "")) if isinstance(extra, dict) else ""
+        return unset
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
@@ -33,6 +32,7 @@ def default_text(field: FieldInfo) -> str:
 class Option:
     """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
 
+    `text` is the one description that help and documentation show, and `unset` what happens where no value is given.
     `metavar` stands for the value of the flag in help. `is_path`: relative values set outside the file are relative to
     the current directory, not to the file's folder.
     `path_after` are the schemes after which a value is a path: ``file`` in ``file:answers.jsonl``.
@@ -41,6 +41,8 @@ class Option:
 
     key: str
     env: str
+    text: str
+    unset: str = ""
     flag: str | None = None
     metavar: str | None = None
     in_file: bool = True
@@ -64,7 +66,7 @@ class Option:
 
     @property
     def field(self) -> FieldInfo:
-        """The setting itself: its type, its default, and the one description that help and documentation show."""
+        """The setting itself: its type and its default."""
         table = Settings.model_fields[self.table].annotation
         assert isinstance(table, type)  # noqa: S101 - for the type checker
         assert issubclass(table, BaseModel)  # noqa: S101
@@ -73,12 +75,20 @@ class Option:
     @property
     def sentence(self) -> str:
         """The description with a capital, without a full stop, in Markdown."""
-        text = self.field.description or ""
-        return text[:1].upper() + text[1:]
+        return self.text[:1].upper() + self.text[1:]
+
+    @property
+    def default(self) -> str:
+        """The default, as documentation shows it."""
+        return default_text(self.field, self.unset)
 
 
-_TABLES = tomllib.loads(files("ragstone.config").joinpath("options.toml").read_text("utf-8"))
-OPTIONS = tuple(Option(f"{table}.{name}", **names) for table, rows in _TABLES.items() for name, names in rows.items())
+TEXTS: Mapping[str, Any] = tomllib.loads(files("ragstone.config").joinpath("options.toml").read_text("utf-8"))
+"""What is said of each setting, by table and key."""
+
+OPTIONS = tuple(
+    Option(f"{table}.{name}", **row) for table, rows in TEXTS.items() for name, row in rows.items() if "env" in row
+)
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
 """Variables of settings that are secret, and so come from nowhere else."""

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from ragstone.ci.github.platform import GITHUB, TOKENS
 from ragstone.ci.platform import Variables
-from ragstone.config.load import default_text, option_of, variable_of
+from ragstone.config.load import option_of, variable_of
 from ragstone.errors import ConfigError, suggestion
 
 DEFAULT_ARTIFACT = "ragstone-run"
@@ -139,11 +139,9 @@ class Input:
         """What the input is, in Markdown, and what counts without it."""
         if self.key is None:
             return self.text
-        option = option_of(self.key)
-        default = default_text(option.field)
-        return " ".join(
-            filter(None, (f"{option.sentence}.", self.text, default and f"Default: from the config, else {default}."))
-        )
+        option, default = option_of(self.key), option_of(self.key).default
+        default = default and f"Default: from the config, else {default}."
+        return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
 
     def value_of(self, text: str) -> object:
         """The value of `text`. Raises _InvalidError."""
