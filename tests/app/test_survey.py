@@ -14,6 +14,7 @@ import pytest
 
 from ragstone.app.survey import look, openapi, python_code
 from ragstone.app.survey.look import survey
+from ragstone.app.survey.proposal import Proposal
 from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
 from ragstone.system.entrypoint import build_system
@@ -35,8 +36,12 @@ ASKS = {
 }
 
 
+def proposed(source: str, path: str) -> list[Proposal]:
+    return list(python_code.proposals_of(python_code.Source(PurePosixPath(path), python_code.parsed(source))))
+
+
 def found_in(source: str, path: str = "app/rag.py") -> list[str]:
-    return [one.entrypoint for one in python_code.proposals_in(source.encode(), PurePosixPath(path))]
+    return [one.entrypoint for one in proposed(source, path)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_a_route_is_an_address_with_the_field_of_its_model() -> None:
         "@app.post('/ask')\ndef handler(body: Ask): ...\n"
         "@app.post('/things/{id}')\ndef other(body: Ask): ...\n"
     )
-    (proposal,) = python_code.proposals_in(source.encode(), PurePosixPath("main.py"))
+    (proposal,) = proposed(source, "main.py")
     assert (proposal.entrypoint, proposal.question_field) == ("http://127.0.0.1:8000/ask", "query")
 
 
@@ -119,7 +124,7 @@ def test_a_route_of_a_router_has_its_prefix() -> None:
         "@router.post('')\ndef chat_once(body: Ask): ...\n"
         "@router.post('/compare')\ndef compare(body: Ask): ...\n"
     )
-    found = [one.entrypoint for one in python_code.proposals_in(source.encode(), PurePosixPath("chat.py"))]
+    found = [one.entrypoint for one in proposed(source, "chat.py")]
     assert found == ["http://127.0.0.1:8000/chat", "http://127.0.0.1:8000/chat/compare"]
 
 
@@ -177,7 +182,7 @@ MAIN = "\nif __name__ == '__main__':\n    main()\n"
     ],
 )
 def test_a_server_or_a_program_is_found(source: str, entrypoint: str, field: str | None) -> None:
-    (proposal,) = python_code.proposals_in(source.encode(), PurePosixPath("server.py"))
+    (proposal,) = proposed(source, "server.py")
     assert (proposal.entrypoint, proposal.question_field) == (entrypoint, field)
 
 

@@ -125,24 +125,20 @@ async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, float]] = loop.create_future()
 
-    def settle(result: tuple[Any, float] | None, error: Exception | None) -> None:
+    def settle(set_result: Callable[[Any], None], result: object) -> None:
         if not future.done():
-            if result is not None:
-                future.set_result(result)
-            else:
-                future.set_exception(error or RuntimeError("the call gave nothing"))
+            set_result(result)
 
     def run() -> None:
-        result: tuple[Any, float] | None = None
-        fault: Exception | None = None
         started = perf_counter()
+        outcome: tuple[Callable[[Any], None], object]
         try:
-            result = (call(), perf_counter() - started)
+            outcome = future.set_result, (call(), perf_counter() - started)
         except BaseException as error:  # a future can't hold StopIteration, and nothing may end the thread unheard
             own = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            fault = error if own else RuntimeError(worker.summary(error))  # type: ignore[assignment]
+            outcome = future.set_exception, error if own else RuntimeError(worker.summary(error))
         with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the result
-            loop.call_soon_threadsafe(settle, result, fault)
+            loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
     return await future

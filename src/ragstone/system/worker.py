@@ -861,10 +861,12 @@ def _pipeline(target: Any, inputs: Mapping[str, Mapping[str, Any]]) -> Callable[
 def _method_asker(target: object, name: str, method: Any, twin: Any, part: Part) -> Asker:
     if name != "invoke":
         return Asker(method, twin, None, declared=_declared(method, part))
-    key = _input_key(target)
-    contexts = CONTEXTS if key is not None and CONTEXTS in (_input_fields(target) or {}) else None
+    fields = _input_fields(target)
+    key, named = _input_key(target, fields), fields or {}
+    history = next((name for name in HISTORY_NAMES if name in named), None)
+    contexts = CONTEXTS if key is not None and CONTEXTS in named else None
     declared = bool(part.takes_contexts) and key is not None
-    return Asker(method, twin, key, _input_history(target), contexts, declared or _declared(method, part))
+    return Asker(method, twin, key, history, contexts, declared or _declared(method, part))
 
 
 def _declared(target: Any, part: Part) -> bool:
@@ -891,27 +893,14 @@ def _input_fields(target: object) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _input_history(target: object) -> str | None:
-    """The field in which a LangChain Runnable expects the earlier turns; None if there is none."""
-    fields = _input_fields(target) or {}
-    return next((name for name in HISTORY_NAMES if name in fields), None)
-
-
-def _input_key(target: object) -> str | None:
+def _input_key(target: object, fields: Mapping[str, Any] | None) -> str | None:
     """The field in which a LangChain Runnable expects the question, None if it takes the bare string."""
     keys = _get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0]
-    fields = _input_fields(target)
-    if fields is None:
-        return None
-    for name in QUESTION_NAMES:
-        if name in fields:
-            return name
-    if "messages" in fields:
-        return "messages"
-    only = str(next(iter(fields))) if len(fields) == 1 else "root"
-    return None if only == "root" else only  # LangChain calls an untyped input "root"
+    only = [str(name) for name in fields or () if name != "root"]  # LangChain's name of an untyped input
+    known = (name for name in (*QUESTION_NAMES, "messages") if name in only)
+    return next(known, only[0] if fields is not None and len(fields) == 1 and only else None)
 
 
 def _signature(target: Any) -> inspect.Signature | None:

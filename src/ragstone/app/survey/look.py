@@ -167,7 +167,7 @@ def _sources(directory: Path, files: Sequence[PurePosixPath]) -> Iterator[Source
         yield Source(path, parsed(_content(directory, path, MAX_SOURCE_BYTES)))
     for path in _small(directory, [path for path in files if path.suffix == ".ipynb"], MAX_DATA_BYTES):
         if code := notebook.code_of(_content(directory, path, MAX_DATA_BYTES)):
-            yield Source(path, parsed(code), notebook.READS)
+            yield Source(path, parsed(code))
 
 
 def _small(directory: Path, files: Iterable[PurePosixPath], limit: int) -> Iterator[PurePosixPath]:

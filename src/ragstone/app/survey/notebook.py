@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import json
 
-READS = (
-    '"\\n".join(line for cell in __import__("json").load(open({!r}))["cells"] if cell["cell_type"] == "code" '
-    'for line in "".join(cell["source"]).splitlines() if line.lstrip()[:1] not in ("%", "!"))'
-)
-"""An expression of the code in the notebook at a path, without magics and shell commands."""
-
 
 def code_of(content: bytes) -> str:
     """The code of all cells, without magics and shell commands; nothing if it can't be read."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from ragstone.app.survey.proposal import ASKING, QUESTION_NAMES, Proposal
+from ragstone.report.templates import render_text_template
 from ragstone.system.worker import METHODS
 
 ANSWERING = frozenset(
@@ -77,18 +78,6 @@ _SDK = re.compile(
 _GIVEN_KEYS = ("api_key", "openai_api_key", "azure_ad_token")
 
 GLUE_FILE = "ragstone_entry.py"
-GLUE = """\
-import sys
-
-sys.path.insert(0, {folder!r})
-names = {{"__name__": "{name}", "__file__": {path!r}}}
-try:
-    exec({source}, names)
-except EOFError:  # it asks for input
-    pass
-answer = names["{found}"]
-"""
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -104,11 +93,10 @@ def parsed(source: bytes | str) -> list[ast.stmt]:
 
 @dataclass(frozen=True)
 class Source:
-    """A parsed module at `path`, relative to the folder. `reads` is an expression of its code, for a place in it."""
+    """A parsed module, or the code of a notebook, at `path`, relative to the folder."""
 
     path: PurePosixPath
     body: Sequence[ast.stmt]
-    reads: str = "open({!r}).read()"
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -165,13 +153,6 @@ class Source:
                     yield f"{sdk['vendor'].upper().replace('AZURE', 'AZURE_')}_API_KEY"
             if isinstance(named, ast.Constant) and isinstance(named.value, str):
                 yield named.value
-
-
-def proposals_in(
-    code: bytes, path: PurePosixPath, beside: Collection[str] = (), *, is_package: bool = False
-) -> Iterator[Proposal]:
-    """What the module at `path` (relative to the folder) offers; see `proposals_of`."""
-    return proposals_of(Source(path, parsed(code)), beside, is_package=is_package)
 
 
 def proposals_of(source: Source, beside: Collection[str] = (), *, is_package: bool = False) -> Iterator[Proposal]:
@@ -240,17 +221,22 @@ def _nodes(statements: Iterable[ast.stmt]) -> list[ast.AST]:
 
 def glue_of(source: Source) -> Proposal | None:
     """Glue for what can't be imported: made under ``if __name__``, beside a loop that asks, or in a notebook."""
-    path, hidden = source.path, source.hidden
-    whole = source.asks_for_input or path.suffix != ".py"
-    for node in [*(source.body if whole else ()), *hidden]:
+    path, notebook = source.path, source.path.suffix != ".py"
+    for node in [*(source.body if notebook or source.asks_for_input else ()), *source.hidden]:
         if isinstance(node, Function):
             found = _function(node, source.framework)
         else:
             found = _assigned(node, source) or _instance(node, source.classes)
         if found is not None:
-            name = "__main__" if hidden else path.stem
-            code, folder = source.reads.format(str(path)), str(path.parent)
-            glue = GLUE.format(path=str(path), source=code, folder=folder, name=name, found=found.entrypoint)
+            glue = render_text_template(
+                "glue.py.j2",
+                __package__,
+                notebook=notebook,
+                folder=repr(str(path.parent)),
+                path=repr(str(path)),
+                module="__main__" if source.hidden else path.stem,
+                found=found.entrypoint,
+            )
             return Proposal(f"python:{GLUE_FILE.removesuffix('.py')}:answer", f"{found.why} in {path}", 7, glue=glue)
     return None
 
