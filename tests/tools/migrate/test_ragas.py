@@ -279,9 +279,9 @@ def test_names_of_metrics_are_free_and_short(tmp_path: Path) -> None:
 
 
 def test_differences_are_the_largest_first_and_agree_by_the_side_of_the_bound() -> None:
-    there = scores_from_mapping({"hallucination": {"a": 0.1, "b": 0.2, "c": 0.9}, "gone": {"a": 1.0}})
+    there = scores_from_mapping({"hallucination": {"a": 0.3, "b": 0.2, "c": 0.9}, "gone": {"a": 1.0}})
     here = scores_from_mapping({"hallucination": {"a": 0.1, "b": 0.5, "c": 0.8}})
     [one] = _differences(there, here, {"hallucination": (0.3, True)})
-    assert [name for name, _, _ in one.worst] == ["b", "c"]
+    assert [name for name, _, _ in one.worst] == ["b", "a", "c"]
     assert (one.n, one.agreed) == (3, 2)
-    assert one.there == pytest.approx(0.4)
+    assert one.there == pytest.approx(1.4 / 3)
