@@ -236,7 +236,7 @@ def _evaluation(directory: Path, files: Sequence[PurePosixPath]) -> str | None:
     """What `ragstone migrate` reads, as far as a name tells."""
     for path in (*files, PurePosixPath(".deepeval/.latest_test_run.json")):
         told = path.name.startswith("promptfooconfig") or path.parts[0] == ".deepeval"
-        if told and str(path).isprintable() and (directory / path).is_file():
+        if told and str(path).isprintable() and os.path.isfile(directory / path):  # noqa: PTH113 - false if unreadable
             return str(path)
     return None
 
@@ -244,7 +244,7 @@ def _evaluation(directory: Path, files: Sequence[PurePosixPath]) -> str | None:
 def _interpreter(directory: Path) -> str | None:
     """The interpreter of an environment in the folder, as a path relative to it."""
     places = (".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe", "venv/Scripts/python.exe")
-    return next((place for place in places if (directory / place).exists()), None)
+    return next((place for place in places if os.path.exists(directory / place)), None)  # noqa: PTH110 - false if unreadable
 
 
 def _version(environment: Path) -> str | None:
