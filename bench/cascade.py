@@ -7,8 +7,8 @@ risk. They are calibrated on one half of the pages of a test set, and measured o
 The error is the share of decided statements on which people said otherwise, so the LLM is taken to be always right.
 
 Printed besides: the same for sentences with a harmful change (`contrast.py`), and the share of the cost of judging
-that a cascade saves, with the calls of `judge_cost.py`: the support call is dropped only where all statements of an
-answer are decided, because the contexts are most of what it sends.
+that a cascade saves, with calls like those of `judge_cost.py`: the support call is dropped only where all statements of
+an answer are decided, because the contexts are most of what it sends.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 
 from contrast import HARMFUL, contrasts, copied_sentences
 from data_sets import data_folder
-from judge_cost import MODELS, SAMPLES, Cache, calls
 from scipy.stats import beta
 
 from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.llm.prompts import layout_of, prefix_tokens
+from ragstone.judge.llm.provider import Usage
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
@@ -42,6 +42,52 @@ COPIED = 0.97
 RISKS = (0.02, 0.05, 0.1)
 CONFIDENCE = 0.95
 MAX_CHANGED = 300
+SAMPLES = 1_000
+MODELS = (
+    *(("openai", name) for name in ("gpt-6.1-sol", "gpt-5.4-mini", "gpt-4o-mini")),
+    *(("anthropic", name) for name in ("claude-sonnet-5", "claude-haiku-4-5")),
+)
+QUESTION, ANSWER, REFERENCE, CONTEXT = 18, 75, 50, 150
+"""Tokens of the texts of `judge_cost.py`."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of a sample: tokens of its data and of its reply, and the statements it judges."""
+
+    task: str
+    data: int
+    reply: int
+    statements: int = 0
+
+
+def calls(chance: random.Random) -> list[Asked]:
+    """The four calls of one sample."""
+    statements, reference, contexts = chance.randint(3, 8), chance.randint(2, 5), chance.randint(3, 6)
+    read = contexts * CONTEXT
+    return [
+        Asked("statements", QUESTION + ANSWER, ANSWER + 20),
+        Asked("support", read + ANSWER * 3 // 2, statements * 25, statements),
+        Asked("context_use", QUESTION + REFERENCE + read, contexts * 7 + reference * 20),
+        Asked("reverse_questions", ANSWER, 3 * 24),
+    ]
+
+
+class Cache:
+    """The prefixes that a provider has seen, by name."""
+
+    def __init__(self, cache_from: int | None, *, writes: bool) -> None:
+        self._from = cache_from
+        self._writes = writes
+        self._seen: set[str] = set()
+
+    def usage(self, prefix: str, tokens: int, rest: int, reply: int) -> Usage:
+        if self._from is None or tokens < self._from:
+            return Usage(tokens + rest, 0, 0, reply)
+        if prefix in self._seen:
+            return Usage(rest, tokens, 0, reply)
+        self._seen.add(prefix)
+        return Usage(rest, 0, tokens, reply) if self._writes else Usage(tokens + rest, 0, 0, reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +181,10 @@ def saved(provider: str, model: str, share: float) -> float:
         for call in calls(chance):
             tokens = prefix_tokens(layout.prompts[call.task])
             cost = price.cost_usd(cache.usage(call.task, tokens, call.data + 20, call.reply))
-            cache.arrive()
             whole += cost
             if call.task == "support":
-                open_ones = sum(draw.random() >= share for _ in range(call.ids))
-                reply = call.reply * open_ones // call.ids
+                open_ones = sum(draw.random() >= share for _ in range(call.statements))
+                reply = call.reply * open_ones // call.statements
                 cost = price.cost_usd(cache.usage(call.task, tokens, call.data + 20, reply)) if open_ones else 0.0
             less += cost
     return 1 - less / whole

@@ -1,133 +1,390 @@
-"""The cost of judging 1,000 samples at the package's prices, with and without the layout for prompt caches.
+"""What judging 1,000 samples costs: the tokens of every request and reply, by part, and beside other tools.
 
+    pip install bpe-openai
     python bench/judge_cost.py
+    python bench/judge_cost.py --peer ragas=PYTHON --peer autoevals=PYTHON
 
-Simulated: no model is asked. Texts are of the usual length (question 15 words, answer 60, reference 40, 3 to 6 contexts
-of 120 words; six characters a word, four a token), answers have 3 to 8 statements and references 2 to 5. 64 samples
-are in flight at once; what they send is in the cache for those that follow. A prefix cache is played as each
-provider describes its own: OpenAI's models before GPT-5.6, and Anthropic's at the mark, find what they have seen
-before, from the model's minimum on; GPT-5.6 and later only at a mark, which without being told is the last message, and
-bill writes. Every read of the cache that could hit does; a provider may lose entries sooner.
+No model is asked: a server on loopback takes the requests, those of the other tools made by their own packages
+(`judge_cost_peers.py`, run by the PYTHON of an environment that has the tool), and replies as a model would that does
+what is asked. All tools judge the same samples by the same four metrics: question 15 words, answer 60 in 3 to 8
+sentences (a statement each), reference 40 in 2 to 5, 3 to 6 contexts of 120 words. A quote has 6 words; a reason, which
+only other tools ask for, has 15. Tokens are those of o200k, OpenAI's encoding, of the schema and all messages.
 
-"Version 0.1" had long prompts for every model and one schema for each number of statements and contexts, without marks.
+"With caches": requests that begin with what was sent before, from 1,024 tokens on and in steps of 128, pay the cached
+price for it, as OpenAI describes its cache. Every read that could hit does; a provider may lose entries sooner.
+"Without": all input at the full price. "Later run": the statements of the references are known, all else is new. "Short
+prompts": what models get whose cache isn't known to hold the long ones.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import json
 import random
-from dataclasses import dataclass
+import re
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from ragstone.judge.llm.prices import listed_price, tariff
-from ragstone.judge.llm.prompts import layout_of, prefix_tokens
+from aiohttp import web
+from pydantic import SecretStr
+
+from ragstone.config.settings import JudgeSettings, Price
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.collect import collect_judgements
+from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.llm.assembly import Assembly
+from ragstone.judge.llm.prices import Tariff, tariff
+from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
+from ragstone.judge.protocol import Call
+from ragstone.system.response import Context, Response
 
-SAMPLES = 1_000
+HEADLINE = ("statements", "support", "context_use", "reverse_questions")
+KINDS = frozenset(JudgementKind(name) for name in HEADLINE)
+MODEL = "gpt-5.4-mini"
 MODELS = (
-    ("openai", "gpt-6.1-sol"),
-    ("openai", "gpt-6-luna"),
-    ("openai", "gpt-5.4"),
-    ("openai", "gpt-5.4-mini"),
-    ("openai", "gpt-4o-mini"),
-    ("anthropic", "claude-opus-5"),
-    ("anthropic", "claude-sonnet-5"),
-    ("anthropic", "claude-haiku-4-5"),
+    *(("openai", name) for name in ("gpt-6.1-sol", "gpt-6-luna", "gpt-5.4", MODEL, "gpt-4o-mini")),
+    *(("anthropic", name) for name in ("claude-opus-5", "claude-sonnet-5", "claude-haiku-4-5")),
 )
-# Characters of the prompts of version 0.1, and of its schemas: what they had at all, and for each id.
-FORMER = {"statements": 5_033, "support": 5_186, "context_use": 5_577, "reverse_questions": 4_845}
-FORMER_SCHEMA = {
-    "statements": (330, 0),
-    "support": (230, 260),
-    "context_use": (420, 150),
-    "reverse_questions": (300, 0),
-}
-WORD = 6
-QUESTION, ANSWER, REFERENCE, CONTEXT = (words * WORD // 4 for words in (15, 60, 40, 120))
-IN_FLIGHT = 64
+CACHE_FROM, CACHE_STEP = 1_024, 128
+WORDS = re.findall(
+    r"\w+",
+    "the of and a to in is was for on with as by at from which bridge river opened council winter built market teacher "
+    "engine visitors station during museum harbour village annual permit members pressure filter summer railway costs "
+    "between maintenance every northern department written reported survey garden storm century island letters school "
+    "several before canal forest window castle tunnel however journey plan price seats month support customers back",
+)
+ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
+CONTEXT = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
+MARK = re.compile(r"^<<<.*?>>>\n?", re.MULTILINE)
+
+
+def encoder() -> Any:
+    """What counts tokens: OpenAI's own encoding, from a package that brings it along."""
+    try:
+        return import_module("bpe_openai").get_encoding("o200k_base")
+    except ModuleNotFoundError:
+        raise SystemExit("Tokens are counted with bpe-openai: pip install bpe-openai") from None
+
+
+ENCODER = encoder()
+
+
+def encoded(text: str) -> list[int]:
+    return list(ENCODER.encode(text))
 
 
 @dataclass(frozen=True)
-class Call:
-    """One call: tokens of its data and of its reply, and how many ids its schema had in version 0.1."""
+class Texts:
+    """A sample; each text names the sample's number, by which the server knows it again."""
+
+    number: int
+    question: str
+    answer: list[str]
+    reference: list[str]
+    contexts: list[str]
+
+
+def sentences(chance: random.Random, words: int, count: int, number: int) -> list[str]:
+    found = []
+    for at in range(count):
+        own = words // count + (at < words % count)
+        middle = " ".join(chance.choice(WORDS) for _ in range(own - 3))
+        found.append(f"Item {number:04} {middle} {chance.randint(1500, 2024)}.")
+    return found
+
+
+def sample(number: int) -> Texts:
+    chance = random.Random(number)
+    question = sentences(chance, 15, 1, number)[0].replace(".", "?")
+    answer = sentences(chance, 60, chance.randint(3, 8), number)
+    reference = sentences(chance, 40, chance.randint(2, 5), number)
+    contexts = [" ".join(sentences(chance, 120, 7, number)) for _ in range(chance.randint(3, 6))]
+    return Texts(number, question, answer, reference, contexts)
+
+
+@dataclass
+class Sent:
+    """A request as it was sent and answered."""
 
     task: str
-    data: int
-    reply: int
-    former_reply: int
-    ids: int
-    shape: str = ""
+    fixed: str
+    data: str
+    reply: str
 
 
-def calls(chance: random.Random) -> list[Call]:
-    """The four calls of one sample."""
-    statements, reference, contexts = chance.randint(3, 8), chance.randint(2, 5), chance.randint(3, 6)
-    read, own = contexts * CONTEXT, f"{contexts}"
-    answered = contexts * 12 + reference * 18
-    return [
-        Call("statements", QUESTION + ANSWER, ANSWER * 3 // 2, ANSWER * 3 // 2, 0),
-        Call("support", read + ANSWER * 3 // 2, statements * 27, statements * 20, statements, f"{statements} {own}"),
-        Call("context_use", QUESTION + REFERENCE + read, answered, contexts * 10 + reference * 16, contexts, own),
-        Call("reverse_questions", ANSWER, 3 * 24, 3 * 22, 0),
-    ]
+@dataclass
+class Model:
+    """The server: a model that does what is asked, and never says more."""
+
+    samples: Mapping[int, Texts]
+    sent: list[Sent] = field(default_factory=list)
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=2**26)
+        app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_post("/v1/embeddings", self.embeddings)
+        return app
+
+    async def embeddings(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+        data = [{"object": "embedding", "index": at, "embedding": [0.5, 0.5]} for at in range(len(texts))]
+        usage = {"prompt_tokens": 9, "total_tokens": 9}
+        return web.json_response({"object": "list", "model": body["model"], "data": data, "usage": usage})
+
+    async def chat(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        said = [text_of(message["content"]) for message in body["messages"]]
+        tools, functions = body.get("tools", []), body.get("functions", [])
+        form = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        schema = form or (tools[0]["function"]["parameters"] if tools else embedded(said))
+        declared = [form] if form else [*tools, *functions]
+        asked = ASKED.findall(said[-1])
+        known = self.samples[int(re.findall(r"Item (\d{4})", said[-1])[-1])]
+        filled = reply_to(said[-1], asked[-1], known) if asked else fill(schema, schema, known, "")
+        if filled is None:
+            filled = fill(schema, schema, known, "")
+        text = json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
+        fixed = "".join(json.dumps(one) for one in declared) + "".join(said[:-1])
+        self.sent.append(Sent(next(iter(schema["properties"])), fixed, said[-1], text))
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if tools:
+            function = {"name": tools[0]["function"]["name"], "arguments": text}
+            message |= {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+        choice = {"index": 0, "finish_reason": "tool_calls" if tools else "stop", "message": message}
+        usage = {"prompt_tokens": 4_000, "completion_tokens": 100, "total_tokens": 4_100}
+        document = {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"], "usage": usage}
+        return web.json_response({**document, "choices": [choice]})
 
 
-class Cache:
-    """The prefixes that a provider has seen, by name."""
-
-    def __init__(self, cache_from: int | None, *, writes: bool) -> None:
-        self._from = cache_from
-        self._writes = writes
-        self._seen: set[str] = set()
-        self._sent: set[str] = set()
-
-    def arrive(self) -> None:
-        """Put everything sent so far into the cache."""
-        self._seen |= self._sent
-
-    def usage(self, prefix: str, tokens: int, rest: int, reply: int) -> Usage:
-        if self._from is None or tokens < self._from:
-            return Usage(tokens + rest, 0, 0, reply)
-        if prefix in self._seen:
-            return Usage(rest, tokens, 0, reply)
-        self._sent.add(prefix)
-        return Usage(rest, 0, tokens, reply) if self._writes else Usage(tokens + rest, 0, 0, reply)
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-def costs(provider: str, model: str) -> tuple[float, float, float]:
-    """US dollars of 1,000 samples in version 0.1 and now, and the share of the input that the cache gives now."""
-    price, layout = tariff(provider, model), layout_of(provider, model)
+def embedded(said: Sequence[str]) -> Any:
+    """The JSON schema that stands in a prompt: the last object with properties."""
+    decoder, text = json.JSONDecoder(), "\n".join(said)
+    for at in (found.start() for found in re.finditer(r"\{", text)):
+        try:
+            found, _ = decoder.raw_decode(text, at)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and "properties" in found:
+            return found
+    raise SystemExit(f"a request without a schema:\n{text[:2_000]}")
+
+
+def reply_to(data: str, asked: str, known: Texts) -> dict[str, object] | None:
+    """The reply to one of Ragstone's requests by id: every context is useful, and the first one has everything."""
+    groups = {name: ids for name, _, ids in (part.partition(": ") for part in asked.split("; "))}
+    shown = CONTEXT.search(data)
+    found: dict[str, object] = {}
+    for name, ids in groups.items():
+        listed = ids.split(", ")
+        if name == "verdicts":
+            assert shown is not None
+            quote = " ".join(shown.group(1).split()[:6])
+            found[name] = [{"id": f"{own} c1", "quote": quote, "verdict": "supported"} for own in listed]
+        elif name == "contexts":
+            found[name] = [f"{own} useful" for own in listed]
+        elif name == "questions":
+            found[name] = [f"{own} {known.question}" for own in listed]
+        elif ids.startswith("list them"):
+            found[name] = [f"r{at} {text} | c1" for at, text in enumerate(known.reference, start=1)]
+        else:
+            found[name] = [f"{own} c1" for own in listed]
+    return found
+
+
+REASON = " ".join(WORDS[16:31]).capitalize() + "."
+
+
+def fill(schema: Any, root: Any, known: Texts, name: str) -> Any:
+    """A value that fits `schema`: lists have an item for each sentence that they are about."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "object")
+    if kind == "object":
+        return {key: fill(inner, root, known, key) for key, inner in schema["properties"].items()}
+    if kind == "array":
+        about = known.reference if "attributed" in json.dumps(root) else known.answer
+        items = [fill(schema["items"], root, known, name) for _ in about]
+        for item, text in zip(items, about, strict=True):
+            if isinstance(item, dict) and "statement" in item:
+                item["statement"] = text
+        return about if items and isinstance(items[0], str) else items
+    if kind in ("integer", "number", "boolean"):
+        return 0 if name == "noncommittal" else 1
+    return known.question if name == "question" else REASON
+
+
+@dataclass
+class Spent:
+    """Mean tokens and calls per sample."""
+
+    calls: float = 0.0
+    input: float = 0.0
+    cached: float = 0.0
+    output: float = 0.0
+
+    def dollars(self, price: Tariff, *, caches: bool) -> float:
+        """US dollars of 1,000 samples."""
+        cached = round(1_000 * self.cached) if caches else 0
+        return price.cost_usd(Usage(round(1_000 * self.input) - cached, cached, 0, round(1_000 * self.output)))
+
+
+def spent(sent: Sequence[Sent], samples: int) -> Spent:
+    """The tokens of all requests; those that begin as an earlier one did may be read from the cache."""
+    total, before = Spent(calls=len(sent) / samples), defaultdict[str, list[list[int]]](list)
+    for one in sent:
+        tokens = encoded(one.fixed + one.data)
+        known = before[one.task]
+        common = max((shared(tokens, other) for other in known[-8:]), default=0)
+        total.input += len(tokens) / samples
+        total.cached += (common // CACHE_STEP * CACHE_STEP if common >= CACHE_FROM else 0) / samples
+        total.output += len(encoded(one.reply)) / samples
+        known.append(tokens)
+    return total
+
+
+def shared(one: Sequence[int], other: Sequence[int]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+async def ragstone(url: str, model: Model, *, brief: bool = False) -> tuple[list[Sent], list[Sent]]:
+    """What a first run and a later one send."""
+    price = tariff("openai", MODEL)
     assert price is not None
-    writes = provider == "anthropic" or layout.breakpoints
-    listed = listed_price(provider, model)
-    former, now = (Cache(listed.cache_from if listed else None, writes=writes) for _ in range(2))
-    chance = random.Random(11)
-    before = after = 0.0
-    cached = whole = 0
-    for at in range(SAMPLES):
-        if at % IN_FLIGHT == 0:
-            former.arrive()
-        for call in calls(chance):
-            fixed, each = FORMER_SCHEMA[call.task]
-            tokens = (FORMER[call.task] + fixed + each * call.ids) // 4
-            if layout.breakpoints:  # the last message is marked: all is written, nothing is ever read
-                spent = Usage(0, 0, tokens + call.data, call.former_reply)
-            else:
-                spent = former.usage(f"{call.task} {call.shape}", tokens, call.data, call.former_reply)
-            before += price.cost_usd(spent)
-            tokens = prefix_tokens(layout.prompts[call.task])
-            spent = now.usage(call.task, tokens, call.data + 20, call.reply)
-            now.arrive()  # one call of each task goes ahead of the rest
-            after += price.cost_usd(spent)
-            cached += spent.cached_input_tokens
-            whole += spent.all_input_tokens
-    return before, after, cached / whole
+    uncached = {MODEL: Price(input=price.input, cached_input=price.input, output=price.output)} if brief else {}
+    settings = JudgeSettings(name=f"openai:{MODEL}", base_url=url, api_key=SecretStr("none"), prices=uncached)
+    judge = Assembly(settings=settings, golden_set=GoldenSet(()), cache=None, environ={}).judge()
+    runs = []
+    for _ in range(2):
+        model.sent.clear()
+        for texts in model.samples.values():
+            asked = Sample(f"q{texts.number}", texts.question, reference=" ".join(texts.reference))
+            contexts = tuple(map(Context, texts.contexts))
+            response = Response(asked.id, " ".join(texts.answer), contexts)
+            await collect_judgements(judge, asked, response, KINDS, Call(asked.id))
+        runs.append(list(model.sent))
+    await judge.close()
+    return runs[0], runs[1]
+
+
+def parts(sent: Sequence[Sent], task: str, samples: int) -> dict[str, float]:
+    """Mean tokens of the parts of a task's requests and of its replies."""
+    prompt = layout_of("openai", MODEL).prompts[task]
+    instructions, _, examples = prompt.static.partition("Worked examples")
+    group = next(iter(schema_of(task)["properties"]))  # type: ignore[call-overload]
+    own = [one for one in sent if one.task == group]
+    data = sum(len(encoded(one.data)) for one in own) / samples
+    plain = sum(len(encoded(MARK.sub("", ASKED.sub("", one.data)))) for one in own) / samples
+    return {
+        "schema": len(encoded(json.dumps(schema_of(task)))),
+        "instructions": len(encoded(instructions)),
+        "examples": len(encoded(examples)),
+        "data": plain,
+        "marks": data - plain,
+        "reply": sum(len(encoded(one.reply)) for one in own) / samples,
+    }
+
+
+def by_model(found: Mapping[str, Mapping[str, float]]) -> None:
+    """The cost by model, each with the prompts that it gets; one call of each task warms the cache."""
+    print("\n| model | cost | input read from the cache |\n|---|---|---|")
+    for provider, model in MODELS:
+        price, layout = tariff(provider, model), layout_of(provider, model)
+        assert price is not None
+        usage = [0.0, 0.0, 0.0]
+        for task in HEADLINE:
+            one = found[task]
+            prefix = len(encoded(layout.prompts[task].static)) + one["schema"]
+            cached = task in layout.cached
+            usage[0] += one["data"] + one["marks"] + (0 if cached else prefix)
+            usage[1] += prefix if cached else 0
+            usage[2] += one["reply"]
+        whole = Usage(round(1_000 * usage[0]), round(1_000 * usage[1]), 0, round(1_000 * usage[2]))
+        print(f"| {model} | ${price.cost_usd(whole):.2f} | {usage[1] / (usage[0] + usage[1]):.0%} |")
+
+
+def row(name: str, one: Spent, price: Tariff, best: Spent | None) -> str:
+    with_caches, without = (one.dollars(price, caches=caches) for caches in (True, False))
+    shares = ""
+    if best is not None:
+        base = best.dollars(price, caches=True), best.dollars(price, caches=False)
+        shares = f" {with_caches / base[0]:.2f} | {without / base[1]:.2f} |"
+    counts = f"{one.calls:.1f} | {one.input:,.0f} | {one.cached:,.0f} | {one.output:,.0f}"
+    return f"| {name} | {counts} | ${with_caches:.2f} | ${without:.2f} |{shares}"
+
+
+async def measure(count: int, peers: Mapping[str, str]) -> None:
+    model = Model({number: sample(number) for number in range(1, count + 1)})
+    runner = web.AppRunner(model.app())
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    price = tariff("openai", MODEL)
+    assert price is not None
+    first, later = await ragstone(url, model)
+    brief, _ = await ragstone(url, model, brief=True)
+    rows = {"Ragstone, first run": first, "Ragstone, later run": later, "Ragstone, short prompts": brief}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "samples.json")
+        write(file, model.samples.values())
+        for tool, python in peers.items():
+            model.sent.clear()
+            script = Path(__file__).with_name("judge_cost_peers.py")
+            process = await asyncio.create_subprocess_exec(
+                python, str(script), tool, url, str(file), stdout=subprocess.PIPE
+            )
+            said, _ = await process.communicate()
+            rows[said.decode().strip() or f"{tool} failed"] = list(model.sent)
+    await runner.cleanup()
+    totals = {name: spent(sent, count) for name, sent in rows.items()}
+    best = next((one for name, one in totals.items() if name.startswith("ragas")), None)
+    extra = " ÷ ragas | ÷ ragas |" if best else ""
+    print(f"| | calls | input | of it cached | output | with caches | without |{extra}\n|---|---|---|---|---|---|---|")
+    for name, one in totals.items():
+        print(row(name, one, price, best))
+    found = {task: parts(first, task, count) for task in HEADLINE}
+    known = {task: parts(later, task, count) for task in HEADLINE}
+    names = list(found["support"])
+    print("\n| prompt |", " | ".join(names), "|\n|---|" + "---|" * len(names))
+    for task, tokens in [*found.items(), ("context_use, later run", known["context_use"])]:
+        print(f"| {task} |", " | ".join(f"{tokens[name]:,.0f}" for name in names), "|")
+    by_model(found)
+
+
+def write(file: Path, samples: Iterable[Texts]) -> None:
+    file.write_text(json.dumps([whole(texts) for texts in samples]), encoding="utf-8")
+
+
+def whole(texts: Texts) -> dict[str, object]:
+    return {
+        "question": texts.question,
+        "answer": " ".join(texts.answer),
+        "reference": " ".join(texts.reference),
+        "contexts": texts.contexts,
+    }
 
 
 def main() -> None:
-    print("| model | version 0.1 | now | change | input read from the cache |")
-    print("|---|---|---|---|---|")
-    for provider, model in MODELS:
-        before, after, share = costs(provider, model)
-        print(f"| {model} | ${before:.2f} | ${after:.2f} | {after / before - 1:+.0%} | {share:.0%} |")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=40)
+    parser.add_argument("--peer", action="append", default=[], metavar="TOOL=PYTHON")
+    given = parser.parse_args()
+    asyncio.run(measure(given.samples, dict(peer.split("=", 1) for peer in given.peer)))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_OPEN = "<<<"
-_CLOSE = ">>>"
 _KEEP = frozenset("\n\t")
 _JOINERS = "‌‍"
 _JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
@@ -77,5 +75,5 @@ def fenced(blocks: Sequence[Block]) -> str:
     for block, text in zip(blocks, texts, strict=True):
         digest.update(f"{len(block.name)}:{block.name}{len(text)}:{text}".encode())
     nonce = f"{int.from_bytes(digest.digest()[:8]) % 10**12:012}"
-    shown = "".join(f"{_OPEN}{block.name} {nonce}{_CLOSE}\n{text}\n" for block, text in zip(blocks, texts, strict=True))
-    return f"{shown}{_OPEN}end {nonce}{_CLOSE}"
+    shown = "".join(f"<<<{block.name} {nonce}>>>\n{text}\n" for block, text in zip(blocks, texts, strict=True))
+    return f"{shown}<<<end {nonce}>>>"

@@ -257,3 +257,16 @@ def test_an_unknown_price_is_none_and_never_zero(world: Any) -> None:
     call = Call("q1")
     world.run(world.judge("openai-compatible:llama").statements("Q?", "An answer.", call=call))
     assert call.ledger.cost_usd is None
+
+
+def test_a_reference_is_split_once_for_all_runs_that_share_a_cache(world: Any, tmp_path: Path) -> None:
+    """Whatever the run, the repeat, the contexts and the answer."""
+    needs = frozenset({JudgementKind.CONTEXT_USE, JudgementKind.REFERENCE_MATCH})
+    for at in range(1, 4):
+        judge = world.judge(cache=tmp_path / "judgements.sqlite")
+        contexts = tuple(Context(f"Run {at}, context {rank}.") for rank in range(at))
+        response = Response("q1", f"It was opened in 193{at}.", contexts)
+        world.run(judged(judge, response=response, repeat=at, needs=needs))
+        world.run(judge.close())
+    asked = [seen.asked["reference_statements"] for seen in world.fake.chats if "reference_statements" in seen.asked]
+    assert sorted(asked) == [["*"], *[["r1"]] * 5]

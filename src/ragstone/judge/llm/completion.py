@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, groupby
 
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
@@ -73,16 +74,9 @@ def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -
 
 def in_calls(fields: Sequence[Field], statements: int) -> list[tuple[Field, ...]]:
     """`fields` in order, as one call each may ask for them: at most `statements` that are by statement."""
-    calls: list[list[Field]] = [[]]
-    left = statements
-    for one in fields:
-        counts = len(one.path) > 1 and one.path[0] in _OF_STATEMENTS
-        if counts and not left:
-            calls.append([])
-            left = statements
-        left -= counts
-        calls[-1].append(one)
-    return [tuple(call) for call in calls]
+    ranks = accumulate(int(len(one.path) > 1 and one.path[0] in _OF_STATEMENTS) for one in fields)
+    calls = groupby(zip(fields, ranks, strict=True), key=lambda pair: max(0, pair[1] - 1) // statements)
+    return [tuple(one for one, _ in call) for _, call in calls]
 
 
 @dataclass(eq=False, kw_only=True)

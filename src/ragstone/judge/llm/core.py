@@ -110,20 +110,17 @@ class Core:
         ask: Callable[[Sequence[Field]], AsyncIterator[Values]],
     ) -> Values:
         """All values of the form, each cached separately: `ask` is called with the fields missing from the cache.
-
         What it yields is stored at once, so that a run that is stopped between two calls pays for none of them twice.
 
         `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
         call asks for every field, and leaves the cache as it is.
         """
-        values: dict[Path, object] = {}
         if call.fresh:
-            async for asked in ask(form.fields):
-                values.update(asked)
-            return values
+            return {path: value async for asked in ask(form.fields) for path, value in asked.items()}
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
         async with self.alone(*keys.values()):
+            values: dict[Path, object] = {}
             for field in form.fields:
                 known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
                 if known:

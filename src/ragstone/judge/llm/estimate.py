@@ -129,7 +129,7 @@ def estimate_cost(
                 times = min(MAX_MATCHED, len(sample.references))
             sent, received = _tokens(kind, texts)
             if kind is JudgementKind.SUPPORT:
-                times = tally.calls_for(texts.answer_statements)
+                times = -(-texts.answer_statements // tally.layout.statements)
                 received = -(-received // times)
             name = _PROMPTS.get(kind, str(kind))
             if kind is JudgementKind.CONTEXT_USE and not texts.reference:
@@ -163,24 +163,20 @@ class _Tally:
         from ragstone.judge.llm.prompts import layout_of
 
         provider, model = split_name(settings.name)
-        self._layout = layout_of(provider, model, settings.prices)
+        self.layout = layout_of(provider, model, settings.prices)
         self._price = tariff(provider, model, settings.prices)
         self._calls = self._read = self._written = self._cached = self._warmed = 0
         self._warm: set[str] = set()
-
-    def calls_for(self, statements: int) -> int:
-        """How many calls judge an answer's statements."""
-        return -(-statements // self._layout.statements)
 
     def add(self, prompt: str, sent: int, received: int, *, calls: int = 1, cached: int = 0) -> None:
         """Count `calls` with `prompt`, each with these tokens; `cached` of them may have its prefix in the cache."""
         from ragstone.judge.llm.prompts import prefix_tokens
 
-        prefix = prefix_tokens(self._layout.prompts[prompt])
+        prefix = prefix_tokens(self.layout.prompts[prompt])
         self._calls += calls
         self._read += calls * (prefix + sent)
         self._written += calls * received
-        if cached and prompt in self._layout.cached:
+        if cached and prompt in self.layout.cached:
             first = prompt not in self._warm
             self._warm.add(prompt)
             self._warmed += first * prefix

@@ -153,12 +153,8 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
             prompts[name] = long
             cached.add(name)
     known = find_provider(provider)
-
-    def listed_in(models: str | None) -> bool:
-        return models is not None and re.match(models, model) is not None
-
-    marked = known is not None and listed_in(known.cache_breakpoints)
-    many = known is not None and listed_in(known.long_lists)
+    marked = bool(known and known.cache_breakpoints and re.match(known.cache_breakpoints, model))
+    many = bool(known and known.long_lists and re.match(known.long_lists, model))
     return Layout(prompts, frozenset(cached), marked, _MANY_STATEMENTS if many else _FEW_STATEMENTS)
 
 

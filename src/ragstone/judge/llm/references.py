@@ -135,10 +135,9 @@ class ReferenceJudging:
             statements = reply_schemas.listed_statements(values)
             self._remember(key, statements)
             self._core.store(key, {"statements": [item.text for item in statements]})
-            plain = reply_schemas.without_texts(values)
             own = self._core.keys.key(task.form(statements).digest, _content(task, statements), repeat=call.repeat)
-            self._core.store(own, document_of(plain))
-            return statements, plain
+            self._core.store(own, document_of(values))
+            return statements, values
         finally:
             # The waiting calls check again; if this one failed, the first of them lists the statements itself.
             self._listing.pop(key).cancel()

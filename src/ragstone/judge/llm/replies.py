@@ -14,7 +14,6 @@ READING = "5"
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
-_MAX_LINE = 10_000
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
 _THOUGHTS = re.compile(
     r"\s*(?:<(?:think|thinking|thought|reasoning|reflection)>|\[think\]|<\|(?:start\|>assistant<\|)?channel\|>)",
@@ -105,15 +104,10 @@ def _by_id(document: object, groups: Container[str]) -> object:
     for name in document:
         if name in groups:
             items = document[name] if isinstance(document[name], list) else []
-            found[name] = _no_duplicates([pair for item in items for pair in _by_line(item)])
+            owns = (item if isinstance(item, dict) else {"id": item} for item in items)
+            lines = ((own, _LINE.fullmatch(str(own.get("id")))) for own in owns)
+            found[name] = _no_duplicates([(line[1], {**own, "line": line[2] or ""}) for own, line in lines if line])
     return found
-
-
-def _by_line(item: object) -> list[tuple[str, object]]:
-    own = item if isinstance(item, dict) else {"id": item}
-    line = own.get("id")
-    match = _LINE.fullmatch(line) if isinstance(line, str) and len(line) <= _MAX_LINE else None
-    return [(match.group(1), {**own, "line": match.group(2) or ""})] if match else []
 
 
 def _whole(text: str) -> object:

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _NO_LETTER = re.compile(r"[\W_]+")
 _MIN_QUOTE = 2
 """Letters and digits; fewer quote nothing."""
-_LEFT_OUT = re.compile(r"\s*(?:\[?(?:…|\.{3})\]?)\s*")
+_LEFT_OUT = re.compile(r"\[?(?:…|\.{3})\]?")
 _UNSEEN = re.compile(r"[\s*_`\"'“”„‟«»‹›‘’‚‛]+")
 _DASHES = re.compile("[‐‑‒–—―−]")
 _LISTED = re.compile(r"\s*r\d+[:.|]?\s+(.*\S)\s*\|(.*)", re.DOTALL)
@@ -48,11 +48,7 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
 
 
 def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    def check(value: object) -> dict[str, object]:
-        (word,) = _words(value, name)
-        return {name: one_of(word, words)}
-
-    return check
+    return lambda value: {name: one_of(" ".join(map(str, _words(value, name))), words)}
 
 
 def _words(value: object, name: str) -> list[object]:
@@ -202,16 +198,6 @@ def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
     )
 
 
-def without_texts(values: Mapping[Path, object]) -> dict[Path, object]:
-    """Keyed values in the form of a reply to given statements: ids in place of texts."""
-    return {
-        path: {name: part for name, part in as_object(value).items() if name != "text"}
-        if path[:1] == REFERENCE
-        else value
-        for path, value in values.items()
-    }
-
-
 def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = (), quote: str | None = None) -> Support:
     """A Support; evidence is kept for supported statements only, as its field's name promises."""
     found = Verdict(str(verdict))
@@ -225,12 +211,9 @@ def _reference_fields(
         return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
     def check_list(value: object) -> object:
-        items = []
-        for item in _list(value):
-            match = _LISTED.fullmatch(_text(item))
-            if match is None:
-                raise ValueError("a statement that is not written out")
-            items.append({"text": _text(match.group(1)), **check({"line": match.group(2)})})
+        lines = [_LISTED.fullmatch(_text(item)) for item in _list(value)]
+        # What is no such line is None, and reading from that a TypeError.
+        items = [{"text": _text(line[1]), **check({"line": line[2]})} for line in lines]  # type: ignore[index]
         unique = _unique(items, key=lambda item: str(item["text"]).casefold())
         _bounded(len(unique), reference)
         if not unique:
