@@ -248,6 +248,7 @@ CONFIG: Mapping[str, Example] = {
     "judge.ca_bundle": config(judge={"ca_bundle": "{ca}"}),
     "judge.refresh": config(judge={"refresh": True}),
     "judge.canaries": config(judge={"canaries": 2}),
+    "judge.graded": config(judge={"graded": "never"}),
     "judge.batch": config(judge={"batch": True}),
     "run.out": config(run={"out": "elsewhere"}),
     "run.metrics": config(run={"metrics": ["faithfulness"]}, gate={"baseline": ""}),

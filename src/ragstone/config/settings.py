@@ -193,6 +193,7 @@ class JudgeSettings(_Table):
     ca_bundle: str | None = None
     refresh: bool = False
     canaries: int | None = Field(default=None, ge=0, le=500)
+    graded: Literal["auto", "never"] = "auto"
     batch: bool = False
 
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")

@@ -69,6 +69,7 @@ class LazyProvider:
 _OURS = frozenset(
     (
         *("model", "messages", "system", "stream", "n", "stop"),
+        *("logprobs", "top_logprobs"),
         *("response_format", "tools", "tool_choice", "output_config", "output_format"),
     )
 )
@@ -130,6 +131,7 @@ class Assembly:
             layout=layout,
             window=window or DEFAULT_WINDOW,
             batched=settings.batch,
+            graded=settings.graded == "auto" and not settings.batch,  # a batch is refused for what a model refuses
         )
         core = Core(
             identity=identity,
@@ -182,7 +184,7 @@ def make_identity(
         # Nested ones in one line, independent of the order of keys.
         parameters=tuple(
             (name, json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value))
-            for name, value in sorted(_parameters(settings, provider).items())
+            for name, value in sorted((_parameters(settings, provider) | _own_parameters(settings)).items())
         ),
         embeddings=embeddings,
     )
@@ -195,6 +197,10 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
             f"'{min(taken)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
         )
     return {**provider_of(provider).parameters, **settings.parameters}
+
+
+def _own_parameters(settings: JudgeSettings) -> dict[str, JsonValue]:
+    return {} if settings.graded == "auto" else {"graded": settings.graded}
 
 
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:

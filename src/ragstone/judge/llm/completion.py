@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 
+from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
@@ -84,7 +85,7 @@ class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
 
     `window` is the model's, in tokens: a small one leaves less for thinking. `batched`: calls are expected to be billed
-    at the batch rate.
+    at the batch rate. `graded`: verdicts get a probability if the provider gives log-probabilities.
     """
 
     provider: Provider
@@ -94,6 +95,7 @@ class Completer:
     layout: Layout
     window: int
     batched: bool = False
+    graded: bool = False
     sightings: Sightings = field(default_factory=Sightings, init=False)
     _warming: dict[str, asyncio.Event] = field(default_factory=dict, init=False)
     _output_tokens: int = field(default=0, init=False)
@@ -135,11 +137,12 @@ class Completer:
                 schema=asked.schema,
                 cached=form.prompt.name in self.layout.cached,
                 breakpoint=self.layout.breakpoints,
+                graded=self.graded and form.prompt.name in GRADED,
                 max_output_tokens=min(MAX_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
             reply = await self._warmed(request, call)
             stop = reply.stop
-            values |= read_reply(reply.text, stop, pending)
+            values |= with_probabilities(read_reply(reply.text, stop, pending), reply)
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
                 # A model that reasons before it writes would otherwise be cut off on the first attempt of every call.

@@ -118,7 +118,7 @@ class LlmJudge:
         values = await self._core.cached_each(form, own, [context.text for context in contexts], call, ask)
         return SupportTable(
             tuple(
-                reply_schemas.support_of(item.id, value["verdict"], value["evidence"], value.get("quote"))
+                reply_schemas.support_of(item.id, **value)
                 for item in statements
                 for value in [value_of(values, "verdicts", item.id)]
             )

@@ -15,6 +15,7 @@ import openai
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.graded import ALTERNATIVES
 from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
     BatchLost,
@@ -123,6 +124,8 @@ class OpenAIProvider(SdkProvider):
             body["tool_choice"] = {"type": "function", "function": {"name": request.name}}
         elif mode == "json_object":
             body["response_format"] = {"type": "json_object"}
+        if request.graded and "logprobs" not in self._dialect.dropped:
+            body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         if not self._compatible and "prompt_cache_key" not in self._dialect.dropped:
             body["prompt_cache_key"] = f"ragstone-{request.name}"
         if self._marks(request):
@@ -179,6 +182,7 @@ class OpenAIProvider(SdkProvider):
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
+            tokens=_tokens(choice.get("logprobs")),
         )
 
     def _usage(self, usage: object) -> Usage:
@@ -296,6 +300,11 @@ async def send(
 def _digest(names: Collection[str]) -> str:
     """Marks a batch, so that it is found if its id is lost: a hash of its custom ids."""
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+
+
+def _tokens(logprobs: object) -> Sequence[object]:
+    found = logprobs.get("content") if isinstance(logprobs, dict) else None
+    return found if isinstance(found, list) else ()
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:

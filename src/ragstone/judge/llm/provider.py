@@ -21,6 +21,7 @@ class ChatRequest:
 
     `schema` is the JSON schema of the reply, closed and with every property required, as strict modes demand. `cached`:
     the provider's cache is known to take the static part. `breakpoint`: the request must mark where that part ends.
+    `graded`: the log-probabilities of the reply's tokens are of use.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ChatRequest:
     max_output_tokens: int
     cached: bool = False
     breakpoint: bool = False
+    graded: bool = False
 
 
 class Stop(StrEnum):
@@ -70,6 +72,7 @@ class ChatReply:
     """The model's reply. `batched` replies are billed at the batch rate.
 
     `model` and `fingerprint` are what the provider reports as its author, `way` is how the schema was enforced.
+    `tokens` are the reply's with their log-probabilities, as the provider gave them (unchecked), if it did.
     """
 
     text: str
@@ -80,6 +83,7 @@ class ChatReply:
     model: str | None = None
     fingerprint: str | None = None
     way: str | None = None
+    tokens: Sequence[object] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from ragstone.formatting import clipped
 from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.llm.graded import keeping_probability
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.windows import restated_tokens
@@ -87,12 +88,12 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
     def is_there(piece: str, evidence: Sequence[str]) -> bool:
         return any(_spelt(piece).strip(".,;:") in shown(name) for name in evidence)
 
-    def check(value: object) -> object:
+    def check(value: object) -> dict[str, object]:
         verdict = one_of(as_object(value)["verdict"], VERDICTS)
         evidence = _ids(_words(value, "evidence"), names)
         if verdict != Verdict.UNSUPPORTED and not evidence:
             raise ValueError("a verdict without evidence")
-        found = {"evidence": evidence, "verdict": verdict}
+        found: dict[str, object] = {"evidence": evidence, "verdict": verdict}
         quote = as_object(value).get("quote", "")
         if verdict == Verdict.UNSUPPORTED or (verdict == Verdict.CONTRADICTED and not _quotes(quote)):
             return found
@@ -103,7 +104,8 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
         return {**found, "quote": quote}
 
     tokens = 112 + 4 * len(contexts)
-    return tuple(Field(("verdicts", statement.id), check, tokens) for statement in statements)
+    checked = keeping_probability(check)
+    return tuple(Field(("verdicts", statement.id), checked, tokens) for statement in statements)
 
 
 def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
@@ -198,10 +200,16 @@ def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
     )
 
 
-def support_of(statement_id: str, verdict: object, evidence: Sequence[str] = (), quote: str | None = None) -> Support:
+def support_of(
+    statement_id: str,
+    verdict: object,
+    evidence: Sequence[str] = (),
+    quote: str | None = None,
+    probability: float | None = None,
+) -> Support:
     """A Support; evidence is kept for supported statements only, as its field's name promises."""
     found = Verdict(str(verdict))
-    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else (), quote=quote)
+    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else (), probability, quote)
 
 
 def _reference_fields(

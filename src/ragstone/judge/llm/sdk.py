@@ -53,7 +53,7 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
     except sdk.APIStatusError as error:
         headers = error.response.headers
         found = transport.status_error(account, error.status_code, headers, error.body, transport.room_of(headers))
-        if isinstance(found, Rejected) and error.status_code in (400, 422) and found.stop is None:
+        if isinstance(found, Rejected) and error.status_code in (400, 403, 422) and found.stop is None:
             return None, BadRequest(found, transport.complaint(error.body))
         return None, found
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP

@@ -118,6 +118,8 @@ def status_error(
         )
     if status in (400, 403, 422) and any(word in lowered for word in _ERRORS["filter"]):
         return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
+    if status == 403 and "logprobs" in lowered:  # OpenAI's for some models
+        return Rejected(reason)
     if status in (401, 403) or (status == 400 and any(word in lowered for word in _ERRORS["bad_key"])):
         return JudgeError(
             f"{account.service} refused the API key: {reason}",

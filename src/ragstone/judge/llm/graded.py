@@ -1,0 +1,106 @@
+"""How sure a model is of its verdicts, from the log-probabilities of the tokens that it wrote.
+
+The probability of a verdict is that of the token with which it begins, among the alternatives that begin a verdict
+(Kadavath et al. 2022, Language models (mostly) know what they know, section 3: the probability of the token "True").
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+
+from ragstone.judge.judgements import Verdict
+from ragstone.judge.llm.provider import ChatReply
+from ragstone.judge.llm.replies import Path
+
+GRADED = frozenset({"support"})
+"""The prompts whose verdicts are graded."""
+ALTERNATIVES = 4
+"""How many alternatives to each token are requested; there are three verdicts."""
+
+_PROBABILITY = "probability"
+_VERDICTS = {str(verdict).encode(): verdict for verdict in Verdict}
+_PLACE = re.compile(rb'"id"\s*:\s*"\s*(?P<id>s\d+)\b|"verdict"\s*:\s*"')
+_MIN_MASS = 0.5
+"""If the listed alternatives that begin a verdict have less, they say too little."""
+
+
+def with_probabilities(values: Mapping[Path, object], reply: ChatReply) -> dict[Path, object]:
+    """`values` of `reply`, with the probability that each statement is supported if the provider gave those of tokens.
+
+    What the reply itself claims to be a probability is left out.
+    """
+    found = dict(values)
+    chances = _chances(reply.tokens)
+    for path, value in values.items():
+        if path[0] == "verdicts" and isinstance(value, dict):
+            verdict, chance = chances.get(path[1], (None, None))
+            found[path] = {name: item for name, item in value.items() if name != _PROBABILITY}
+            if chance is not None and verdict == value["verdict"]:
+                found[path] = {**value, _PROBABILITY: chance}
+    return found
+
+
+def keeping_probability(check: Callable[[object], dict[str, object]]) -> Callable[[object], dict[str, object]]:
+    """`check`, for values that may have a probability, as those in the cache."""
+
+    def checked(value: object) -> dict[str, object]:
+        found = check(value)
+        chance = value.get(_PROBABILITY) if isinstance(value, dict) else None
+        valid = isinstance(chance, int | float) and not isinstance(chance, bool) and 0.0 <= chance <= 1.0
+        return {**found, _PROBABILITY: chance} if valid else found
+
+    return checked
+
+
+def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
+    """By statement, the verdict in a reply and the probability of "supported"; nothing on a statement named twice."""
+    if not all(isinstance(one, dict) for one in tokens):
+        return {}
+    written = [_bytes(one) for one in tokens]
+    text, starts = b"".join(written), [0, *accumulate(map(len, written))][:-1]
+    found: dict[str, tuple[Verdict, float | None]] = {}
+    name, named = None, Counter[str]()
+    for place in _PLACE.finditer(text):
+        if place["id"] is not None:
+            name = place["id"].decode()
+            named[name] += 1
+        elif name is not None:
+            end = text.find(b'"', place.end())
+            at = bisect_right(starts, place.end()) - 1
+            if (verdict := _VERDICTS.get(text[place.end() : end])) is not None:
+                found[name] = verdict, _supported(tokens[at], place.end() - starts[at])
+            name = None
+    return {name: one for name, one in found.items() if named[name] == 1}
+
+
+def _supported(token: object, inside: int) -> float | None:
+    """The share of "supported" among the alternatives to `token`; the verdict begins `inside` bytes within it."""
+    found = token.get("top_logprobs") if isinstance(token, dict) else None
+    listed = found if isinstance(found, list) else []
+    before = _bytes(token)[:inside]
+    mass = Counter[Verdict]()
+    for text, chance in {_bytes(one): _chance(one) for one in (*listed, token)}.items():
+        word = text[inside:].partition(b'"')[0]
+        begun = [verdict for whole, verdict in _VERDICTS.items() if whole.startswith(word)]
+        if word and text.startswith(before) and len(begun) == 1:
+            mass[begun[0]] += chance  # type: ignore[assignment]
+    total = sum(mass.values())
+    return round(min(1.0, mass[Verdict.SUPPORTED] / total), 4) if total >= _MIN_MASS else None
+
+
+def _bytes(token: object) -> bytes:
+    """The bytes of a token, which may be a part of a character."""
+    raw, text = (token.get("bytes"), token.get("token")) if isinstance(token, dict) else (None, None)
+    if isinstance(raw, list) and all(isinstance(one, int) and 0 <= one < 256 for one in raw):
+        return bytes(raw)
+    return text.encode("utf-8", "replace") if isinstance(text, str) else b""
+
+
+def _chance(token: object) -> float:
+    value = token.get("logprob") if isinstance(token, dict) else None
+    return math.exp(min(0.0, value)) if isinstance(value, int | float) and math.isfinite(value) else 0.0
