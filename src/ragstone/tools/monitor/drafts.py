@@ -21,7 +21,7 @@ from ragstone.run.files import replace_text
 from ragstone.tools.generate.drafts.rules import configured_samples, invalid_sample
 from ragstone.tools.generate.near_duplicates import NEARLY_SAME, likeness, similar_pairs, words_of
 from ragstone.tools.monitor.alerts_file import AlertsTable
-from ragstone.tools.monitor.figures import kind_of
+from ragstone.tools.monitor.figures import KINDS, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Reader
 from ragstone.tools.monitor.logs import Line
 from ragstone.tools.monitor.outcome import Drafts
@@ -30,9 +30,9 @@ from ragstone.tools.monitor.state import State
 
 UNUSUAL = "unusual"
 _CONDITIONS: Mapping[str, str] = {
-    "error": "error",
-    "bad feedback": "feedback = 0",
-    "no sources": "answered AND sourced = 0 AND NOT coalesce(abstained, 0)",
+    "error": KINDS["error_rate"].hits,
+    "bad feedback": KINDS["bad_feedback_rate"].hits,
+    "no sources": KINDS["no_source_rate"].hits,
     "abstained with sources": "abstained AND sourced",
 }
 """Reasons that are logged, and how the state knows them."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -26,16 +28,19 @@ Form = Literal["score", "share", "seconds", "number"]
 class Kind:
     """What a figure is. `rising`: more is worse. `shift` is the default change to find; `relative`: to the anchor.
 
-    Without another rule, it may not be worse than `line`, from the first window on.
+    Without another rule, it may not be worse than `line`, from the first window on. A share counts what meets the SQL
+    condition `hits` among what meets `of`.
     """
 
     title: str
+    form: Form
     rising: bool
     action: Action
     shift: float
-    relative: bool
-    form: Form
+    relative: bool = False
     line: float | None = None
+    hits: str = ""
+    of: str = ""
 
     def show(self, value: float | None) -> str:
         if self.form == "number":
@@ -43,24 +48,8 @@ class Kind:
         return {"score": score, "share": percent, "seconds": seconds}[self.form](value)
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "interactions": Kind("interactions", False, "off", 0.5, True, "number"),
-        "users": Kind("distinct users", False, "off", 0.5, True, "number"),
-        "sessions": Kind("distinct sessions", False, "off", 0.5, True, "number"),
-        "latency_mean": Kind("latency, mean", True, "warn", 0.25, True, "seconds"),
-        "latency_p95": Kind("latency, 95th percentile", True, "warn", 0.25, True, "seconds"),
-        "slow_rate": Kind("slow answers", True, "warn", 0.05, False, "share", 0.5),
-        "no_source_rate": Kind("answers without a source", True, "warn", 0.05, False, "share", 0.5),
-        "zero_result_rate": Kind("searches without a result", True, "warn", 0.05, False, "share", 0.5),
-        "abstention_rate": Kind("abstentions", True, "warn", 0.05, False, "share", 0.5),
-        "error_rate": Kind("errors", True, "fail", 0.02, False, "share", 0.1),
-        "feedback_rate": Kind("share with feedback", False, "off", 0.05, False, "share"),
-        "bad_feedback_rate": Kind("bad feedback", True, "warn", 0.05, False, "share"),
-    }
-)
-
-
+_TABLE = (files(__package__) / "figures.toml").read_text(encoding="utf-8")
+KINDS: Mapping[str, Kind] = MappingProxyType({name: Kind(**found) for name, found in tomllib.loads(_TABLE).items()})
 _LINES = {"faithfulness": 0.5, "top_context_used": 1.0 - MAX_IGNORED}
 
 
@@ -69,7 +58,7 @@ def kind_of(name: str) -> Kind:
         return KINDS[name]
     metric = find_metric(name)
     rising = metric is not None and metric.info.lower_is_better
-    return Kind(name, rising, "fail", 0.05, False, "score", _LINES.get(name))
+    return Kind(name, "score", rising, "fail", 0.05, line=_LINES.get(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,51 +84,28 @@ class Window:
     versions: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
 
 
-_COUNTS = """
-SELECT count(*), count(DISTINCT user), count(DISTINCT session), count(user), count(session),
-  count(latency), total(latency), total(latency * latency), total(latency > ?1),
-  total(answered AND sourced IS NOT NULL), total(answered AND sourced = 0 AND NOT coalesce(abstained, 0)),
-  count(found), total(found = 0), count(abstained), total(abstained), total(error), count(feedback), total(feedback)
-FROM interactions WHERE window = ?2 AND version = coalesce(?3, version)
+_ROWS = "FROM interactions WHERE window = :window AND version = coalesce(:version, version)"
+_SHARES = [name for name, kind in KINDS.items() if kind.hits]
+_COUNTS = f"""
+SELECT count(*), count(DISTINCT user), count(DISTINCT session), count(latency), avg(latency), avg(latency * latency),
+  {", ".join(f"total({KINDS[name].hits}), total({KINDS[name].of})" for name in _SHARES)} {_ROWS}
 """
-
-_LATENCY = """
-SELECT latency FROM interactions WHERE window = ?1 AND version = coalesce(?2, version) AND latency IS NOT NULL
-ORDER BY latency LIMIT 1 OFFSET ?3
-"""
+_LATENCY = f"SELECT latency {_ROWS} AND latency IS NOT NULL ORDER BY latency LIMIT 1 OFFSET :place"
 
 
 def figures_of(state: State, window: str, *, slow_s: float, version: str | None = None) -> dict[str, Figure]:
     """The figures of the interactions of a window, or of one version in it. What is not logged has no figure."""
-    (
-        total, users, sessions, with_user, with_session, timed, seconds_, squares, slow, with_sources, bare,
-        searched, nothing, checked, abstained, errors, judged, good,
-    ) = state.one(_COUNTS, slow_s, window, version)  # fmt: skip
-
-    def rates() -> Iterator[tuple[str, float, float]]:
-        yield "slow_rate", slow, timed
-        yield "no_source_rate", bare, with_sources
-        yield "zero_result_rate", nothing, searched
-        yield "abstention_rate", abstained, checked
-        yield "error_rate", errors, total
-        yield "feedback_rate", judged, total
-        yield "bad_feedback_rate", judged - good, judged
-
+    given = {"window": window, "version": version, "slow_s": slow_s}
+    total, users, sessions, timed, mean, square, *shares = state.one(_COUNTS, given)
     found = {"interactions": Figure(float(total))}
-    if with_user:
-        found["users"] = Figure(float(users))
-    if with_session:
-        found["sessions"] = Figure(float(sessions))
+    found |= {name: Figure(float(n)) for name, n in (("users", users), ("sessions", sessions)) if n}
     if timed:
-        mean = seconds_ / timed
-        found["latency_mean"] = Figure(mean, float(timed), max(0.0, squares / timed - mean**2))
-        place = min(timed - 1, math.ceil(0.95 * timed) - 1)
-        (p95,) = state.one(_LATENCY, window, version, place)
+        found["latency_mean"] = Figure(mean, float(timed), max(0.0, square - mean**2))
+        (p95,) = state.one(_LATENCY, given | {"place": math.ceil(0.95 * timed) - 1})
         found["latency_p95"] = Figure(float(p95))
-    for name, hits, n in rates():
-        if n and not (name == "feedback_rate" and not judged):
-            share = hits / n
-            found[name] = Figure(share, float(n), share * (1.0 - share))
+    for name, hits, n in zip(_SHARES, shares[::2], shares[1::2], strict=True):
+        if n and (hits or name != "feedback_rate"):
+            found[name] = Figure(hits / n, n, hits / n * (1.0 - hits / n))
     return found
 
 

@@ -286,7 +286,7 @@ class State:
                 "DELETE FROM interactions WHERE window < ? AND window IN (SELECT window FROM windows)", (before,)
             )
 
-    def one(self, query: str, *given: object) -> tuple[Any, ...]:
+    def one(self, query: str, given: Mapping[str, object]) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._db.execute(query, given).fetchone()
         return found
 
