@@ -4,66 +4,23 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 
 from ragstone.formatting import counted
 from ragstone.system.worker import at_path
 
-_EMAIL = re.compile(
-    r"(?<![\w.+%-])[\w+%][\w.+%'-]{0,63}+(?:[@＠]|\s?[(\[]at[)\]]\s?)(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}",
-    re.IGNORECASE,
-)
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?:[ \u00a0-]?[A-Z\d]){11,40}+", re.IGNORECASE)
-_DIGIT_RUN = re.compile(r"(?<![\d+])\d(?:[ \u00a0\u2009\u202f.-]?\d){12,}+")
-_CARD = re.compile(
-    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35\d{14}"
-    r"|6(?:011|4[4-9]\d|5\d\d)\d{12}|(?:5[06-9]|6\d)\d{10,17}"
-)
-_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?:[\da-f]{0,4}:){3,7}[\da-f]{1,4}(?![\w:])", re.IGNORECASE)
-_RELEASE = re.compile(
-    r"(?:\bv|\bver|versions?|version[en]+|release|firmware|build|driver|update)[\s.:]*$", re.IGNORECASE
-)
-
-_GAP = r"[ \u00a0\u2009\u202f./-]"
-_PHONE = re.compile(
-    rf"(?<![\w+.,])(?<!\d[/-])(?:"
-    rf"(?P<plus>\+[1-9](?:{_GAP}?(?:\(\d{{1,5}}\){_GAP}?)?\d){{6,14}})"
-    rf"|(?P<zeros>00[1-9](?:{_GAP}?(?:\(\d{{1,5}}\){_GAP}?)?\d){{8,13}})"
-    rf"|(?P<american>(?:1[ .-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{{4}})"
-    rf"|(?P<area>(?:\(0[1-9]\d{{1,4}}\)|0[1-9]\d{{1,4}}){_GAP}?(?:/ ?|- ?)?\d(?:[ /-]?\d){{4,9}})"
-    rf"|(?P<pairs>0[1-9](?:[ .-]\d\d){{4}})"
-    rf"|(?P<short>0[1-9][ -](?:\d{{8}}|\d{{4}}[ -]\d{{4}}))"
-    r")(?!\w|[.,]\d|[ \u00a0]?[%€$£])"
-)
-_PHONE_CUE = re.compile(
-    r"(?:\b(?:tel|telefon|telephone|phone|mobile|mobil|handy|cell|fax|whatsapp|téléphone|teléfono)"
-    r"(?:[ -]?(?:number|nummer|no|nr))?|\b(?:call|ring|text|reach) (?:me|us) (?:at|on|under)|ruf\w* mich an unter)"
-    r"(?: is| ist| lautet)?[\s.:#]{1,3}(?P<number>\d(?:[ /.-]?\d){5,13}+)(?![.,]?\d)",
-    re.IGNORECASE,
-)
-_NO_PHONE = re.compile(
-    r"\b(?:order|invoice|ticket|article|item|sku|isbn|ean|gtin|upc|imei|sn|part"
-    r"|serial|case|tracking|reference|ref|customer|contract|product|model"
-    r"|bestell\w*|auftrags?\w*|rechnungs?\w*|artikel\w*|kunden\w*|vertrags?\w*|commande|facture|pedido|factura)"
-    r"(?:[ -]?(?:id|no|nr|number|nummer|numéro|número))?(?: is| ist)?[\s.:#]{0,3}$",
-    re.IGNORECASE,
-)
-_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}")
+_RULES = tomllib.loads((files(__package__) / "personal.toml").read_text(encoding="utf-8"))
+_PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}
 _MIN_WHOLE = 10
 _CUE_WIDTH = 48
 _MIN_PART = 3
 _MAX_PARTS = 4
 
-KINDS: Mapping[str, str] = {
-    "email": "e-mail address",
-    "iban": "IBAN",
-    "card": "card number",
-    "phone": "phone number",
-    "ip": "IP address",
-}
+KINDS: Mapping[str, str] = _RULES["kinds"]
 """What a placeholder stands for, in the order in which the rules are used."""
 
 
@@ -97,17 +54,19 @@ def strip(text: str, values: Mapping[str, Iterable[str]] | None = None) -> Strip
         counts[kind] += 1
         return f"[{kind}]"
 
-    text = _EMAIL.sub(lambda _: put("email"), text)
+    text = _PATTERN["email"].sub(lambda _: put("email"), text)
     for path, found in (values or {}).items():
         name = re.sub(r"\W+", "_", path.rpartition(".")[2]).strip("_") or "field"
         pattern = _values_pattern(found)
         if pattern is not None:
             text = pattern.sub(lambda _, name=name: put(name), text)  # type: ignore[misc]
-    text = _IBAN.sub(lambda found: _iban(found, put), text)
-    text = _DIGIT_RUN.sub(lambda found: _cards(found.group(), put), text)
-    text = _PHONE_CUE.sub(lambda found: found.group()[: found.start("number") - found.start()] + put("phone"), text)
-    text = _PHONE.sub(lambda found: put("phone") if _is_phone(found) else found.group(), text)
-    for pattern in (_IPV4, _IPV6):
+    text = _PATTERN["iban"].sub(lambda found: _iban(found, put), text)
+    text = _PATTERN["digit_run"].sub(lambda found: _cards(found.group(), put), text)
+    text = _PATTERN["phone_cue"].sub(
+        lambda found: found.group()[: found.start("number") - found.start()] + put("phone"), text
+    )
+    text = _PATTERN["phone"].sub(lambda found: put("phone") if _is_phone(found) else found.group(), text)
+    for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
         text = pattern.sub(lambda found: put("ip") if _is_address(found) else found.group(), text)
     return Stripped(text, counts)
 
@@ -172,7 +131,7 @@ def _cards(text: str, put: Callable[[str], str]) -> str:
             last = first + count - 1
             ends = last + 1 == len(digits) or places[last + 1] - places[last] > 1
             number = digits[first : last + 1]
-            if ends and _CARD.fullmatch(number) and _luhn(number):
+            if ends and _PATTERN["card"].fullmatch(number) and _luhn(number):
                 kept += [text[done : places[first]], put("card")]
                 done, first = places[last] + 1, last
                 break
@@ -190,7 +149,9 @@ def _is_phone(found: re.Match[str]) -> bool:
     text = found.group()
     if found["plus"]:
         return True
-    if _NO_PHONE.search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()) or _DATE.match(text):
+    if _PATTERN["no_phone"].search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()) or _PATTERN[
+        "date"
+    ].match(text):
         return False
     return not text.isdigit() or len(text) >= _MIN_WHOLE
 
@@ -198,7 +159,7 @@ def _is_phone(found: re.Match[str]) -> bool:
 def _is_address(found: re.Match[str]) -> bool:
     """Whether it is an address, and not a version or a time."""
     text = found.group()
-    if _RELEASE.search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()):
+    if _PATTERN["release"].search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()):
         return False
     if ":" in text and sum(bool(part) for part in text.split(":")) < 4:
         return False
