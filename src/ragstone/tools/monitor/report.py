@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
-from textwrap import wrap
+from dataclasses import asdict, fields
+from textwrap import fill
 from typing import Any
 
 from ragstone.formatting import NONE, counted
@@ -20,24 +20,11 @@ from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched
 from ragstone.tools.monitor.personal import replacements
 from ragstone.tools.monitor.versions import Difference
 
-_WIDEST_NAME = 60
-
 
 def monitor_text(found: Monitored) -> str:
     """For a terminal or a log: 80 columns."""
-    lines = [headline(found), ""]
-    if found.figures:
-        lines.append(f"{'':30} {'now':>9} {'before':>9} {'anchor':>9}  state")
-        for one in found.figures:
-            now, before, anchor = _cells(one)
-            lines.append(f"{clip(one.kind.title, 30):30} {now:>9} {before:>9} {anchor:>9}  {_state(one)}")
-        lines.append("")
-    for one in found.alerts:
-        lines += wrap(f"{_mark(one)}: {sentence(one)}", 80, subsequent_indent="  ")
-    lines += [f"ended: {one.kind.title}." for one in found.figures if one.ended]
-    lines += _remarks(found)
-    lines += [_read(log) for log in found.logs]
-    return "\n".join(one_line_keeping_columns(line) for line in lines) + "\n"
+    text = _rendered("monitor.txt.j2", found, wrapped=lambda line: fill(line, 80, subsequent_indent="  "))
+    return "".join(f"{one_line_keeping_columns(line)}\n" for line in text.splitlines())
 
 
 def one_line_keeping_columns(line: str) -> str:
@@ -47,21 +34,13 @@ def one_line_keeping_columns(line: str) -> str:
 
 def monitor_markdown(found: Monitored) -> str:
     """For a job summary or an issue."""
-    sign = "❌" if found.failing else "⚠️" if found.alerts or found.empty else "✅"
-    lines = [f"## {sign} {markdown_inline(headline(found))}"]
-    alerts = [f"- **{_mark(one)}**: {markdown_inline(sentence(one))}" for one in found.alerts]
-    alerts += [f"- ended: {markdown_inline(one.kind.title)}" for one in found.figures if one.ended]
-    lines += ["", *alerts] if alerts else []
-    if found.figures:
-        lines += ["", "| figure | now | before | anchor | state |", "|---|--:|--:|--:|---|"]
-        for one in found.figures:
-            cells = [one.kind.title, *_cells(one), _state(one)]
-            lines.append("| " + " | ".join(markdown_inline(cell) for cell in cells) + " |")
-    remarks = [f"- {markdown_inline(line)}" for line in _remarks(found)]
-    lines += ["", *remarks] if remarks else []
-    lines += ["", "<details><summary>Logs</summary>", ""]
-    lines += [f"- {markdown_code(clip(log.name, 200))}: {markdown_inline(_counts(log))}" for log in found.logs]
-    return "\n".join([*lines, "", "</details>", ""])
+    return _rendered("monitor.md.j2", found, inline=markdown_inline, code=markdown_code) + "\n"
+
+
+def _rendered(name: str, found: Monitored, **more: object) -> str:
+    shown = {"found": found, "headline": headline(found), "remarks": _remarks(found), "line": one_line, "clip": clip}
+    functions = {"mark": _mark, "sentence": sentence, "figures": _cells, "counts": _counts}
+    return render_text_template(name, __package__, **shown, **functions, **more)
 
 
 def monitor_json(found: Monitored) -> str:
@@ -79,10 +58,7 @@ def monitor_json(found: Monitored) -> str:
         "versions": asdict(found.versions)["figures"],
         "differences": [asdict(one) | {"word": one.word} for one in found.versions.differences],
         "together": found.versions.together,
-        "logs": [
-            {**asdict(log), "problems": {problem.value: count for problem, count in sorted(log.problems.items())}}
-            for log in found.logs
-        ],
+        "logs": [{**asdict(log), "problems": dict(sorted(log.problems.items()))} for log in found.logs],
         "notes": list(found.notes),
         "drafts": None if found.drafts is None else asdict(found.drafts),
         "runs": [str(run) for run in found.runs],
@@ -132,7 +108,7 @@ def _state(one: Watched) -> str:
     if one.action == "off":
         return "not watched"
     if one.alert:
-        return "FAIL" if one.action == "fail" else "warning"
+        return _mark(one)
     if one.now is None:
         return "nothing to compare"
     if one.look is None:
@@ -140,9 +116,8 @@ def _state(one: Watched) -> str:
     return "steady"
 
 
-def _cells(one: Watched) -> tuple[str, str, str]:
-    show = one.kind.show
-    return show(one.now), show(one.before), show(one.anchor)
+def _cells(one: Watched) -> tuple[str, ...]:
+    return (*map(one.kind.show, (one.now, one.before, one.anchor)), _state(one))
 
 
 def _change(one: Difference) -> str:
@@ -165,11 +140,6 @@ def _shares(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {one_line(what)}" for what, count in counts.items())
 
 
-def _read(log: LogRead) -> str:
-    name = log.name if len(log.name) <= _WIDEST_NAME else "…" + log.name[1 - _WIDEST_NAME :]
-    return f"{name}: {_counts(log)}"
-
-
 def _counts(log: LogRead) -> str:
     parts = [f"{counted(log.new, 'new interaction')}"]
     parts += [f"{log.known:,} known"] if log.known else []
@@ -184,11 +154,10 @@ def _window(window: Window) -> dict[str, Any]:
     return {"window": found.pop("name"), **found}
 
 
-_FACTS = ("name", "now", "before", "anchor", "anchor_windows", "anchor_needed", "shift", "action")
-_CHANGES = ("alert", "began", "ended", "since", "level", "lines", "beyond")
+_LEFT_OUT = ("kind", "look", "restarted")
 
 
 def _figure(one: Watched) -> dict[str, Any]:
-    found = {name: getattr(one, name) for name in _FACTS} | {"state": _state(one)}
+    found = {part.name: getattr(one, part.name) for part in fields(one) if part.name not in _LEFT_OUT}
     chart = {name: None if one.look is None else getattr(one.look, name) for name in ("chart", "limit")}
-    return found | {name: getattr(one, name) for name in _CHANGES} | chart
+    return found | {"alert": one.alert, "state": _state(one)} | chart
