@@ -19,7 +19,7 @@ from ragstone.project.plan import run_plan
 from ragstone.rounds.context import RunContext
 from ragstone.run.engine import Progress
 from ragstone.run.stored import StoredAnswers
-from ragstone.system import payload, worker
+from ragstone.system import payload
 from ragstone.system.response import Response
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.drafts import worst_scores
@@ -34,14 +34,12 @@ def payload_of(one: Interaction) -> str | None:
     """What a judge needs, as JSON for the state; None if it lacks an answer, or the texts of its sources."""
     if not (one.answer and one.query) or one.sources is None:
         return None
-    contexts = []
-    for source in one.sources:
-        document: Mapping[str, Any] = source if isinstance(source, Mapping) else {"text": source}
-        text = next((str(document[name]) for name in worker.TEXT_NAMES if isinstance(document.get(name), str)), "")
-        if not any(sign.isspace() for sign in text.strip()):
-            return None  # an address or an id
-        identity = next((str(document[name]) for name in worker.ID_NAMES if document.get(name) is not None), None)
-        contexts.append({"text": text} if identity is None else {"text": text, "id": identity})
+    read = payload.read("", {"answer": one.answer, "contexts": list(one.sources)}, None)
+    if read.failure is not None or not all(any(map(str.isspace, found.text.strip())) for found in read.contexts):
+        return None  # an address or an id is no text
+    contexts = [
+        {"text": found.text} if found.id is None else {"text": found.text, "id": found.id} for found in read.contexts
+    ]
     found: dict[str, Any] = {"id": one.key.hex(), "question": one.query, "answer": one.answer, "contexts": contexts}
     if one.latency_s is not None:
         found["latency_s"] = one.latency_s
