@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Literal
 
@@ -326,22 +327,11 @@ def _known(label: str, known: set[str]) -> str:
 
 def allocated(counts: Sequence[int], size: int) -> list[int]:
     """How many of each stratum to draw, `size` together, in proportion to the roots of their `counts`."""
-    if sum(counts) <= size:
-        return list(counts)
     found = [0] * len(counts)
-    left = size
-    while left > 0:
-        free = [i for i, count in enumerate(counts) if found[i] < count]
-        weights = {i: counts[i] ** 0.5 for i in free}
-        total = sum(weights.values())
-        added = 0
-        for i in free:
-            more = min(counts[i] - found[i], int(left * weights[i] / total))
-            found[i] += more
-            added += more
-        if added == 0:
-            for i in sorted(free, key=lambda i: (found[i] / weights[i], i))[:left]:
-                found[i] += 1
-                added += 1
-        left -= added
+    turns = [(0.0, i) for i in range(len(counts))]
+    for _ in range(min(size, sum(counts))):
+        _, i = heappop(turns)
+        found[i] += 1
+        if found[i] < counts[i]:
+            heappush(turns, (found[i] / counts[i] ** 0.5, i))
     return found
