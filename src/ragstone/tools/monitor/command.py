@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import click
 import httpx2
@@ -38,6 +37,7 @@ from ragstone.commands.output import say, write_text
 from ragstone.errors import EXIT_GATE_FAILED, ConfigError
 from ragstone.job.inputs import read_variables
 from ragstone.job.publish import close_quietly
+from ragstone.judge.llm.transport import retry_after_s
 from ragstone.judge.providers import find_provider
 from ragstone.rounds.context import RunContext
 from ragstone.run.redact import Redactor
@@ -53,6 +53,7 @@ Format = Literal["json", "slack", "teams"]
 
 _TIMEOUT_S = 20.0
 _MAX_PAUSE_S = 30.0
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 def webhook_body(form: Format, text: str, facts: Mapping[str, Any]) -> bytes:
@@ -93,13 +94,13 @@ def post(
         if secret:
             stamp = str(int(now().timestamp()))
             headers |= {"X-Ragstone-Timestamp": stamp, "X-Ragstone-Signature": signature(secret, stamp, body)}
-        pause = min(_MAX_PAUSE_S, 2.0**attempt)
+        pause = 2.0**attempt
         try:
             with (
                 httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client,
                 client.stream("POST", address, headers=headers, content=body) as reply,
             ):
-                status, wait = reply.status_code, reply.headers.get("retry-after", "")
+                status, wait = reply.status_code, retry_after_s(reply.headers)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             problem = type(error).__name__
         else:
@@ -108,29 +109,18 @@ def post(
             problem = f"it answered {status}"
             if status != 429 and status < 500:
                 break
-            if wait.isascii() and wait.isdigit():
-                pause = min(_MAX_PAUSE_S, float(wait[:6]))
+            pause = pause if wait is None else wait
         if attempt < ATTEMPTS - 1:
-            sleep(pause)
+            sleep(min(_MAX_PAUSE_S, pause))
     return f"Webhook delivery failed: {problem}."
 
 
 def _checked(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname or ""
-    except ValueError:
-        parts, host = urlsplit(""), ""
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and _is_local(host))):
-        raise ConfigError(f"{URL} is not an https address.", hint="http is for this machine only.")
-    return address
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    with suppress(httpx2.InvalidURL):
+        url = httpx2.URL(address)
+        if url.host and (url.scheme == "https" or (url.scheme == "http" and url.host in _THIS_MACHINE)):
+            return address
+    raise ConfigError(f"{URL} is not an https address.", hint="http is for this machine only.")
 
 
 _ROOM = 500
@@ -184,15 +174,18 @@ def publish_monitored(
         close_quietly(api)
 
 
-DEFAULT_STATE = "ragstone-monitor.sqlite"
-DEFAULT_OUT = "ragstone-monitored"
-
-
 @click.command(name="monitor")
 @click.argument("logs", nargs=-1, metavar="[LOG...]")
 @option("--alerts", value="FILE", help="Rules: logs, columns, windows, alerts  [default: alerts.toml, if it exists]")
-@option("--state", value="FILE", default=DEFAULT_STATE, help="The state between jobs: what was counted already.")
-@option("--out", value="DIR", default=DEFAULT_OUT, help="Folder for the scored samples, one run per window.")
+@option(
+    "--state",
+    value="FILE",
+    default=Path("ragstone-monitor.sqlite"),
+    help="The state between jobs: what was counted already.",
+)
+@option(
+    "--out", value="DIR", default=Path("ragstone-monitored"), help="Folder for the scored samples, one run per window."
+)
 @option(
     "--drafts", value="FILE", help="Add bad and unusual cases, as drafts of golden samples, to this JSON Lines file."
 )
