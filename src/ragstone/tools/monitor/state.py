@@ -78,7 +78,6 @@ class State:
         self._path = path
         self._candidates = candidates
         self._limits: dict[tuple[str, str, str], int] = {}
-        self._sizes: dict[tuple[str, str, str], int] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
@@ -121,7 +120,7 @@ class State:
         self.salt: bytes = self._get("salt")
         self.created = datetime.fromisoformat(self._get("created").decode())
         self._routes, self._versions = (
-            {row[0] for row in self._db.execute(f"SELECT DISTINCT {label} FROM interactions")}  # noqa: S608
+            set(self._column(f"SELECT DISTINCT {label} FROM interactions"))  # noqa: S608
             for label in ("route", "version")
         )
 
@@ -129,10 +128,12 @@ class State:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def _get(self, name: str) -> Any:
-        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise sqlite3.DatabaseError("it has other tables")
-        return row[0]
+        for value in self._column("SELECT value FROM meta WHERE name = ?", name):
+            return value
+        raise sqlite3.DatabaseError("it has other tables")
+
+    def _column(self, query: str, *given: object) -> list[Any]:
+        return [row[0] for row in self._db.execute(query, given)]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -204,15 +205,13 @@ class State:
             if added > 0:
                 new += 1
                 if candidate:
-                    self._sizes[place] = self._sizes.get(place, 0) + 1
                     touched.add(place)
             else:
                 known += 1
                 if one.feedback is not None:
                     self._db.execute("UPDATE interactions SET feedback = ? WHERE key = ?", (one.feedback, one.key))
         for place in touched:
-            if self._sizes[place] >= 2 * self._candidates or place not in self._limits:
-                self._trim(place)
+            self._trim(place)
         return new, known, lost
 
     def _trim(self, place: tuple[str, str, str]) -> None:
@@ -222,7 +221,6 @@ class State:
             " ORDER BY draw LIMIT 1 OFFSET ?",
             (*place, self._candidates),
         ).fetchone()
-        self._sizes[place] = self._candidates
         if row is not None:
             self._limits[place] = row[0]
             self._db.execute(
@@ -238,13 +236,13 @@ class State:
     def versions(self, window: str) -> list[str]:
         """The versions in a window, the most frequent first; none if no interaction has one."""
         query = "SELECT version FROM interactions WHERE window = ? GROUP BY version ORDER BY count(*) DESC, version"
-        found = [row[0] for row in self._db.execute(query, (window,))]
+        found = self._column(query, window)
         return found if any(found) else []
 
     def open_windows(self) -> list[str]:
         """The windows that have interactions and are not decided, oldest first."""
         query = "SELECT DISTINCT window FROM interactions WHERE window NOT IN (SELECT window FROM windows) ORDER BY 1"
-        return [row[0] for row in self._db.execute(query)]
+        return self._column(query)
 
     def decided(self) -> dict[str, dict[str, Any]]:
         """The summaries of the decided windows by name, oldest first."""
@@ -253,7 +251,7 @@ class State:
 
     def decided_names(self) -> list[str]:
         """The decided windows, oldest first."""
-        return [row[0] for row in self._db.execute("SELECT window FROM windows ORDER BY window")]
+        return self._column("SELECT window FROM windows ORDER BY window")
 
     def decide(self, window: str, summary: Mapping[str, Any], now: datetime) -> None:
         """Record the summary of a window, unless it was decided before, and forget its texts."""
@@ -264,8 +262,8 @@ class State:
 
     def note(self, name: Note) -> str:
         """What was noted as `name`; empty for nothing."""
-        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return "" if row is None else bytes(row[0]).decode()
+        found = self._column("SELECT value FROM meta WHERE name = ?", name)
+        return bytes(found[0]).decode() if found else ""
 
     def write_note(self, name: Note, text: str) -> None:
         with self.transaction():
@@ -274,11 +272,11 @@ class State:
     def cases(self, window: str, condition: str, limit: int) -> list[bytes]:
         """The keys of at most `limit` interactions of a window that meet an SQL `condition`, drawn at random."""
         query = f"SELECT key FROM interactions WHERE window = ? AND ({condition}) ORDER BY draw, key LIMIT ?"  # noqa: S608
-        return [row[0] for row in self._db.execute(query, (window, limit))]
+        return self._column(query, window, limit)
 
     def meets(self, key: bytes, condition: str) -> bool:
         query = f"SELECT 1 FROM interactions WHERE key = ? AND ({condition})"  # noqa: S608
-        return self._db.execute(query, (key,)).fetchone() is not None
+        return bool(self._column(query, key))
 
     def forget(self, before: str) -> None:
         """Remove the interactions of decided windows before a window."""

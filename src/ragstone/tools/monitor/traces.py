@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,12 +38,6 @@ class _Span:
     error: str | None
 
 
-@dataclass(slots=True)
-class _Trace:
-    spans: list[_Span] = field(default_factory=list)
-    number: int = 0
-
-
 def is_trace(record: Mapping[str, Any]) -> bool:
     """Whether a record holds spans or traces, to be read with `interactions_of`."""
     return "resourceSpans" in record or _is_phoenix(record) or _pages(record) is not None or _is_langfuse(record)
@@ -55,7 +49,7 @@ def interactions_of(lines: Iterable[Line], now: datetime, *, settled_s: float = 
     A trace whose last span ended less than `settled_s` seconds ago may lack some: it is left for the next job. Raises
     Damaged for more than a million spans.
     """
-    traces: dict[str, _Trace] = {}
+    traces: dict[str, tuple[int, list[_Span]]] = {}
     count = 0
     for line in lines:
         if line.record is None:
@@ -73,11 +67,10 @@ def interactions_of(lines: Iterable[Line], now: datetime, *, settled_s: float = 
                     raise Damaged(
                         f"has more than {counted(MAX_SPANS, 'span')}: give the spans of each day their own file"
                     )
-                trace = traces.setdefault(span.trace, _Trace(number=line.number))
-                trace.spans.append(span)
-    for name, trace in traces.items():
-        if max(span.end for span in trace.spans) <= now.timestamp() - settled_s:
-            yield Line(_interaction(name, trace.spans), None, trace.number, Place())
+                traces.setdefault(span.trace, (line.number, []))[1].append(span)
+    for name, (number, spans) in traces.items():
+        if max(span.end for span in spans) <= now.timestamp() - settled_s:
+            yield Line(_interaction(name, spans), None, number, Place())
 
 
 def _pages(record: Mapping[str, Any]) -> list[Any] | None:
@@ -108,8 +101,7 @@ def _langfuse(record: Mapping[str, Any]) -> dict[str, Any]:
         "session_id": record.get("sessionId"),
         "route": record.get("name"),
     }
-    observations = record.get("observations")
-    spans = [one for one in observations if isinstance(one, Mapping)] if isinstance(observations, list) else []
+    spans = _list(record, "observations")
     retrievers = [one for one in spans if str(one.get("type", "")).upper() == "RETRIEVER"]
     if retrievers:
         documents = [one for span in retrievers for one in _documents(span.get("output"))]
@@ -170,15 +162,12 @@ def _phoenix(record: Mapping[str, Any]) -> Iterator[_Span]:
 
 def _flat(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Nested attributes with dotted names, as OpenInference writes them."""
-    items: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, Mapping) and depth < 12:
-        items = value.items()
-    elif isinstance(value, list) and depth < 12 and any(isinstance(one, Mapping) for one in value):
-        items = enumerate(value)
-    else:
+    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping) or depth >= 12:
         yield prefix, value
         return
-    for key, inner in items:
+    for key, inner in value.items():
         yield from _flat(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
@@ -18,7 +19,7 @@ from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.rounds.context import RunContext
 from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
-from ragstone.tools.monitor.figures import Figure, Window, figures_of, kind_of
+from ragstone.tools.monitor.figures import Window, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
 from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, is_known, watch_figures
@@ -29,6 +30,7 @@ from ragstone.tools.monitor.versions import compare_versions
 
 KEY_VARIABLE = "RAGSTONE_MONITOR_KEY"
 _BATCH = 2000
+_WINDOW = TypeAdapter(Window)
 _AHEAD = timedelta(hours=1)
 _BEHIND = timedelta(days=800)
 
@@ -82,12 +84,11 @@ async def monitor(
                 state.decide(name, summary, now)
                 decided.append(name)
                 runs += places
-        known = tuple(_window(name, summary) for name, summary in state.decided().items())
+        known = tuple(_WINDOW.validate_python({"name": name} | found) for name, found in state.decided().items())
         if known:
             state.forget(_earlier(windows, known[-1].name, table.windows.keep))
-        running = tuple(
-            Window(name, figures_of(state, name, slow_s=table.windows.slow_s)) for name in state.open_windows()
-        )
+        slow_s = table.windows.slow_s
+        running = tuple(Window(name, figures_of(state, name, slow_s=slow_s)) for name in state.open_windows())
         made = None
         if drafts is not None:
             made = add_drafts(
@@ -127,11 +128,11 @@ class _Job:
             with self._opened(path) as (log, whole):
                 if log is None:
                     self._add(whole, found)
-                    return found
-                with self.state.transaction():
-                    place, head = self.state.place_of(log)
-                self._add(log.lines(place), found, log, head)
-                found.unfinished_bytes = log.rest
+                else:
+                    with self.state.transaction():
+                        place, head = self.state.place_of(log)
+                    self._add(log.lines(place), found, log, head)
+                    found.unfinished_bytes = log.rest
         except OSError as error:
             raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
         except Damaged as damage:
@@ -175,12 +176,13 @@ class _Job:
         yield from lines
 
     def _add(self, lines: Iterator[Line], found: LogRead, log: Log | None = None, head: Head | None = None) -> None:
-        """Add lines in batches, each with the place in `log`, known by `head`, that it ends at. Raises Damaged."""
-        for batch in _batches(lines):
+        """Add lines in batches, each with the place in `log`, known by `head`, that it ends at."""
+        readable = _readable(lines, found)
+        while batch := list(islice(readable, _BATCH)):
             rows = list(self._rows(batch, found))
             with self.state.transaction():
                 new, known, lost = self.state.add(rows)
-                if log is not None and batch:
+                if log is not None:
                     head = self.state.remember(log, batch[-1].after, head)
             found.new += new
             found.known += known
@@ -227,20 +229,12 @@ class _Job:
         return [one for one in found if one <= newest or self.windows.end(one) > self.state.created]
 
 
-def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """`lines` in batches. Raises Damaged where they do, after what came before."""
-    batch: list[Line] = []
+def _readable(lines: Iterator[Line], found: LogRead) -> Iterator[Line]:
+    """`lines` until they raise Damaged, of which `found` says why."""
     try:
-        for line in lines:
-            batch.append(line)
-            if len(batch) >= _BATCH:
-                yield batch
-                batch = []
-    except Damaged:
-        yield batch
-        raise
-    if batch:
-        yield batch
+        yield from lines
+    except Damaged as damage:
+        found.damage = str(damage)
 
 
 def _files(paths: Sequence[str]) -> list[Path]:
@@ -265,14 +259,6 @@ def _hasher(key: bytes) -> Callable[[str], bytes]:
         return hashlib.blake2b(value.encode("utf-8", "replace"), key=short, digest_size=16).digest()
 
     return hashed
-
-
-def _window(name: str, summary: Mapping[str, Any]) -> Window:
-    def read(figures: Mapping[str, Any]) -> dict[str, Figure]:
-        return {key: Figure(**found) for key, found in figures.items()}
-
-    versions = {version: read(figures) for version, figures in summary.get("versions", {}).items()}
-    return Window(name, read(summary["figures"]), summary.get("judge"), int(summary.get("scored", 0)), versions)
 
 
 def _earlier(windows: Windows, name: str, count: int) -> str:
