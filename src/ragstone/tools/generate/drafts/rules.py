@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 from ragstone.config.settings import Settings
@@ -18,26 +20,10 @@ from ragstone.tools.generate.passages import find_quote
 
 _MAX_CHARACTERS = 600
 _LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
-_NOUN = (
-    r"(?:documents?|documentation|texts?|passages?|excerpts?|contexts?|sections?|paragraphs?|articles?|pages?|sources?"
-    r"|information|files?)"
-)
-_POINTING = re.compile(
-    "|".join(
-        (
-            rf"\b(?:this|these|the (?:above|below|given|provided|present|attached|quoted)|provided|given) {_NOUN}\b",
-            rf"\b(?:according to|based on|(?:mentioned|described|stated|listed|shown|given) in) the {_NOUN}\b",
-            r"\bin the (?:passage|excerpt|(?:text|document|context)(?=\W*$))",
-            rf"\b{_NOUN} (?:above|below)\b",
-            r"\b(?:diese[mnrs]?|(?:laut|gemäß)(?: de[mr])?|(?:vor|oben )stehende[mnrs]?|obige[mnrs]?) "
-            r"(?:Text|Dokument|Abschnitt|Textabschnitt|Passage|Kontext)(?:e?s|en)?\b",
-            r"\b(?:cet?|cette|(?:selon|d'après|dans) l[ea]) (?:document|texte|passage|extrait|contexte)\b",
-            r"\b(?:est[ea]|(?:según|en) el) (?:documento|texto|pasaje|fragmento|contexto)\b",
-        )
-    ),
-    re.IGNORECASE,
-)
-"""Questions that can't be understood without the document; in other languages, the model alone finds them."""
+_WORDING = tomllib.loads((files(__package__) / "wording.toml").read_text(encoding="utf-8"))
+_NOUN = f"(?:{'|'.join(_WORDING['nouns'])})"
+_POINTING = re.compile("|".join(_WORDING["pointing"]).replace("NOUN", _NOUN), re.IGNORECASE)
+"""Questions that can't be understood without the document."""
 
 
 class Refused(Exception):  # noqa: N818 - an outcome of one draft
