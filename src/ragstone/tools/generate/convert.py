@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,12 +10,13 @@ import click
 
 from ragstone.commands.options import CONFIG, FORCE, option, settings_from
 from ragstone.commands.output import say
-from ragstone.errors import ConfigError, disk_errors
+from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, LINES
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import ColumnMapping, Sample
+from ragstone.run.files import replace_texts
 
 _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
@@ -47,17 +45,10 @@ def write_samples(samples: Iterable[Sample], target: Path, *, force: bool = Fals
     """
     check_target(target)
     refuse_existing(target, force=force)
-    with disk_errors(target, "can't be written"):
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.writelines(f"{line}\n" for line in native_lines(samples))
-            Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
-            Path(name).replace(target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    replace_texts(target, (f"{line}\n" for line in native_lines(samples)))
+    if mode is not None:
+        target.chmod(mode)
 
 
 COLUMNS = option(
