@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import median, quantiles
 
 from ragstone.gate.policy import Policy
@@ -34,11 +34,27 @@ _MIN_RATIO = 3.0
 
 @dataclass(frozen=True, slots=True)
 class SimilarSamples:
-    """Two samples with nearly the same question; `similarity` is that of the wording, in [0, 1]."""
+    """Two samples with nearly the same question; `similarity` is that of the wording, in [0, 1].
+
+    `contradiction` is a clause: why their answers can't both be right, if that is found.
+    """
 
     first: Sample
     second: Sample
     similarity: float
+    contradiction: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.first.id} and {self.second.id} ({self.first.origin} and {self.second.origin})"
+
+    def json(self) -> dict[str, object]:
+        both = (self.first, self.second)
+        return {
+            "ids": [one.id for one in both],
+            "places": [str(one.origin) for one in both],
+            "questions": [one.question for one in both],
+            "references": [one.reference for one in both],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +145,12 @@ def _outliers(samples: Sequence[Sample]) -> list[Outlier]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two samples with the same question, or nearly, whose answers can't both be right; `why` is a clause."""
-
-    first: Sample
-    second: Sample
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class GoldenReport:
     """All that `ragstone golden stats` says. `drafts` count in `health`, but not in `seen`, what the others detect."""
 
     health: Health
     drafts: int
-    contradictions: tuple[Contradiction, ...]
+    contradictions: tuple[SimilarSamples, ...]
     corpus: CorpusCheck | None
     seen: str | None
 
@@ -166,13 +173,13 @@ class GoldenReport:
     def _findings(self) -> Iterator[tuple[str, list[str]]]:
         same = [", ".join(sample.id for sample in members) for members in self.health.duplicates]
         yield "Same question in several samples", same
-        contradicted = {frozenset((one.first.id, one.second.id)) for one in self.contradictions}
-        why = [f"{_pair(one.first, one.second)}: {one.why}" for one in self.contradictions]
+        contradicted = {(one.first.id, one.second.id) for one in self.contradictions}
+        why = [f"{one}: {one.contradiction}" for one in self.contradictions]
         yield "Contradictions between samples with the same question, or nearly", why
         similar = [
-            f"{_pair(one.first, one.second)}, similarity {one.similarity:.2f}"
+            f"{one}, similarity {one.similarity:.2f}"
             for one in self.health.similar
-            if frozenset((one.first.id, one.second.id)) not in contradicted
+            if (one.first.id, one.second.id) not in contradicted
         ]
         yield "Near-duplicates", similar
         unusual = [
@@ -200,10 +207,8 @@ class GoldenReport:
             "enough": self.enough,
             "resolution": self.seen,
             "duplicates": [[sample.id for sample in members] for members in health.duplicates],
-            "near_duplicates": [
-                _both(one.first, one.second) | {"similarity": one.similarity} for one in health.similar
-            ],
-            "contradictions": [_both(one.first, one.second) | {"why": one.why} for one in self.contradictions],
+            "near_duplicates": [one.json() | {"similarity": one.similarity} for one in health.similar],
+            "contradictions": [one.json() | {"why": one.contradiction} for one in self.contradictions],
             "outliers": [asdict(one) for one in health.outliers],
             "corpus": None,
         }
@@ -215,20 +220,6 @@ class GoldenReport:
                 "missing_passages": [{"id": one.sample_id, "start": one.what} for one in corpus.missing_passages],
             }
         return found
-
-
-def _pair(first: Sample, second: Sample) -> str:
-    return f"{first.id} and {second.id} ({first.origin} and {second.origin})"
-
-
-def _both(first: Sample, second: Sample) -> dict[str, object]:
-    both = (first, second)
-    return {
-        "ids": [one.id for one in both],
-        "places": [str(one.origin) for one in both],
-        "questions": [one.question for one in both],
-        "references": [one.reference for one in both],
-    }
 
 
 def report_on(
@@ -256,14 +247,10 @@ def report_on(
     )
 
 
-async def _contradictions(pairs: Sequence[SimilarSamples]) -> list[Contradiction]:
+async def _contradictions(pairs: Sequence[SimilarSamples]) -> list[SimilarSamples]:
     judge = OfflineJudge()
-    found = []
-    for pair in pairs:
-        why = await _contradiction(judge, pair.first, pair.second)
-        if why is not None:
-            found.append(Contradiction(pair.first, pair.second, why))
-    return found
+    found = [replace(one, contradiction=await _contradiction(judge, one.first, one.second)) for one in pairs]
+    return [one for one in found if one.contradiction is not None]
 
 
 async def _contradiction(judge: OfflineJudge, first: Sample, second: Sample) -> str | None:
