@@ -37,9 +37,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     are found by their rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs similarity
     search"), so no pair is missed and texts without anything in common are never compared.
     """
-    grams = [_trigrams(text) for text in texts]
-    counts = Counter(gram for found in grams for gram in found)
-    weight = {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
+    grams, weight = _weighed(texts)
     numbers = [tuple(sorted(_DIGITS.findall(text))) for text in texts]
     index: dict[str, list[int]] = defaultdict(list)
     totals: list[float] = []
@@ -70,24 +68,27 @@ def likeness(texts: Sequence[str], known: Sequence[str]) -> list[float]:
 
     The similarity is that of `similar_pairs`, whatever the numbers in the texts.
     """
-    theirs = [_trigrams(text) for text in known]
-    mine = [_trigrams(text) for text in texts]
-    counts = Counter(gram for found in (*theirs, *mine) for gram in found)
-    weight = {gram: math.log(1.0 + (len(theirs) + len(mine)) / count) for gram, count in counts.items()}
-    totals = [math.fsum(weight[gram] for gram in found) for found in theirs]
+    all_grams, weight = _weighed([*known, *texts])
+    totals = [math.fsum(weight[gram] for gram in found) for found in all_grams]
     index: dict[str, list[int]] = defaultdict(list)
-    for position, found in enumerate(theirs):
+    for position, found in enumerate(all_grams[: len(known)]):
         for gram in found:
             index[gram].append(position)
     best = []
-    for grams in mine:
-        total = math.fsum(weight[gram] for gram in grams)
+    for grams, total in zip(all_grams[len(known) :], totals[len(known) :], strict=True):
         shared: dict[int, float] = defaultdict(float)
         for gram in sorted(grams):
             for position in index.get(gram, ()):
                 shared[position] += weight[gram]
         best.append(max((min(1.0, value / (total + totals[at] - value)) for at, value in shared.items()), default=0.0))
     return best
+
+
+def _weighed(texts: Sequence[str]) -> tuple[list[frozenset[str]], dict[str, float]]:
+    """The trigrams of each text, and the weight of each trigram."""
+    grams = [_trigrams(text) for text in texts]
+    counts = Counter(gram for found in grams for gram in found)
+    return grams, {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
 
 
 def _trigrams(text: str) -> frozenset[str]:
