@@ -83,8 +83,8 @@ def test_versions_have_a_series_and_a_mean_of_their_own(tmp_path: Path) -> None:
         versions={name: {"error_rate": one["error_rate"]} for name, one in both.items()},
     )
     (rate,) = figures_of(read_monitor_report(path))
-    assert rate["versions"] == {"v1": [0.1, 0.1], "v2": [None, 0.3]}
-    assert rate["over"] == {"v1": 0.1, "v2": 0.3}
+    assert rate["versions"] == [["v1", [0.1, 0.1]], ["v2", [None, 0.3]]]
+    assert rate["over"] == [("v1", 0.1), ("v2", 0.3)]
 
 
 def test_a_share_beyond_all_numbers_has_no_exact_interval(tmp_path: Path) -> None:

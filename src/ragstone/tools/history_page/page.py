@@ -17,7 +17,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.history.codes import sample_codes
 from ragstone.history.file import History
-from ragstone.history.lines import MeanPart, RunLine
+from ragstone.history.lines import RunLine
 from ragstone.history.trend import marks
 from ragstone.printable import clean
 from ragstone.report.escape import clip, url
@@ -91,7 +91,7 @@ def history_page(
     known = list(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
     metrics = known[:MAX_METRICS]
     sliced = _sliced(runs, frozenset(metrics))
-    slices = _by_metric(sliced[:MAX_SLICES])
+    slices = {name: [tag for tag, one in sliced[:MAX_SLICES] if one == name] for name in metrics}
     page.notes = (*_left_out("metric", len(known), MAX_METRICS), *_left_out("slice", len(sliced), MAX_SLICES))
     limits = _thresholds(policy, metrics, sorted({tag for tags in slices.values() for tag in tags}))
     places, elsewhere = {name: place for place, name in enumerate(metrics)}, frozenset(known[MAX_METRICS:])
@@ -110,19 +110,13 @@ def history_page(
                 "all": {"part": page.add(_series(runs, name, None)), **limits.get((name, None), {})},
                 "slices": [
                     {"tag": texts.shown(tag), "part": page.add(_series(runs, name, tag))} | limits.get((name, tag), {})
-                    for tag in sorted(slices.get(name, ()))
+                    for tag in sorted(slices[name])
                 ],
             }
             for name in metrics
         ],
         "marks": [
-            [
-                mark.place,
-                mark.kind,
-                texts.shown(mark.text),
-                None if mark.metric is None else places.get(mark.metric),
-                None if mark.slice is None else texts.shown(mark.slice),
-            ]
+            texts.shown([mark.place, mark.kind, mark.text, places.get(mark.metric or ""), mark.slice])
             for mark in marks(runs)
             if mark.metric not in elsewhere
         ],
@@ -133,7 +127,7 @@ def history_page(
         scored = {code for line in history.samples.values() for code in sample_codes(line)}
         shown = {code: names[code] for code in names if code in scored}
         page.head["names"] = page.add(
-            {code: [texts.shown(one.id), texts.shown(clip(one.question, _QUESTION))] for code, one in shown.items()}
+            {code: texts.shown([one.id, clip(one.question, _QUESTION)]) for code, one in shown.items()}
         )
     address = url(repository)
     if address is not None:
@@ -144,15 +138,11 @@ def history_page(
             "timezone": texts.shown(production.timezone),
             "windows": [one.window for one in production.windows],
             "figures": [
-                {
-                    **{name: one[name] for name in ("form", "rising")},
-                    "title": texts.shown(one["title"]),
-                    "marks": [[place, kind, texts.shown(text)] for place, kind, text in one["marks"]],
-                    "over": [[texts.shown(version), value] for version, value in one["over"].items()],
+                texts.shown({name: one[name] for name in ("title", "form", "rising", "marks", "over")})
+                | {
                     "part": page.add(
-                        {name: one[name] for name in ("value", "low", "high", "n")}
-                        | {"versions": [[texts.shown(name), values] for name, values in one["versions"].items()]}
-                    ),
+                        texts.shown({name: one[name] for name in ("value", "low", "high", "n", "versions")})
+                    )
                 }
                 for one in figures_of(production)
             ],
@@ -188,8 +178,13 @@ class _Texts:
         self._numbers: dict[str, dict[str, int]] = {}
         self.tables: dict[str, list[str]] = {}
 
-    def shown(self, text: str) -> str:
-        return clean(self._redact(text))
+    def shown(self, value: Any) -> Any:
+        """`value` with all texts in it as they are shown; keys of a mapping are ours."""
+        if isinstance(value, str):
+            return clean(self._redact(value))
+        if isinstance(value, dict):
+            return {key: self.shown(one) for key, one in value.items()}
+        return [self.shown(one) for one in value] if isinstance(value, list | tuple) else value
 
     def number(self, table: str, text: str | None, shown: str | None = None) -> int:
         """The place of `text` in `table`; -1 for None. Texts that differ have different places, whatever is shown."""
@@ -204,19 +199,8 @@ class _Texts:
 
 def _sliced(runs: Sequence[RunLine], metrics: frozenset[str]) -> list[tuple[str, str]]:
     """Each slice and metric that a run has a mean of, the newest run's first."""
-    found: dict[tuple[str, str], None] = {}
-    for run in reversed(runs):
-        found.update(
-            dict.fromkeys((tag, name) for tag, means in run.slices.items() for name in means if name in metrics)
-        )
-    return list(found)
-
-
-def _by_metric(sliced: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for tag, name in sliced:
-        found.setdefault(name, []).append(tag)
-    return found
+    means = ((tag, name) for run in reversed(runs) for tag, found in run.slices.items() for name in found)
+    return list(dict.fromkeys(one for one in means if one[1] in metrics))
 
 
 def _left_out(noun: str, found: int, most: int) -> Iterator[str]:
@@ -245,12 +229,11 @@ def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> di
 def _series(runs: Sequence[RunLine], metric: str, tag: str | None) -> dict[str, list[int | None]]:
     """Mean, limits and number of samples of `metric` in each run, in columns; None for a run without."""
     found = [(run.metrics if tag is None else run.slices.get(tag, {})).get(metric) for run in runs]
-    columns = {name: [_scaled(one, name) for one in found] for name in ("mean", "low", "high")}
-    return {**columns, "n": [None if one is None else one.n for one in found]}
-
-
-def _scaled(found: MeanPart | None, name: str) -> int | None:
-    return None if found is None else round(getattr(found, name) * SCALE)
+    scales = {"mean": SCALE, "low": SCALE, "high": SCALE, "n": 1}
+    return {
+        name: [None if one is None else round(getattr(one, name) * scale) for one in found]
+        for name, scale in scales.items()
+    }
 
 
 def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict[str, Any]:
@@ -260,31 +243,18 @@ def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict
     """
     where: list[list[int] | None] = [None] * len(history.runs)
     sets: dict[str, int] = {}
-    waiting: list[tuple[int, dict[int, str]]] = []
-    size = total = 0
-
-    def write() -> None:
-        nonlocal size, total, waiting
-        number = page.add([codes for _, codes in waiting])
-        total += len(page.parts[number])
-        for place, (run, _) in enumerate(waiting):
-            found = where[run]
-            if found is not None:
-                found += [number, place]
-        waiting, size = [], 0
-
-    for index in reversed(range(len(history.runs))):
-        run = history.runs[index]
-        if run.samples is None or not run.scores or total > MAX_PACKED:
-            continue
-        where[index] = [sets.setdefault(run.samples, len(sets))]
-        codes = {at: run.scores[name] for at, name in enumerate(metrics) if name in run.scores}
-        waiting.append((index, codes))
-        size += sum(map(len, codes.values()))
-        if size >= _CHUNK:
-            write()
-    if waiting:
-        write()
+    scored = [at for at, run in enumerate(history.runs) if run.samples is not None and run.scores]
+    total = 0
+    while scored and total <= MAX_PACKED:
+        chunk: list[dict[int, str]] = []
+        number, size = len(page.parts), 0
+        while scored and size < _CHUNK:
+            index = scored.pop()
+            run = history.runs[index]
+            where[index] = [sets.setdefault(run.samples or "", len(sets)), number, len(chunk)]
+            chunk.append({at: run.scores[name] for at, name in enumerate(metrics) if name in run.scores})
+            size += sum(map(len, chunk[-1].values()))
+        total += len(page.parts[page.add(chunk)])
     named = [history.samples[key] for key in sets]
     return {"runs": where, "sets": [page.add({"ids": line.ids}) for line in named]}
 

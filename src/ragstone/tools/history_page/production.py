@@ -87,23 +87,23 @@ def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
     for name in ordered:
         kind = kind_of(name)
         values = [one.figures.get(name) for one in report.windows]
-        limits = [None if value is None else _limits(value, kind.form) for value in values]
+        limits = [(None, None) if value is None else _limits(value, kind.form) for value in values]
+        over = {version: _value(figures[name]) for version, figures in versions.items() if name in figures}
         found.append(
             {
                 "title": metric_title(name) if name not in KINDS else f"{kind.title[0].upper()}{kind.title[1:]}",
                 "form": kind.form,
                 "rising": kind.rising,
                 "value": [_value(value) for value in values],
-                "low": [None if both is None else round(both[0], 6) for both in limits],
-                "high": [None if both is None else round(both[1], 6) for both in limits],
+                "low": [low for low, _ in limits],
+                "high": [high for _, high in limits],
                 "n": [None if value is None or value.n == 0 else round(value.n) for value in values],
                 "marks": _marks(report, name),
-                "versions": {
-                    version: [_value(one.versions.get(version, {}).get(name)) for one in report.windows]
-                    for version, figures in versions.items()
-                    if name in figures
-                },
-                "over": {version: _value(figures[name]) for version, figures in versions.items() if name in figures},
+                "versions": [
+                    [version, [_value(one.versions.get(version, {}).get(name)) for one in report.windows]]
+                    for version in over
+                ],
+                "over": list(over.items()),
             }
         )
     return found
@@ -113,18 +113,18 @@ def _value(found: Figure | None) -> float | None:
     return None if found is None else round(found.value, 6)
 
 
-def _limits(found: Figure, form: str) -> tuple[float, float] | None:
-    """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; None for what is not a mean."""
+def _limits(found: Figure, form: str) -> tuple[float | None, float | None]:
+    """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; none for what is not a mean."""
     if found.n < 1:
-        return None
+        return None, None
     if form == "share" and 0 <= found.value <= 1:
         hits = found.value * found.n
         if abs(hits - round(hits)) < 1e-6 and found.n == round(found.n):
             exact = proportion_interval(round(hits), round(found.n))
-            return exact.low, exact.high
+            return round(exact.low, 6), round(exact.high, 6)
     reach = _Z * math.sqrt(found.variance / found.n)
-    low, high = found.value - reach, found.value + reach
-    return (max(0.0, low), min(1.0, high)) if form in ("score", "share") else (max(0.0, low), high)
+    high = min(1.0, found.value + reach) if form in ("score", "share") else found.value + reach
+    return round(max(0.0, found.value - reach), 6), round(high, 6)
 
 
 def _marks(report: MonitorReport, name: str) -> list[list[Any]]:
