@@ -18,7 +18,7 @@ from ragstone.files import open_regular
 from ragstone.formatting import counted
 from ragstone.history.codes import sample_code
 from ragstone.history.drift import find_cause
-from ragstone.history.file import read_history, write_history
+from ragstone.history.file import History, read_history, write_history
 from ragstone.project.gate import read_policy
 from ragstone.project.plan import read_golden_set
 from ragstone.report.escape import terminal
@@ -58,9 +58,7 @@ def command(ctx: click.Context, /, form: str, last: int | None, output: Path | N
     if ctx.invoked_subcommand is not None:
         return 0
     path = _existing(flags) if flags.get("history") else _path(flags)
-    history = read_history(path)
-    for said in damage(history):
-        click.echo(f"warning: {terminal(said)}", err=True)
+    history = _read(path)
     if last is not None:
         history = replace(history, runs=history.runs[-last:])
     if form == "text":
@@ -96,11 +94,9 @@ def add(
 
     Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown, and are no part of the level.
     """
-    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+    flags = _flags(parent, history, thresholds)
     path = _path(flags)
-    past = read_history(path)
-    for said in damage(past):
-        click.echo(f"warning: {terminal(said)}", err=True)
+    past = _read(path)
     had = {line.run for line in past.runs}
     past, added = add_runs(past, runs, read_policy(settings_from(flags)), release=release)
     write_history(path, past)
@@ -129,7 +125,7 @@ def blame(parent: dict[str, object], metric: str, form: str, thresholds: str | N
       ragstone history blame faithfulness
       ragstone history blame faithfulness --format json
     """
-    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+    flags = _flags(parent, history, thresholds)
     path = _existing(flags)
     past = read_history(path)
     known = {name for run in past.runs for name in run.metrics}
@@ -179,7 +175,7 @@ def report(
       ragstone history report -o history
       ragstone history report -o public --history main-run/history.jsonl --no-questions
     """
-    flags = {**parent, "history": history or parent.get("history"), "thresholds": thresholds, "golden": golden}
+    flags = _flags(parent, history, thresholds) | {"golden": golden}
     settings, past = settings_from(flags), read_history(_existing(flags))
     redact = redactor(settings)
     path = output / "index.html"
@@ -215,12 +211,23 @@ def _refuse_foreign(path: Path) -> None:
         raise RunDirectoryError("is not a page of `ragstone history report`.", where=str(path), hint=elsewhere)
 
 
+def _flags(parent: dict[str, object], history: str | None, thresholds: str | None) -> dict[str, object]:
+    return {**parent, "history": history or parent.get("history"), "thresholds": thresholds}
+
+
 def _repository(environ: Mapping[str, str]) -> str | None:
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     return f"{server}/{name}" if server and name else None
 
 
 _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
+
+
+def _read(path: Path) -> History:
+    history = read_history(path)
+    for said in damage(history):
+        click.echo(f"warning: {terminal(said)}", err=True)
+    return history
 
 
 def _existing(flags: dict[str, object]) -> Path:
