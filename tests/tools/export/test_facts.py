@@ -237,7 +237,7 @@ def test_a_run_without_a_verdict_has_figures_and_no_verdict(tmp_path: Path) -> N
 
 def test_the_run_of_the_config_is_meant_if_none_is_named(tmp_path: Path) -> None:
     run = write_run(tmp_path / "ragstone-run")
-    assert read_finished(None, Settings(root=tmp_path), Redactor(())).fingerprint == run.fingerprint
+    assert read_finished(None, Settings(root=tmp_path), Redactor(())).run.fingerprint == run.fingerprint
 
 
 def test_the_records_of_a_run_are_read_one_by_one(tmp_path: Path) -> None:

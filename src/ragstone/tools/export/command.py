@@ -143,7 +143,7 @@ def wandb(run: Path | None, project: str | None, entity: str | None, texts: bool
 
 
 def _tell(found: FinishedRun, done: Exported) -> None:
-    samples = counted(found.manifest.counts.total, "sample")
+    samples = counted(found.run.manifest.counts.total, "sample")
     say(
         {
             "new": f"Exported: {samples}, {done.where}",

@@ -57,14 +57,10 @@ class FinishedRun:
     texts: bool
 
     @property
-    def manifest(self) -> Manifest:
-        return self.run.manifest
-
-    @property
     def started(self) -> datetime | None:
         """When the run was started; None if its manifest does not say, or says what no other tool can store."""
         try:
-            started = datetime.fromisoformat(self.manifest.created_at)
+            started = datetime.fromisoformat(self.run.manifest.created_at)
         except ValueError:
             return None
         started = started if started.tzinfo is not None else started.replace(tzinfo=UTC)
@@ -73,16 +69,12 @@ class FinishedRun:
     @property
     def ended_s(self) -> float | None:
         """When the run ended, in seconds since 1970; None if its manifest does not say."""
-        ended = None if self.started is None else self.started.timestamp() + self.manifest.wall_s
+        ended = None if self.started is None else self.started.timestamp() + self.run.manifest.wall_s
         return ended if ended is not None and ended < _LATEST else None
 
     def shows_why(self, metric: str) -> bool:
         """Whether it may leave why `metric` does not apply: a rubric or a function may have put a text into that."""
         return self.texts or find_metric(metric) is not None
-
-    @property
-    def fingerprint(self) -> str:
-        return self.run.fingerprint
 
 
 def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, texts: bool = False) -> FinishedRun:

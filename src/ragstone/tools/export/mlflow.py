@@ -130,7 +130,7 @@ class _Tracker:
 
     def find(self, experiment: str) -> Any:
         """The run of MLflow that this run has already; None if it has none."""
-        which = f"tags.`{FINGERPRINT_TAG}` = '{self._found.fingerprint}'"
+        which = f"tags.`{FINGERPRINT_TAG}` = '{self._found.run.fingerprint}'"
         return next(iter(self.client.search_runs([experiment], which, max_results=1)), None)
 
     def create(self, experiment: str) -> Any:
@@ -138,7 +138,7 @@ class _Tracker:
         return self.client.create_run(
             experiment,
             start_time=None if started is None else int(started.timestamp() * 1000),
-            tags={FINGERPRINT_TAG: self._found.fingerprint, DIGEST_TAG: _INCOMPLETE, **_source(self._found)},
+            tags={FINGERPRINT_TAG: self._found.run.fingerprint, DIGEST_TAG: _INCOMPLETE, **_source(self._found)},
             run_name=self._found.name[:_KEY_CHARS],
         )
 
@@ -152,7 +152,7 @@ class _Tracker:
         changed = [Param(*pair) for pair in parameters.items() if run.data.params.get(pair[0]) != pair[1]]
         for some in _parts(changed):
             self.client.log_batch(name, params=some)
-        golden = self._found.manifest.golden
+        golden = self._found.run.manifest.golden
         files = self._found.redact(", ".join(golden.files))
         dataset = Dataset(
             name=files[:500] or "golden set",

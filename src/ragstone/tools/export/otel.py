@@ -16,7 +16,7 @@ from ragstone.metrics.score import Score
 from ragstone.report.escape import one_line
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.rows import SampleRow, sample_rows
-from ragstone.tools.export.tracker import captured_log
+from ragstone.tools.export.tracker import captured_log, shown_address
 
 BATCH_EVENTS = 500
 BATCH_CHARS = 2_000_000
@@ -112,13 +112,9 @@ def _check_protocol(environ: Mapping[str, str]) -> None:
 def _address(environ: Mapping[str, str]) -> str:
     """Where the events go, without what may be secret in an address: user, password, query."""
     given = next((environ[name] for name in _ENDPOINTS if environ.get(name)), "http://localhost:4318")
-    try:
-        parts = urlsplit(given)
-        host = f"{parts.hostname}:{parts.port}" if parts.port is not None else str(parts.hostname)
-    except ValueError:
-        raise ConfigError("the endpoint is not an address.", where=" or ".join(_ENDPOINTS)) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = urlsplit(shown_address(given))
+    if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ConfigError(
             "the endpoint is not an address that starts with http:// or https://.", where=" or ".join(_ENDPOINTS)
         )
-    return f"{parts.scheme}://{host}"
+    return f"{parts.scheme}://{parts.netloc}"

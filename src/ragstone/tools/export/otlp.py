@@ -53,7 +53,7 @@ def _attributes(
     if row.response_id is not None:
         attributes["gen_ai.response.id"] = row.response_id
     attributes |= shared
-    attributes["ragstone.metric.version"] = found.manifest.metrics[metric]
+    attributes["ragstone.metric.version"] = found.run.manifest.metrics[metric]
     attributes["ragstone.sample.id"] = row.id
     if row.tags:
         attributes["ragstone.sample.tags"] = row.tags
@@ -63,7 +63,7 @@ def _attributes(
         attributes["ragstone.sample.question"] = row.texts["question"]
         attributes["ragstone.response.answer"] = row.texts["answer"]
     # Stable, however often the score is exported.
-    body = f"{found.fingerprint}\0{row.id}\0{metric}"
+    body = f"{found.run.fingerprint}\0{row.id}\0{metric}"
     attributes["log.record.uid"] = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return attributes
 
@@ -71,7 +71,7 @@ def _attributes(
 def _facts_of_run(found: FinishedRun) -> Iterator[tuple[str, Any]]:
     """The attributes of every event of a run: which run it is, and who judged."""
     given = found.parameters
-    yield "ragstone.run.fingerprint", found.fingerprint
+    yield "ragstone.run.fingerprint", found.run.fingerprint
     if found.verdict is not None:
         yield "ragstone.run.verdict", found.verdict
     judge = (f"judge.{name}" for name in ("provider", "model", "version", "endpoint", "embeddings"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.report.escape import bounded
 from ragstone.run.record import SampleRecord
-from ragstone.tools.export.facts import FinishedRun
+from ragstone.tools.export.facts import FinishedRun, LeftOut
 
 TEXT_CHARS = 10_000
 """Longer questions, answers and references are cut."""
@@ -106,12 +106,12 @@ Cell = str | float | int | bool | None
 _FACTS = ("id", "tags", "draft", "latency_s", "input_tokens", "output_tokens", "failure")
 _TEXTS = ("question", "answer", "reference")
 _NOTHING: Mapping[str, object] = MappingProxyType({})
-LEFT_OUT = ("metric", "state", "by", "reason", "samples")
+LEFT_OUT = tuple(part.name for part in fields(LeftOut))
 
 
 def columns(found: FinishedRun) -> tuple[str, ...]:
     """The names of the columns. Each metric has two: its score, and why there is none."""
-    metrics = (name for metric in found.manifest.metrics for name in (metric, f"{metric}.no_score"))
+    metrics = (name for metric in found.run.manifest.metrics for name in (metric, f"{metric}.no_score"))
     return (*_FACTS, *metrics, *(_TEXTS if found.texts else ()))
 
 
@@ -124,7 +124,7 @@ def table(found: FinishedRun) -> Iterator[tuple[Cell, ...]]:
 def _cells(found: FinishedRun, row: SampleRow) -> Iterator[Cell]:
     yield from (row.id, ", ".join(row.tags), row.draft)
     yield from (row.latency_s, row.input_tokens, row.output_tokens, row.failure)
-    for metric in found.manifest.metrics:
+    for metric in found.run.manifest.metrics:
         match row.scores.get(metric):
             case Scored(value):
                 yield from (value, None)
@@ -136,12 +136,6 @@ def _cells(found: FinishedRun, row: SampleRow) -> Iterator[Cell]:
                 yield from (None, "not scored")
     if row.texts is not None:
         yield from (row.texts[name] for name in _TEXTS)
-
-
-def left_out(found: FinishedRun) -> Iterator[tuple[Cell, ...]]:
-    """The scores that are missing, counted by metric and reason."""
-    for one in found.left_out:
-        yield one.metric, one.state, one.by, one.reason, one.samples
 
 
 def write_json(

@@ -7,19 +7,19 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from ragstone.app.report import report
 from ragstone.config.settings import Settings
-from ragstone.errors import ExportError, RagstoneError
+from ragstone.errors import ConfigError, ExportError, RagstoneError
 from ragstone.project.gate import report_terms
 from ragstone.report.escape import one_line
 from ragstone.run.directory import MANIFEST
 from ragstone.tools.export.facts import FinishedRun
-from ragstone.tools.export.rows import LEFT_OUT, columns, left_out, table, write_json
+from ragstone.tools.export.rows import LEFT_OUT, columns, table, write_json
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def write_files(
     """
     for name, titles, rows in (
         (samples, columns(found), table(found)),
-        (missing, LEFT_OUT, left_out(found)),
+        (missing, LEFT_OUT, map(astuple, found.left_out)),
     ):
         write_json(folder / name, titles, rows, _types(titles) if typed else {})
     page = write_report(found, folder, settings)
@@ -86,7 +86,7 @@ def _types(titles: Sequence[str]) -> Mapping[str, object]:
 def write_manifest(found: FinishedRun, folder: Path) -> Path:
     """The manifest without secrets, and without a message of an error unless texts may leave."""
     path = folder / MANIFEST
-    body = found.redact.view(found.manifest.model_dump(mode="json"))
+    body = found.redact.view(found.run.manifest.model_dump(mode="json"))
     if body["oracle"] is not None and body["oracle"]["incomplete"] is not None and not found.texts:
         body["oracle"]["incomplete"] = NOT_SENT
     path.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def write_report(found: FinishedRun, folder: Path, settings: Settings) -> Path |
 def digest(found: FinishedRun) -> str:
     """A hash of what an export says: 16 hexadecimal digits."""
     said = [found.name, found.verdict, found.reason, dict(found.parameters), dict(found.figures), found.texts]
-    body = json.dumps([found.fingerprint, *said], sort_keys=True)
+    body = json.dumps([found.run.fingerprint, *said], sort_keys=True)
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -129,12 +129,20 @@ def said(found: FinishedRun, error: Exception) -> str:
 
 
 @contextmanager
-def refusing(found: FinishedRun, tracker: str, where: str) -> Iterator[None]:
-    """Turn whatever an SDK raises into ExportError: stores of artifacts have exceptions of their own."""
+def refusing(
+    found: FinishedRun, tracker: str, where: str, usage: tuple[type[Exception], ...] = (), key: str = ""
+) -> Iterator[None]:
+    """Turn whatever an SDK raises into ExportError: stores of artifacts have exceptions of their own.
+
+    Errors of `usage` become ConfigError, with the hint `key` if the API key is missing.
+    """
     try:
         yield
     except RagstoneError:
         raise
+    except usage as error:
+        text = said(found, error)
+        raise ConfigError(text, where=tracker, hint=key if "API key" in text else None) from None
     except Exception as error:
         raise ExportError(
             f"{tracker} did not accept the run: {said(found, error)}",

@@ -8,8 +8,10 @@ there is made from the fingerprint, so that a second export resumes the same run
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import ExitStack, chdir, contextmanager
+from contextlib import ExitStack, chdir
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.rows import Cell, columns, table
-from ragstone.tools.export.tracker import Exported, captured_log, digest, refusing, said, shown_address, write_files
+from ragstone.tools.export.tracker import Exported, captured_log, digest, refusing, shown_address, write_files
 
 PROJECT = "ragstone"
 KIND = "ragstone-run"
@@ -34,7 +36,7 @@ PANEL_CHARS = 50_000_000
 DEFAULTS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 """Set unless they are set: nothing is reported to anybody else."""
 
-_TIMEOUT_S = 300.0
+_SETTINGS = tomllib.loads((files(__package__) / "wandb.toml").read_text(encoding="utf-8"))
 
 
 def export_wandb(
@@ -70,15 +72,15 @@ def export_wandb(
         if not offline:
             environ.setdefault("WANDB_DATA_DIR", str(private))
         stack.enter_context(captured_log("wandb"))
-        files = write_files(found, private, settings, SAMPLES, MISSING, typed=True)
-        stack.enter_context(refusing(found, "Weights & Biases", where))
-        stack.enter_context(_usage(found, wandb.errors.UsageError))
+        sent = write_files(found, private, settings, SAMPLES, MISSING, typed=True)
+        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder."
+        stack.enter_context(refusing(found, "Weights & Biases", where, (wandb.errors.UsageError,), hint))
         stack.callback(wandb.teardown)
         here = Path.cwd()
         with chdir(private):  # it looks for settings in ./wandb and ./.wandb
-            wandb.setup(_settings(wandb))
+            wandb.setup(wandb.Settings(**_SETTINGS))
         run = wandb.init(
-            id=f"ragstone-{found.fingerprint}",
+            id=f"ragstone-{found.run.fingerprint}",
             name=found.name,
             project=project or environ.get("WANDB_PROJECT") or PROJECT,
             entity=entity,
@@ -87,14 +89,14 @@ def export_wandb(
             allow_val_change=True,
             resume="allow",
             dir=str(here / Path(environ.get("WANDB_DIR", "")).expanduser() if offline else private),
-            settings=_settings(wandb),
+            settings=wandb.Settings(**_SETTINGS),
         )
         known = bool(run.resumed)
         if known and run.config.get(DIGEST) == digest(found):
             run.finish()
             return Exported(str(run.url), str(run.id), "same")
         try:
-            _write(wandb, run, found, files, offline=offline)
+            _write(wandb, run, found, sent, offline=offline)
         except BaseException:
             run.finish(exit_code=1)
             raise
@@ -104,39 +106,16 @@ def export_wandb(
         return Exported(str(run.url), str(run.id), "updated" if known else "new")
 
 
-def _settings(wandb: Any) -> Any:
-    """Send what is exported and nothing else: no host, no packages, no code, no output. Give up within minutes."""
-    return wandb.Settings(
-        silent=True,
-        program="ragstone",
-        console="off",
-        disable_git=True,
-        disable_code=True,
-        disable_job_creation=True,
-        x_disable_meta=True,
-        x_disable_stats=True,
-        x_disable_machine_info=True,
-        x_save_requirements=False,
-        init_timeout=60.0,
-        login_timeout=1.0,
-        finish_timeout=_TIMEOUT_S,
-        finish_timeout_raises=True,
-        x_graphql_retry_max=4,
-        x_file_stream_retry_max=6,
-        x_file_transfer_retry_max=4,
-    )
-
-
-def _write(wandb: Any, run: Any, found: FinishedRun, files: list[Path], *, offline: bool) -> None:
+def _write(wandb: Any, run: Any, found: FinishedRun, sent: list[Path], *, offline: bool) -> None:
     panel = wandb.Table(columns=list(columns(found)), data=list(_panel(found)), allow_mixed_types=True)
     run.log({**found.figures, "samples": panel})
     run.summary.update({"verdict": found.verdict or "none", "reason": found.reason or ""})
-    artifact = wandb.Artifact(f"{KIND}-{found.fingerprint}", KIND, metadata={"verdict": found.verdict or "none"})
-    for file in files:
+    artifact = wandb.Artifact(f"{KIND}-{found.run.fingerprint}", KIND, metadata={"verdict": found.verdict or "none"})
+    for file in sent:
         artifact.add_file(str(file), name=file.name)
     logged = run.log_artifact(artifact)
     if not offline:
-        logged.wait(timeout=int(_TIMEOUT_S))
+        logged.wait(timeout=int(_SETTINGS["finish_timeout"]))
     run.config.update({DIGEST: digest(found)}, allow_val_change=True)
 
 
@@ -161,14 +140,3 @@ def nested(parameters: Mapping[str, str]) -> dict[str, dict[str, str]]:
         else:
             config["ragstone"][name] = value
     return config
-
-
-@contextmanager
-def _usage(found: FinishedRun, usage: type[Exception]) -> Iterator[None]:
-    """Turn an error of `usage`, such as no key, into ConfigError."""
-    try:
-        yield
-    except usage as error:
-        text = said(found, error)
-        hint = "Set WANDB_API_KEY, or WANDB_MODE=offline to write a folder." if "API key" in text else None
-        raise ConfigError(text, where="Weights & Biases", hint=hint) from None
