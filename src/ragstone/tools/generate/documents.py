@@ -8,9 +8,11 @@ import json
 import logging
 import os
 import re
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,24 +28,13 @@ MAX_TEXT_CHARACTERS = 500_000_000
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 MAX_PAGES = 5_000
 
-TEXT_ENDINGS = frozenset({".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".xml", ".csv", ".tex"})
-HTML_ENDINGS = frozenset({".html", ".htm"})
-ROW_ENDINGS = frozenset({".jsonl", ".ndjson"})
-PACKED_ENDINGS = frozenset({".pdf", ".docx"})
-_LIBRARIES = {
-    ".pdf": ("pypdf", "pypdf"),
-    ".docx": ("docx", "python-docx"),
-    **dict.fromkeys(HTML_ENDINGS, ("lxml", "lxml")),
-}
-
-_UNSEEN = ("script", "style", "template", "noscript", "head", "svg", "nav")
-_INLINE = frozenset(
-    (
-        *("a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd"),
-        *("label", "mark", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strong", "sub", "sup", "td", "th"),
-        *("time", "tt", "u", "var", "wbr"),
-    )
+_TABLE = tomllib.loads((files(__package__) / "documents.toml").read_text(encoding="utf-8"))
+TEXT_ENDINGS, HTML_ENDINGS, ROW_ENDINGS, PACKED_ENDINGS, _INLINE = (
+    frozenset(_TABLE[name]) for name in ("text", "html", "rows", "packed", "inline")
 )
+_ENDINGS = TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS | PACKED_ENDINGS
+_LIBRARIES = _TABLE["libraries"]
+_UNSEEN = _TABLE["unseen"]
 _BREAK = "\0"
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _MANY_LINES = re.compile(r"\n\s*\n\s*")
@@ -82,18 +73,15 @@ def read_documents(places: Sequence[Path]) -> Documents:
     other = size = 0
     for path, name in _named(places):
         ending = path.suffix.lower()
-        if ending not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS | PACKED_ENDINGS:
+        if ending not in _ENDINGS:
             other += 1
             continue
         require_library(ending, str(path))
         try:
             texts = read_texts(path, name)
             documents = [Document(own, html_text(text) if ending in HTML_ENDINGS else text) for own, text in texts]
-        except OSError as error:
-            unreadable.append((str(path), str(error.strerror)))
-            continue
-        except UnreadableError as error:
-            unreadable.append((str(path), str(error)))
+        except (OSError, UnreadableError) as error:
+            unreadable.append((str(path), str(getattr(error, "strerror", error))))
             continue
         for document in documents:
             if document.id in found:
@@ -121,7 +109,7 @@ def _named(places: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 yield path, (path.relative_to(place) if len(places) == 1 else path).as_posix()
         elif not place.exists():
             raise ConfigError("does not exist.", where=str(place), hint="Name a file or folder with documents.")
-        elif place.suffix.lower() not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS | PACKED_ENDINGS:
+        elif place.suffix.lower() not in _ENDINGS:
             raise ConfigError(
                 f"'{place.suffix or place.name}' is not a supported kind of document.",
                 where=str(place),

@@ -18,7 +18,7 @@ from ragstone.golden.sample import Review, Sample
 from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.run.engine import Progress, Quiet
-from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, PAIRED, SEARCHED, Generated, Material, Wanted
+from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, KINDS, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
 from ragstone.tools.generate.passages import Coverage, Passage, Related, find_quote
@@ -173,7 +173,7 @@ class _Generation:
             elif slot.kind is not Kind.PARAPHRASE and any((slot.kind, place) not in self._barren for place in busy):
                 later.append(slot)
             else:
-                self._give_up(slot, _NOTHING_LEFT[slot.kind])
+                self._give_up(slot, KINDS[slot.kind]["nothing_left"])
         return drafts, later
 
     def _start(self, slot: _Slot, busy: set[int]) -> _Draft | None:
@@ -443,14 +443,6 @@ class _Generation:
 
 
 _REPEATS = "nearly the same question is in this run"
-_NOTHING_LEFT: Mapping[Kind, str] = {
-    Kind.SINGLE: "no passage left",
-    Kind.MULTI_PASSAGE: "no two passages of one document left",
-    Kind.MULTI_DOCUMENT: "no two related passages of different documents left",
-    Kind.COMPARISON: "no two related passages left",
-    Kind.PARAPHRASE: "no question left to put in other words",
-    Kind.UNANSWERABLE: "no passage left",
-}
 
 
 def pair_lines(rows: Iterable[Mapping[str, object]]) -> str:

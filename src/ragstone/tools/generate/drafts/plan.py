@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 
@@ -23,14 +25,8 @@ from ragstone.report.templates import render_text_template
 from ragstone.tools.generate.documents import Document, Documents, read_documents
 from ragstone.tools.generate.passages import Passage, passages_of
 
-DEFAULT_SHARES: Mapping[Kind, float] = {
-    Kind.SINGLE: 0.35,
-    Kind.MULTI_PASSAGE: 0.15,
-    Kind.MULTI_DOCUMENT: 0.10,
-    Kind.COMPARISON: 0.10,
-    Kind.PARAPHRASE: 0.15,
-    Kind.UNANSWERABLE: 0.15,
-}
+KINDS = tomllib.loads((files(__package__) / "kinds.toml").read_text(encoding="utf-8"))
+DEFAULT_SHARES: Mapping[Kind, float] = {kind: KINDS[kind]["share"] for kind in Kind}
 TRIES = 3
 """Drafts for one question, at most."""
 
