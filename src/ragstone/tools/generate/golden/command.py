@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -25,8 +24,6 @@ from ragstone.tools.generate.golden.corpus import read_corpus
 from ragstone.tools.generate.golden.exports import Tool, import_files
 from ragstone.tools.generate.golden.health import report_on
 from ragstone.tools.generate.golden.subsets import sample_file, split_files
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
 
@@ -199,12 +196,9 @@ def import_(
     tool: str,
     output: Path,
     force: bool,
-    dataset: str | None,
-    version: str | None,
-    partial: bool,
-    drafts: bool,
     columns: tuple[str, ...],
     config: Path | None,
+    **terms: Any,
 ) -> int:
     """Import a data set exported from another tool, as a file to keep in the repository.
 
@@ -215,16 +209,7 @@ def import_(
     Example:
       ragstone golden import page-1.json page-2.json --from langfuse -o golden.jsonl
     """
-    golden, export = import_files(
-        files,
-        Tool(tool),
-        root=Path(),
-        columns=columns_of(columns, config),
-        dataset=dataset,
-        version=version,
-        partial=partial,
-        drafts=drafts,
-    )
+    golden, export = import_files(files, Tool(tool), root=Path(), columns=columns_of(columns, config), **terms)
     explain(golden.mappings[0], len(golden))
     write_samples(golden, output, force=force)
     left = f", {counted(export.archived, 'archived item')} left out" if export.archived else ""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from importlib.resources import files
@@ -89,7 +89,7 @@ def read_export(sources: Sequence[SourceFile], tool: Tool, *, partial: bool = Fa
         for item, line in page.items:
             if not isinstance(item, Mapping):
                 raise _unlike(source, tool, line)
-            found = _SHAPES[tool].row(source, item, line)
+            found = _row(tool, source, item, line)
             if found is None:
                 archived += 1
                 continue
@@ -169,36 +169,6 @@ def _hugging_face_row(source: SourceFile, item: Mapping[str, Any], line: int | N
     return dict(row)
 
 
-def _langfuse_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object] | None:
-    if not {"input", "expectedOutput"} & item.keys() and "expected_output" not in item:
-        raise _unlike(source, Tool.LANGFUSE, line)
-    if str(item.get("status", "")).upper() == "ARCHIVED":
-        return None
-    expected = item.get("expectedOutput", item.get("expected_output"))
-    return _row(item.get("id"), item.get("input"), expected, item.get("metadata"))
-
-
-def _langsmith_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
-    if "inputs" not in item:
-        if source.path.suffix.lower() in {".csv", ".tsv"}:  # one column per input and output
-            return dict(item)
-        raise _unlike(source, Tool.LANGSMITH, line)
-    return _row(item.get("id"), item["inputs"], item.get("outputs"), item.get("metadata"))
-
-
-def _phoenix_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
-    if "example_id" in item:  # CSV: a column per key, with the part that it belongs to before it
-        parts: dict[str, dict[str, object]] = {"input": {}, "output": {}, "metadata": {}}
-        for column, value in item.items():
-            part, sign, key = str(column).partition("_")
-            if sign and part in parts:
-                parts[part][key] = value
-        return _row(item["example_id"], parts["input"], parts["output"], parts["metadata"])
-    if "input" not in item or "output" not in item:
-        raise _unlike(source, Tool.PHOENIX, line)
-    return _row(item.get("id"), item["input"], item["output"], item.get("metadata"))
-
-
 def _opik_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object]:
     data = item.get("data", item)
     if not isinstance(data, Mapping):
@@ -209,14 +179,36 @@ def _opik_row(source: SourceFile, item: Mapping[str, Any], line: int | None) -> 
     return {**own, **named, **tags}
 
 
-def _row(name: object, given: object, expected: object, metadata: object) -> dict[str, object]:
-    """One row; an object with a single value gives that value, as its key says no more."""
-    found: dict[str, object] = {"input": _only(given), "expected": _only(expected)}
-    if name is not None:
-        found["id"] = name
-    if metadata:
-        found["metadata"] = metadata
-    return found
+def _row(tool: Tool, source: SourceFile, item: Mapping[str, Any], line: int | None) -> dict[str, object] | None:
+    """`item` as a plain row; None if the tool had retired it."""
+    if tool is Tool.HUGGING_FACE:
+        return _hugging_face_row(source, item, line)
+    if tool is Tool.OPIK:
+        return _opik_row(source, item, line)
+    shape = _SHAPES[tool]
+    if tool is Tool.PHOENIX and "example_id" in item:
+        item = _phoenix_cells(item)
+    if not any(item.keys() >= set(names) for names in shape.needs):
+        if tool is Tool.LANGSMITH and source.path.suffix.lower() in {".csv", ".tsv"}:  # one column per input and output
+            return dict(item)
+        raise _unlike(source, tool, line)
+    if str(item.get("status", "")).upper() == "ARCHIVED":
+        return None
+    found = {
+        field: _only(next((item[name] for name in names if name in item), None))
+        for field, names in shape.fields.items()
+    }
+    return found | {name: item[name] for name in ("id", "metadata") if item.get(name) not in (None, {}, "")}
+
+
+def _phoenix_cells(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of CSV: a column per key, with the part that it belongs to before it."""
+    parts: dict[str, dict[str, object]] = {"input": {}, "output": {}, "metadata": {}}
+    for column, value in item.items():
+        part, sign, key = str(column).partition("_")
+        if sign and part in parts:
+            parts[part][key] = value
+    return {"id": item["example_id"], **parts}
 
 
 def _only(value: object) -> object:
@@ -269,28 +261,23 @@ class _Shape:
     """How a tool writes an export (exports.toml).
 
     `items` is where a page has its list of items, `total` how many the whole has, `dataset` and `version` what it is
-    of; `item_dataset` is the field of an item with its data set. Dotted paths. `row` unwraps an item.
+    of; `item_dataset` is the field of an item with its data set. Dotted paths. An item has all of one of `needs`, and
+    what we call `input` and `expected` under the first of the names in `fields` that it has.
     """
 
     name: str
     expected: str
-    row: Callable[[SourceFile, Mapping[str, Any], int | None], dict[str, object] | None]
     items: str
     total: str = ""
     dataset: str = ""
     version: str = ""
     item_dataset: str = ""
+    needs: Sequence[Sequence[str]] = ()
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-_ROWS = {
-    Tool.HUGGING_FACE: _hugging_face_row,
-    Tool.LANGFUSE: _langfuse_row,
-    Tool.LANGSMITH: _langsmith_row,
-    Tool.PHOENIX: _phoenix_row,
-    Tool.OPIK: _opik_row,
-}
-_TABLES: dict[str, dict[str, str]] = tomllib.loads((files(__package__) / "exports.toml").read_text(encoding="utf-8"))
-_SHAPES = {tool: _Shape(row=row, **_TABLES[tool]) for tool, row in _ROWS.items()}
+_TABLES = tomllib.loads((files(__package__) / "exports.toml").read_text(encoding="utf-8"))
+_SHAPES = {tool: _Shape(**_TABLES[tool]) for tool in Tool}
 
 
 def import_files(
