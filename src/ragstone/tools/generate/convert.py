@@ -21,8 +21,8 @@ from ragstone.run.files import replace_texts
 _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
 
-def check_target(target: Path) -> None:
-    """Raise ConfigError if the name of `target` is that of another format: it would be read as that."""
+def check_target(target: Path, *, force: bool) -> None:
+    """Raise ConfigError if `target` exists, or is named like another format, as which it would be read."""
     ending = target.suffix.lower()
     if ending in _OTHER_FORMATS:
         raise ConfigError(
@@ -30,21 +30,13 @@ def check_target(target: Path) -> None:
             where=str(target),
             hint=f"Write to {target.with_suffix('.jsonl').name}, for example.",
         )
-
-
-def refuse_existing(target: Path, *, force: bool) -> None:
     if target.exists() and not force:
         raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
 
 
 def write_samples(samples: Iterable[Sample], target: Path, *, force: bool = False) -> None:
-    """Write native JSONL to `target` atomically.
-
-    Raises ConfigError if the name is that of another format, if the file exists and `force` is not given, or if it
-    can't be written.
-    """
-    check_target(target)
-    refuse_existing(target, force=force)
+    """Write native JSONL to `target` atomically. Raises ConfigError as `check_target`, or if it can't be written."""
+    check_target(target, force=force)
     mode = target.stat().st_mode & 0o777 if target.exists() else None
     replace_texts(target, (f"{line}\n" for line in native_lines(samples)))
     if mode is not None:

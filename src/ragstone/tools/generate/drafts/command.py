@@ -21,7 +21,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.report.progress import progress_for
 from ragstone.run.directory import CACHE
 from ragstone.run.files import replace_text
-from ragstone.tools.generate.convert import check_target, refuse_existing, write_samples
+from ragstone.tools.generate.convert import check_target, write_samples
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,
@@ -90,8 +90,7 @@ def command(
     wanted = Wanted(count, _shares(shares), tries, settings.run.seed, pairs is not None)
     for file in (output, pairs):
         if file is not None:
-            check_target(file)
-            refuse_existing(file, force=force or dry_run)
+            check_target(file, force=force or dry_run)
     if output == pairs:
         raise ConfigError("-o and --pairs name the same file.", where=str(output))
     existing = configured_samples(settings, required=bool(flags.get("golden")))
