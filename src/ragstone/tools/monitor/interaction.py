@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib.resources import files
 from typing import Any
 
 from ragstone.golden import cells
@@ -18,29 +20,17 @@ from ragstone.system import worker
 
 _QUESTION = FIELDS["question"]
 _ANSWER = RECORDED["answer"]
-
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "interaction_id", "request_id", "message_id", "trace_id", "uuid"),
-    "timestamp": ("timestamp", "time", "ts", "created_at", "logged_at", "start_time", "started_at", "datetime", "date"),
+_CORE = {
     "query": (*_QUESTION.strong, *_QUESTION.weak),
-    "history": ("history", "chat_history"),
     "answer": (*worker.ANSWER_NAMES, *_ANSWER.strong, *_ANSWER.weak),
     "sources": (*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong),
-    "results": ("results", "result_count", "results_count", "num_results", "n_results", "retrieved_count"),
-    "latency_ms": ("latency_ms", "duration_ms", "elapsed_ms", "response_time_ms", "total_ms"),
-    "latency_s": ("latency_s", "latency", "duration_s", "duration", "elapsed", "response_time"),
-    "user_id": ("user_id", "user", "uid", "customer_id", "account_id"),
-    "session_id": ("session_id", "session", "conversation_id", "thread_id", "chat_id"),
-    "error": ("error", "error_message", "exception"),
-    "feedback": ("feedback", "user_feedback", "thumbs", "rating"),
-    "abstained": ("abstained", "is_abstention", "no_answer"),
-    "route": ("route", "tag", "tags", "endpoint", "intent"),
-    "version": ("system_version", "system_hash", "app_version", "prompt_hash", "prompt_version"),
+}
+_TABLES = tomllib.loads((files(__package__) / "fields.toml").read_text(encoding="utf-8"))
+NAMES: Mapping[str, tuple[str, ...]] = {
+    field: _CORE.get(field, tuple(names)) for field, names in _TABLES["names"].items()
 }
 """Names of each field, best first, as `golden.aliases.normal` writes them."""
 
-_GOOD = frozenset({"up", "thumbs_up", "positive", "good", "like", "liked", "yes", "true", "helpful", "👍", "+1"})
-_BAD = frozenset({"down", "thumbs_down", "negative", "bad", "dislike", "disliked", "no", "false", "unhelpful", "👎"})
 _MAX_LABEL = 80
 _MAX_LATENCY_S = 86_400.0
 
@@ -125,7 +115,11 @@ class Reader:
         name = fields("id")
         feedback = self._feedback(fields("feedback"))
         ref = _digest(str(name)) if isinstance(name, str | int) and str(name) else None
-        key = _digest(f"{name}\0{time.isoformat()}\0{query}") if ref is not None else _digest(_canonical(record))
+        key = _digest(
+            f"{name}\0{time.isoformat()}\0{query}"
+            if ref is not None
+            else json.dumps(record, sort_keys=True, default=str)
+        )
         found = Interaction(
             key=key,
             ref=ref,
@@ -180,8 +174,9 @@ class Reader:
             value = next((value[key] for key in ("value", "score", "rating") if key in value), None)
         if isinstance(value, str):
             word = value.strip().lower().replace("-", "_").replace(" ", "_")
-            if word in _GOOD | _BAD:
-                return float(word in _GOOD)
+            words = _TABLES["feedback"]
+            if word in words["good"] or word in words["bad"]:
+                return float(word in words["good"])
             try:
                 value = float(word)
             except ValueError:
@@ -191,10 +186,6 @@ class Reader:
         if isinstance(value, int | float) and math.isfinite(value):
             return float(value > 0 if self._good_from is None else value >= self._good_from)
         return None
-
-
-def _canonical(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True, default=str)
 
 
 def _digest(text: str) -> bytes:
