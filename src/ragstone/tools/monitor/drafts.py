@@ -86,10 +86,6 @@ class _Case:
     sample: Sample
     replaced: Counter[str]
 
-    @property
-    def question(self) -> str:
-        return self.sample.question
-
 
 @dataclass(slots=True)
 class _Window:
@@ -243,8 +239,8 @@ def _stripped(
 def _find_unusual(windows: Sequence[_Window], texts: Mapping[bytes, _Case], golden: Sequence[str]) -> None:
     """Give the cases that are far from every golden question this reason, the farthest first."""
     for window in windows if golden else ():
-        keys = [key for key in window.pool if key in texts and _is_question(texts[key].question)]
-        near = dict(zip(keys, likeness([texts[key].question for key in keys], golden), strict=True))
+        keys = [key for key in window.pool if key in texts and _is_question(texts[key].sample.question)]
+        near = dict(zip(keys, likeness([texts[key].sample.question for key in keys], golden), strict=True))
         far = sorted((key for key in keys if near[key] < _FAR), key=lambda key: (near[key], key))
         window.bad = {**window.bad, UNUSUAL: far}
         for key in far:
@@ -266,7 +262,7 @@ def _chosen(
     """At most `size` cases of a window: the first of each reason, then the second, and so on. They are `known` then."""
     turns = (key for row in zip_longest(*window.bad.values()) for key in row if key is not None)
     candidates = [key for key in dict.fromkeys(turns) if key in texts]
-    questions = [*known, *(texts[key].question for key in candidates)]
+    questions = [*known, *(texts[key].sample.question for key in candidates)]
     near: dict[int, set[int]] = {}
     for pair in similar_pairs(questions, least=NEARLY_SAME):
         near.setdefault(pair.second, set()).add(pair.first)
@@ -277,7 +273,7 @@ def _chosen(
         if written == size:
             break
         case = texts[key]
-        same = words_of(case.question) or case.question
+        same = words_of(case.sample.question) or case.sample.question
         if case.sample.id in ids:
             continue
         if same in exact or near.get(place, set()) & taken:
@@ -286,7 +282,7 @@ def _chosen(
         exact.add(same)
         ids.add(case.sample.id)
         taken.add(place)
-        known.append(case.question)
+        known.append(case.sample.question)
         written += 1
         yield case, window.reasons[key]
 

@@ -23,7 +23,7 @@ from ragstone.system import payload
 from ragstone.system.response import Response
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.drafts import worst_scores
-from ragstone.tools.monitor.figures import Figure, figures_of, weighted
+from ragstone.tools.monitor.figures import Figure, Window, figures_of, weighted
 from ragstone.tools.monitor.interaction import Interaction
 from ragstone.tools.monitor.state import State
 
@@ -82,47 +82,47 @@ class OneProgress:
 
 async def summarise(
     state: State, window: str, table: AlertsTable, settings: Settings, context: RunContext, out: Path
-) -> tuple[dict[str, Any], list[Path]]:
-    """The figures of `window` and of each version in it, those of a scored sample among them, and the runs in `out`.
+) -> tuple[Window, dict[str, list[str]], list[Path]]:
+    """`window` with the figures of each version in it, those of a scored sample among them; the keys of the worst
+    answers by metric; and the runs in `out`.
 
     There is a run for each version, and none if nothing was scored, or if texts are private. Raises what a run raises.
     """
     slow_s, names = table.windows.slow_s, state.versions(window)
-    parts: list[str | None] = [*names] or [None]
     figures = figures_of(state, window, slow_s=slow_s)
     of_version = {name: figures_of(state, window, slow_s=slow_s, version=name) for name in names}
-    summary: dict[str, Any] = {}
-    places: list[Path] = []
     drawn = state.drawn(window, table.sample.size) if table.sample.size else []
-    if drawn:
-        values: dict[str, dict[str, float]] = {}
-        chances = {one.key: one.probability for one in drawn}
-        with ExitStack() as private:
-            root = out if table.privacy.texts else Path(private.enter_context(TemporaryDirectory(prefix="ragstone-")))
-            for name in parts:
-                part = [one for one in drawn if name in (None, one.version)]
-                if not part:
-                    continue
-                places.append(root / (window if name is None or len(parts) == 1 else f"{window}-{_slug(name)}"))
-                run = settings.run.model_copy(update={"out": str(places[-1]), "answers": 1})
-                stored = StoredAnswers.given(f"interactions of {window}", (answer_of(one.payload) for one in part))
-                system = settings.system.model_copy(update={"version": name or settings.system.version})
-                asked = settings.model_copy(update={"run": run, "system": system})
-                plan = run_plan(asked, context, golden=GoldenSet(()), command=None)
-                found = (await rescore(stored, plan, context, missing=True)).run
-                assert found is not None  # noqa: S101 - it was no dry run
-                manifest = found.manifest
-                for metric, one in found.scores().metrics.items():
-                    if one.values:
-                        values.setdefault(metric, {}).update(one.values)
-                        of_version.setdefault(name or "", {})[metric] = _mean(one.values, chances)
-        figures |= {metric: _mean(scores, chances) for metric, scores in values.items()}
-        worst = {metric: worst_scores(metric, scores) for metric, scores in values.items()}
-        measured = [asdict(manifest.judge), manifest.metrics, manifest.repeats]
-        digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:12]
-        summary |= {"judge": f"{manifest.judge.label()} {digest}", "scored": len(drawn), "worst": worst}
-    summary["versions"] = {name: _plain(of_version[name]) for name in names}
-    return summary | {"figures": _plain(figures)}, places if table.privacy.texts else []
+    if not drawn:
+        return Window(window, figures, versions=of_version), {}, []
+    chances = {one.key: one.probability for one in drawn}
+    values: dict[str, dict[str, float]] = {}
+    places: list[Path] = []
+    with ExitStack() as private:
+        root = out if table.privacy.texts else Path(private.enter_context(TemporaryDirectory(prefix="ragstone-")))
+        for name in names or [""]:
+            part = [one for one in drawn if one.version == name]
+            if not part:
+                continue
+            places.append(root / (window if len(names) < 2 else f"{window}-{_slug(name)}"))
+            run = settings.run.model_copy(update={"out": str(places[-1]), "answers": 1})
+            stored = StoredAnswers.given(f"interactions of {window}", (answer_of(one.payload) for one in part))
+            system = settings.system.model_copy(update={"version": name or settings.system.version})
+            asked = settings.model_copy(update={"run": run, "system": system})
+            plan = run_plan(asked, context, golden=GoldenSet(()), command=None)
+            found = (await rescore(stored, plan, context, missing=True)).run
+            assert found is not None  # noqa: S101 - it was no dry run
+            manifest = found.manifest
+            for metric, one in found.scores().metrics.items():
+                if one.values:
+                    values.setdefault(metric, {}).update(one.values)
+                    of_version.setdefault(name, {})[metric] = _mean(one.values, chances)
+    figures |= {metric: _mean(scores, chances) for metric, scores in values.items()}
+    measured = [asdict(manifest.judge), manifest.metrics, manifest.repeats]
+    digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:12]
+    of_version = {name: of_version[name] for name in names}
+    found_window = Window(window, figures, f"{manifest.judge.label()} {digest}", len(drawn), of_version)
+    worst = {metric: worst_scores(metric, scores) for metric, scores in values.items()}
+    return found_window, worst, places if table.privacy.texts else []
 
 
 def _slug(version: str) -> str:
@@ -132,7 +132,3 @@ def _slug(version: str) -> str:
 
 def _mean(scores: Mapping[str, float], chances: Mapping[str, float]) -> Figure:
     return weighted(list(scores.values()), [chances[key] for key in scores])
-
-
-def _plain(figures: Mapping[str, Figure]) -> dict[str, dict[str, float]]:
-    return {name: asdict(figure) for name, figure in figures.items()}

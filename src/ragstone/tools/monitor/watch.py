@@ -6,7 +6,7 @@ import glob
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
@@ -80,8 +80,8 @@ async def monitor(
         with closing(OneProgress(context.progress)) as progress:
             each = replace(context.quiet(), progress=progress)
             for name in job.over():
-                summary, places = await summarise(state, name, table, settings, each, out)
-                state.decide(name, summary, now)
+                window, worst, places = await summarise(state, name, table, settings, each, out)
+                state.decide(name, asdict(window) | {"worst": worst}, now)
                 decided.append(name)
                 runs += places
         known = tuple(_WINDOW.validate_python({"name": name} | found) for name, found in state.decided().items())
