@@ -31,14 +31,7 @@ class CommentMode(StrEnum):
     OFF = "off"
 
 
-COMMENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-"""What identifies a gate, as a regular expression."""
-
-_ID = re.compile(COMMENT_ID)
-_PYTHON = re.compile(r"(?:(?:cpython|pypy)[@-]?)?3\.\d{1,2}(?:\.\d{1,3})?t?")
-_WORKFLOW = re.compile(r"(?:\.github/workflows/)?([\w.-]{1,200}\.ya?ml)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ARTIFACT_FORBIDDEN = re.compile(r'["\x00-\x1f:<>|*?\\/]')
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
 
 
@@ -74,40 +67,6 @@ def _amount(value: str) -> float:
     return amount
 
 
-def _python(value: str) -> str:
-    if not _PYTHON.fullmatch(value):
-        raise _InvalidError(f"'{value[:80]}' is not a version such as 3.11 or 3.12.4.")
-    return value
-
-
-def _id(value: str) -> str:
-    if not _ID.fullmatch(value):
-        raise _InvalidError(
-            f"'{value[:80]}' must consist of letters, digits, dots, dashes and underscores, 64 at most."
-        )
-    return value
-
-
-def _artifact(value: str) -> str:
-    if len(value) > 200 or _ARTIFACT_FORBIDDEN.search(value):
-        hint = 'Leave out " : < > | * ? \\ / and control characters, and stay under 200 characters.'
-        raise _InvalidError(f"'{value[:80]}' can't be an artifact's name.", hint)
-    return value
-
-
-def _artifacts(value: str) -> str:
-    """A name in which ``*`` stands for any characters."""
-    _artifact(value.replace("*", ""))
-    return value
-
-
-def _workflow(value: str) -> str:
-    found = _WORKFLOW.fullmatch(value)
-    if found is None:
-        raise _InvalidError(f"'{value[:80]}' is not a file of .github/workflows, such as ragstone.yml.")
-    return found[1]
-
-
 def _variables(value: str) -> tuple[str, ...]:
     names = _words(value)
     for name in names:
@@ -123,7 +82,8 @@ def _variables(value: str) -> tuple[str, ...]:
 class Input:
     """One input. `text` describes it; of the input for a setting (`key` in OPTIONS), the setting's description does.
 
-    Without a `key`, it is about GitHub or the container. `read` turns text that isn't empty into the value.
+    Without a `key`, it is about GitHub or the container. `read` turns text that isn't empty into the value. Text that
+    doesn't fit `pattern` as a whole is refused, with what `invalid` says of it and a `hint`.
     """
 
     name: str
@@ -133,6 +93,9 @@ class Input:
     choices: Sequence[str] = ()
     container_only: bool = False
     read: Callable[[str], object] = str
+    pattern: str = ""
+    invalid: str = ""
+    hint: str | None = None
 
     @property
     def description(self) -> str:
@@ -149,6 +112,8 @@ class Input:
             raise _InvalidError("contains a NUL character.")
         if self.choices and text not in self.choices:
             raise _InvalidError(f"'{text}' is not one of its values.", suggestion(text, self.choices))
+        if self.pattern and not re.fullmatch(self.pattern, text):
+            raise _InvalidError(f"'{text[:80]}' {self.invalid}", self.hint)
         return self.read(text)
 
     @property
@@ -172,19 +137,18 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "words": _words,
     "boolean": _boolean,
     "amount": _amount,
-    "python": _python,
-    "id": _id,
-    "artifact": _artifact,
-    "artifacts": _artifacts,
     "variables": _variables,
     "comment": CommentMode,
     "secret": SecretStr,
-    "workflow": _workflow,
+    "workflow": lambda text: text.removeprefix(".github/workflows/"),
     "branch": lambda text: text.removeprefix("refs/heads/"),
 }
 _TABLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "inputs.toml").read_text(encoding="utf-8"))
 
 INPUTS = tuple(Input(name, **{**row, "read": _READERS[row.get("read", "text")]}) for name, row in _TABLES.items())
+
+COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
+"""What identifies a gate, as a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ragstone import formatting
 from ragstone.gate.robustness import Robustness
 from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
@@ -27,7 +26,7 @@ from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.reproduce import wrap_line
 from ragstone.report.rows import check_reason
 from ragstone.report.summary import summaries
-from ragstone.report.templates import PACKAGE, render_text_template
+from ragstone.report.templates import PACKAGE, render_lines
 from ragstone.report.trend import Scale
 
 STYLES = {
@@ -72,7 +71,7 @@ def _whole(view: ReportView, width: int | None, colour: bool) -> str:
     out = io.StringIO()
     console = plain_console(out, width, colour)
     shell = partial(_shell, width=None if width is None else console.width)
-    written = _written("report.txt.j2", view=view, about=_about(view), shell=shell, check_reason=check_reason)
+    written = _written("report.txt.j2", view=view, shell=shell, check_reason=check_reason)
     for part in _parts(written, view, console):
         console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     return _trimmed(out)
@@ -98,7 +97,7 @@ def _brief(view: ReportView, width: int | None, colour: bool, lines: int) -> str
 
 def _written(template: str, **values: object) -> list[str]:
     style = (_STYLE + "{}" + _STYLED).format
-    return render_text_template(template, PACKAGE, style=style, wording=wording, **values, **_CONSTANTS).split("\n")
+    return render_lines(template, PACKAGE, style=style, wording=wording, **values, **_CONSTANTS)
 
 
 def _trimmed(out: io.StringIO) -> str:
@@ -254,24 +253,6 @@ def _robustness(found: Robustness | None) -> list[RenderableType]:
 
 def _block(text: str, style: str) -> Text:
     return Text("\n".join(line(one, 300) for one in text.split("\n")), style)
-
-
-def _about(view: ReportView) -> Iterator[str]:
-    yield formatting.counted(view.run.samples, "sample")
-    if view.judge is not None:
-        yield f"judge: {view.judge.label}"
-    if view.cost is not None:
-        cached = f", {view.cost.cached_calls:,} from the cache" if view.cost.cached_calls else ""
-        share = f", {view.cost.cached_share}" if view.cost.cached_share else ""
-        yield f"{formatting.counted(view.cost.calls, 'call')}{cached}{share}, {formatting.dollars(view.cost.usd)}"
-    if view.run.entrypoint is not None:
-        yield f"system: {wording.system_usage(view.run.usage)}"
-    if view.run.wall_s:
-        yield formatting.seconds(view.run.wall_s)
-    if view.comparison is not None and view.comparison.baseline is not None:
-        found = view.comparison
-        on = f" {wording.compared_on(found.paired, found.total)}" if found.comparable else ""
-        yield f"compared with {found.baseline}{on}"
 
 
 def _shell(commands: tuple[str, ...], width: int | None) -> list[str]:

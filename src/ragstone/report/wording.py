@@ -13,13 +13,14 @@ from ragstone.gate.verdict import (
     Action,
     Diagnosis,
     Interval,
-    MetricShares,
     OracleShares,
     Status,
 )
 from ragstone.metrics.registry import HEADLINE, METRICS
 from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.report.escape import one_line
 from ragstone.report.parts import ChangePart, MetricRow, SamplePart
+from ragstone.report.templates import PACKAGE, render_lines
 from ragstone.run.manifest import SystemUsage
 
 STATUS_TITLES = {
@@ -199,56 +200,13 @@ def cause_actions(found: Diagnosis | None) -> list[str]:
 
 ORACLE_TITLE = "With the reference contexts given (oracle)"
 
-_MIN_ALIKE = 5
-"""So many answers that are all the same with the reference contexts are worth a question."""
-
 
 def oracle_lines(found: OracleShares | None) -> list[str]:
     """What an oracle half says: a sentence for each metric, then what qualifies them. Empty without one."""
     if found is None:
         return []
-    lines = [_shares(one) for one in found.metrics]
-    if found.incomplete is not None:
-        done = f"{found.answered + found.failed:,} of {counted(found.asked, 'sample')} were asked"
-        lines.append(f"This half is incomplete ({done}): {sentence(found.incomplete)}")
-    if found.strangers:
-        lines.append(
-            f"{found.strangers:,} of {counted(found.answered, 'answer')} came with contexts other than those given: "
-            "the system seems to retrieve anyway. Don't trust this split until it uses the contexts that it is given."
-        )
-    elif found.answered >= _MIN_ALIKE and found.same == found.answered:
-        lines.append(
-            f"All {counted(found.answered, 'answer')} are the same as before: does the system read the contexts that "
-            "it is given?"
-        )
-    left = [f"{counted(found.without, 'sample')} without reference contexts"] if found.without else []
-    left += [f"{counted(found.unanswered, 'sample')} that the system had not answered"] if found.unanswered else []
-    if left:
-        lines.append(f"Not asked again: {' and '.join(left)}.")
-    if found.failed:
-        lines.append(f"The system failed on {counted(found.failed, 'sample')} when given the contexts.")
-    return lines
-
-
-def _shares(one: MetricShares) -> str:
-    """``Answer correctness: 0.12 of the 0.18 missing from 1.0 is retrieval (…), 0.06 is generation (…), …``."""
-    if one.retrieval_interval is None or one.generation_interval is None:
-        return f"{one.title}: no sample has a score both with and without them."
-    on, gained, lost = f"on {counted(one.n, 'sample')}", one.retrieval_interval, one.generation_interval
-    level = f"{percent(gained.confidence)} interval"
-    if one.missing == 0.0 and one.generation == 0.0:
-        return f"{one.title}: nothing is missing from 1.0, with and without them, {on}."
-    missing, generation = score(one.missing), score(one.generation)
-    if one.retrieval < 0.0:
-        return (
-            f"{one.title}: {missing} is missing from 1.0, and {generation} with them, so none of it is retrieval "
-            f"(change {change(one.retrieval)}, {level} {change(gained.low)} to {change(gained.high)}), {on}."
-        )
-    return (
-        f"{one.title}: {score(one.retrieval)} of the {missing} missing from 1.0 is retrieval ({level} "
-        f"{score(gained.low)} to {score(gained.high)}), {generation} is generation ({score(lost.low)} to "
-        f"{score(lost.high)}), {on}."
-    )
+    incomplete = None if found.incomplete is None else one_line(sentence(found.incomplete))
+    return render_lines("oracle.txt.j2", PACKAGE, found=found, incomplete=incomplete)
 
 
 def compared_on(paired: int, total: int) -> str:

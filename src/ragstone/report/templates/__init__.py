@@ -108,6 +108,12 @@ def render_text_template(name: str, package: str, **values: object) -> str:
     return _text_environment(package).get_template(name).render(values).rstrip("\n")
 
 
+def render_lines(name: str, package: str, **values: object) -> list[str]:
+    """The lines of `render_text_template`; none if it writes nothing."""
+    text = render_text_template(name, package, **values)
+    return text.split("\n") if text else []
+
+
 def render_untrusted(source: str, values: Mapping[str, object]) -> str | None:
     """The text of a foreign template with `values`, rendered in a sandbox; None if it can't be."""
     try:
@@ -124,8 +130,8 @@ def _text_environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = (formatting.counted, formatting.dollars, formatting.percent, formatting.score, formatting.some)
-    environment.filters.update({found.__name__: found for found in (*shown, formatting.whole, escape.line)})
+    shown = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
+    environment.filters.update({name: getattr(formatting, name) for name in shown}, line=escape.line)
     return environment
 
 
