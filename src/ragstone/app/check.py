@@ -27,6 +27,8 @@ from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.custom import FunctionMetric, RubricMetric
 from ragstone.metrics.metric import BaseMetric, Metric
+from ragstone.report.escape import one_line
+from ragstone.report.templates import render_lines
 from ragstone.rounds.base_commit import BaseSystem, at_base
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import refuse_conflicts
@@ -41,7 +43,6 @@ from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import (
     GENERATION,
     NO_TEXTS,
-    RETRIEVAL,
     Response,
     System,
     SystemFailureKind,
@@ -95,12 +96,15 @@ class CheckResult:
     sizes: tuple[MetricSize, ...]
     rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
-    history: str | None = None
-    """What becomes of the earlier turns of conversations; None if the golden set has none."""
     part: str | None = None
-    """Which half of the system is evaluated, and how; None for the whole."""
-    oracle: str | None = None
-    """What an oracle half asks, or whether there could be one; None for half of a system and recorded answers."""
+    """Which half of the system is evaluated; None for the whole."""
+    asks: bool = True
+    """Whether the system is asked; False for recorded answers."""
+    takes_history: bool | None = None
+    takes_contexts: bool | None = None
+    """Whether the entrypoint takes earlier turns, and contexts that it is given; None if that can't be known."""
+    divided: tuple[str, ...] | None = None
+    """The metrics that an oracle half divides; None without one."""
     perturbed: PerturbedSize | None = None
 
     @property
@@ -120,7 +124,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     """
     refuse_conflicts(request.parts())
     plan = request.run
-    golden, part = plan.golden, plan.system.settings.part
+    golden, part, told = plan.golden, plan.system.settings.part, plan.system.settings.takes_contexts
     policy, undrawn = policy_for(request.policy, golden)
     metrics = plan.selected_metrics()
     refuse_without_given(golden, part)
@@ -177,9 +181,11 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
             rules=tuple(_in_force(policy, best)),
-            history=_history(golden, system),
-            part=_part(plan, system),
-            oracle=_oracle(plan, metrics, system),
+            part=part,
+            asks=system.can_be_asked_again,
+            takes_history=takes_history(system),
+            takes_contexts=takes_contexts(system) if told is None else told,
+            divided=None if _extra(plan, Oracle) is None else tuple(one.info.name for one in divided(metrics)),
             perturbed=_perturbed(plan, metrics),
             warnings=(
                 *undrawn,
@@ -256,35 +262,10 @@ def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None
     return PerturbedSize(len(samples), perturb.kinds, len(found), own)
 
 
-def _history(golden: GoldenSet, system: System) -> str | None:
-    count = sum(bool(sample.history) for sample in golden)
-    if not count:
-        return None
-    taken = {
-        True: "passed to the entrypoint",
-        False: "NOT passed: the entrypoint has no parameter or field `history`, so it gets the last question alone",
-        None: "sent with the question; whether the system reads them can't be known",
-    }[takes_history(system)]
-    return f"{counted(count, 'sample')} with earlier turns, {taken}"
-
-
 def _first(golden: GoldenSet, part: str | None) -> Sample:
     """The first sample; for generation alone, the first with contexts to give."""
     given = (sample for sample in golden if sample.reference_contexts)
     return (next(given, None) if part == GENERATION else None) or next(iter(golden))
-
-
-def _part(plan: RunPlan, system: System) -> str | None:
-    part = plan.system.settings.part
-    if part == RETRIEVAL:
-        return "retrieval alone: contexts are scored, and no answer is expected"
-    if part != GENERATION:
-        return None
-    if not system.can_be_asked_again:
-        return "generation alone: recorded answers, judged by the reference contexts"
-    said = "takes" if takes_contexts(system) or plan.system.settings.takes_contexts else "is sent"
-    unknown = "" if said == "takes" else "; whether the system reads them can't be known"
-    return f"generation alone: the entrypoint {said} the reference contexts of each sample{unknown}"
 
 
 async def _try_oracle(system: System, metrics: Sequence[Metric], plan: RunPlan, context: RunContext) -> CostEstimate:
@@ -293,24 +274,6 @@ async def _try_oracle(system: System, metrics: Sequence[Metric], plan: RunPlan, 
     given = asked_again(plan.golden)
     await _ask(plan.system.of_part("generation").build(context), next(iter(given)))
     return _Cost(plan).of(given, divided(metrics))
-
-
-def _oracle(plan: RunPlan, metrics: Sequence[Metric], system: System) -> str | None:
-    if plan.system.settings.part is not None or not system.can_be_asked_again:
-        return None
-    taken = plan.system.settings.takes_contexts
-    taken = takes_contexts(system) if taken is None else taken
-    says = {
-        True: "the entrypoint takes contexts",
-        False: "the entrypoint takes no contexts",
-        None: "contexts are sent with the question; whether the system reads them can't be known",
-    }[taken]
-    if _extra(plan, Oracle) is None:
-        return f"not asked for; {says}"
-    n = f"{len(asked_again(plan.golden)):,} of {counted(len(plan.golden), 'sample')}"
-    names = [metric.info.name for metric in divided(metrics)]
-    best = "" if "answer_correctness" in names else "; answer_correctness would tell the most"
-    return f"{n} asked again with the reference contexts; {says}; {', '.join(names)}{best}"
 
 
 def _refuse_places(request: GateRequest) -> None:
@@ -337,41 +300,21 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     return (f"{len(lacking)} of {counted(len(golden), 'sample')} have no usable recorded answer: {some(lacking)}.",)
 
 
-def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> Iterator[str]:
+def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> list[str]:
     """Sentences on a response that is valid, and unlikely to be what was meant. `part`: of that half alone. Pure."""
     answer = response.answer.strip()
-    if part == RETRIEVAL:
-        pass
-    elif not answer:
-        yield "The answer is empty."
-    elif answer[0] in "[{" and _is_json(answer):
-        yield (
-            "The answer is JSON text. If it contains the answer, return the object instead of a string, or name its "
-            "field in system.answer_field."
-        )
-    sizes = [len(context.text) for context in response.contexts]
-    if not sizes and part == RETRIEVAL:
-        yield "No contexts were returned: an empty list is a retriever that found nothing."
-    elif not sizes:
-        scored = [metric.info.name for metric in metrics if metric.info.blames != "generation"]
-        wanted = ", ".join(dict.fromkeys(["faithfulness", *scored]))
-        yield (
-            f"No contexts were returned, so nothing can be said of retrieval ({wanted}): return a mapping with answer "
-            "and contexts, or a pair of them, or name their field in system.contexts_field."
-        )
-    elif response.without_texts:
-        names = some([str(context.id) for context in response.contexts], 3)
-        unmeasured = [metric.info.name for metric in metrics if isinstance(metric, BaseMetric) and metric.reads_texts]
-        yield (
-            f"The contexts are names of documents, without their texts ({names}). Retrieval metrics compare them with "
-            f"relevant_ids; what reads texts can't be measured ({', '.join(unmeasured) or 'faithfulness'}): return the "
-            "texts too, or name their field in system.context_text_field."
-        )
-    elif len(sizes) == 1 and sizes[0] > GIANT_CONTEXT:
-        yield (
-            f"There is one context of {sizes[0]:,} characters. If it is several passages, return them as a list: "
-            "metrics judge each context by itself."
-        )
+    return render_lines(
+        "remarks.txt.j2",
+        "ragstone.app",
+        part=part,
+        answer=answer,
+        is_json=answer[:1] in ("[", "{") and _is_json(answer),
+        sizes=[len(context.text) for context in response.contexts],
+        giant=GIANT_CONTEXT,
+        names=[one_line(str(context.id)) for context in response.contexts] if response.without_texts else [],
+        scored=[metric.info.name for metric in metrics if metric.info.blames != "generation"],
+        unmeasured=[one.info.name for one in metrics if isinstance(one, BaseMetric) and one.reads_texts],
+    )
 
 
 def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:

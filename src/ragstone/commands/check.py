@@ -115,6 +115,8 @@ def command(**flags: object) -> int:
         __package__,
         found=found,
         unanswerable=sum(not sample.answerable for sample in found.golden),
+        conversations=sum(bool(sample.history) for sample in found.golden),
+        given=f"{sum(bool(sample.reference_contexts) for sample in found.golden):,}",
         models=_models(found.judge),
         blocks=blocks,
         warns=warns,
