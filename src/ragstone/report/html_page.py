@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
 from ragstone.report.escape import markup
-from ragstone.report.templates import PACKAGE, read_template
+from ragstone.report.templates import FILTERS, PACKAGE, read_template
 
 _SHELL = "page.html.j2"
 
@@ -68,9 +68,7 @@ def html_environment(package: str) -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(
-        score=formatting.score, change=formatting.change, percent=formatting.percent, seconds=formatting.seconds
-    )
+    environment.filters.update(FILTERS)
     return environment
 
 

@@ -35,6 +35,10 @@ FOLDER = "templates"
 PACKAGE = __name__
 OURS = f"ragstone/{REPORT}"
 
+_SHOWN = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
+FILTERS: Mapping[str, Callable[..., str]] = {name: getattr(formatting, name) for name in _SHOWN}
+"""How templates write numbers: functions of `formatting`."""
+
 _ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
 _MAX_FILES = 100
@@ -130,8 +134,7 @@ def _text_environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
-    environment.filters.update({name: getattr(formatting, name) for name in shown}, line=escape.line)
+    environment.filters.update(FILTERS, line=escape.line)
     return environment
 
 
