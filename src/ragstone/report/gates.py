@@ -190,26 +190,6 @@ def _text(shown: Sequence[_Shown], rows: Sequence[GateRow], sha: str, details: i
         "sharing": max(counts) if len(counts) == 1 else 1,
         "sha": sha[:7],
     }
-    helpers = {"inline": escape.markdown_inline, "link": escape.markdown_link}
-    text = render_text_template("gates.md.j2", PACKAGE, **values, **helpers, **_headline(shown))
+    helpers = {"inline": escape.markdown_inline, "code": escape.markdown_code, "link": escape.markdown_link}
+    text = render_text_template("gates.md.j2", PACKAGE, marks=_MARKS, **values, **helpers)
     return without_commands(text) + "\n"
-
-
-def _headline(shown: Sequence[_Shown]) -> dict[str, object]:
-    """What the heading of the comment says: the gates that need attention first."""
-    gates = {rank: [one.gate for one in shown if one.rank == rank] for rank in range(7)}
-    waiting, idle = gates[3], len(gates[6])
-    found = {"total": len(shown), "waiting": len(waiting), "passing": len(shown) - idle}
-    names, kind, word = gates[0] + gates[1], "fail" if gates[1] else "error", ""
-    if names:
-        one, many = ("fails", "fail") if gates[1] else ("has no verdict", "have no verdict")
-        word = one if len(names) == 1 else many
-    elif gates[2]:
-        names, kind = gates[2], "inconclusive"
-        word = f"{'is' if len(names) == 1 else 'are'} inconclusive"
-    elif waiting:
-        names, kind = waiting, "waiting"
-    else:
-        kind = "idle" if idle == len(shown) else "pass"
-    icon = _MARKS["pass" if kind == "idle" else kind]
-    return found | {"kind": kind, "icon": icon, "word": word, "names": [escape.markdown_code(n) for n in sorted(names)]}
