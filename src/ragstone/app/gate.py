@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
 from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
-from ragstone.app.role import Role, baseline_fact, handing_on
-from ragstone.errors import ConfigError
+from ragstone.app.role import Role, baseline_fact, hand_on
+from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
 from ragstone.history.trend import trends
@@ -122,10 +122,15 @@ class GateInputs:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    def handing_on(self, *, undecided: bool = False) -> AbstractContextManager[None]:
-        """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
-        request = self.request
-        return handing_on(request.run.out, self.role, self.baseline, request.past, undecided=undecided)
+    @contextmanager
+    def handing_on(self, *, undecided: bool = False) -> Iterator[None]:
+        """If the block raises, leave baseline and history in the run directory."""
+        try:
+            yield
+        except BaseException:
+            with suppress(RagstoneError):
+                hand_on(self.request.run.out, self.role, self.baseline, self.request.past, undecided=undecided)
+            raise
 
 
 @dataclass(frozen=True, slots=True)

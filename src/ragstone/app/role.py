@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.app.decide import Terms
 from ragstone.app.history import RunHistory, store_history
-from ragstone.errors import RagstoneError
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict
 from ragstone.run.directory import RunDirectory, read_manifest
@@ -56,21 +53,11 @@ def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | Non
     )
 
 
-@contextmanager
-def handing_on(
-    out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool = False
-) -> Iterator[None]:
-    """If the block raises, leave baseline and history in the run directory: its artifact may be the newest one."""
-    try:
-        yield
-    except BaseException:
-        with suppress(RagstoneError):
-            _hand_on(out, role, baseline, past, undecided=undecided)
-        raise
+def hand_on(out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool) -> None:
+    """Put baseline and history into a run that was stopped: its artifact may be the newest one.
 
-
-def _hand_on(out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool) -> None:
-    """Put baseline and history into a run that was stopped. `undecided`: the run itself had finished."""
+    `undecided`: the run itself had finished.
+    """
     manifest = read_manifest(out)
     if manifest.state != "stopped" and not undecided:
         return

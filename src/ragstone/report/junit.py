@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
@@ -10,7 +11,7 @@ from junitparser.junitparser import FinalResult
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
 from ragstone.report.escape import clip, markup
-from ragstone.report.parts import PlacePart, ReportView, SamplePart
+from ragstone.report.parts import TITLE, PlacePart, ReportView, SamplePart
 from ragstone.report.rows import check_title
 
 _LENGTH = 4000
@@ -25,6 +26,10 @@ def render_junit(view: ReportView) -> str:
     skipped with its reason; an error is an error. Warnings of the verdict are skipped too. Suite ``samples``: a sample
     that got worse is a failure if the gate failed and skipped otherwise; a sample without a score is an error.
     """
+    return _text(_document(view))
+
+
+def _document(view: ReportView) -> JUnitXml:
     document = JUnitXml(name=_line(view.title))
     checks = TestSuite("checks")
     _describe(checks, view)
@@ -49,6 +54,22 @@ def render_junit(view: ReportView) -> str:
         if len(failed) > _MAX_FAILED:
             samples.add_property("failed_left_out", str(len(failed) - _MAX_FAILED))
         document.add_testsuite(samples)
+    return document
+
+
+def join_junit(views: Iterable[tuple[str, ReportView]]) -> str:
+    """The suites of several reports, each with its name in front of theirs and of the classes of their cases."""
+    joined = JUnitXml(name=TITLE)
+    for name, view in views:
+        for suite in _document(view):
+            suite.name = f"{_line(name, 200)}: {suite.name}"
+            for case in suite:
+                case.classname = f"{_line(name, 200)}: {case.classname}"
+            joined.add_testsuite(suite)
+    return _text(joined)
+
+
+def _text(document: JUnitXml) -> str:
     document.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = document.tostring()  # type: ignore[no-untyped-call]
     # The library uses lxml if it is installed; reading the XML back gives the same text everywhere.

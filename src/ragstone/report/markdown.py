@@ -186,8 +186,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "judge": None
         if view.judge is None
         else {
-            "label": view.judge.label,
-            "offline": view.judge.offline,
+            **asdict(view.judge),
             "grades": [[wording.metric_title(name), grade] for name, grade in view.judge.grades],
         },
         "cost": _cost(view),
@@ -249,11 +248,7 @@ def _attribution(view: ReportView, detail: Detail) -> dict[str, object] | None:
     found = view.attribution
     if found is None:
         return None
-    return {
-        "side": str(found.side),
-        "look": found.look,
-        "reason": detail.line(wording.sentence(found.reason)),
-    }
+    return {"side": str(found.side), "look": found.look, "reason": detail.line(wording.sentence(found.reason))}
 
 
 def _row(row: MetricRow, scale: Scale) -> dict[str, object]:
@@ -355,14 +350,10 @@ def _comparison(view: ReportView, detail: Detail) -> dict[str, object] | None:
     if found is None:
         return None
     return {
+        **asdict(found),
         "label": found.baseline,
-        "comparable": found.comparable,
-        "paired": found.paired,
-        "total": found.total,
         "on": wording.compared_on(found.paired, found.total) if found.comparable else "",
         "notes": [detail.clip(wording.sentence(note)) for note in found.notes[: detail.notes]],
-        "commit": found.commit,
-        "url": found.url,
     }
 
 
@@ -400,17 +391,10 @@ def _counts(view: ReportView) -> list[dict[str, object]]:
 def _run(view: ReportView) -> dict[str, object]:
     run = view.run
     return {
-        "label": run.label,
+        **asdict(run),
         "samples": formatting.counted(run.samples, "sample"),
-        "entrypoint": run.entrypoint,
         "usage": wording.system_usage(run.usage),
-        "commit": run.commit,
         "golden_files": [escape.clip(file, 120) for file in run.golden_files[:5]],
-        "created_at": run.created_at,
         "version": run.ragstone_version,
         "wall": None if run.wall_s is None else formatting.seconds(run.wall_s),
-        "repeats": run.repeats,
-        "answers": run.answers,
-        "state": run.state,
-        "stop_reason": run.stop_reason,
     }

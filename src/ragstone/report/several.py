@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -21,6 +20,7 @@ from ragstone.report import escape, wording
 from ragstone.report.escape import line
 from ragstone.report.html import render_html
 from ragstone.report.html_page import Framed, render_page
+from ragstone.report.junit import join_junit
 from ragstone.report.markdown import ICONS
 from ragstone.report.parts import MetricRow, ReportView
 from ragstone.report.render import MARKDOWN_LIMIT, Format, render
@@ -77,7 +77,7 @@ def render_several(baseline: str, found: Sequence[NamedView], format: Format) ->
         document = {"baseline": baseline, "status": str(overall_status(found)), "exit_code": overall_exit_code(found)}
         return json.dumps(escape.encodable({**document, "runs": runs}), indent=2, ensure_ascii=False) + "\n"
     if format == "junit":
-        return _junit(found)
+        return join_junit((one.name, one.view) for one in found)
     if format == "md":
         return _markdown(baseline, found)
     if format == "html":
@@ -186,29 +186,6 @@ def _markdown(baseline: str, found: Sequence[NamedView]) -> str:
     helpers = {"inline": escape.markdown_inline, "code": escape.markdown_code, "icons": ICONS}
     icon = ICONS[str(overall_status(found))]
     return without_commands(render_text_template("several.md.j2", PACKAGE, icon=icon, **values, **helpers)) + "\n"
-
-
-# -- JUnit -------------------------------------------------------------------------------------------------------------
-
-
-def _junit(found: Sequence[NamedView]) -> str:
-    """The suites of each run, with its name in front of theirs and of the classes of their cases."""
-    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    root = ElementTree.Element("testsuites", name="Ragstone")
-    for one in found:
-        name = escape.clip(" ".join(escape.markup(one.name).split()), 200)
-        document = ElementTree.fromstring(render(one.view, "junit"))  # noqa: S314 - our own
-        for key in counts:
-            counts[key] += int(document.get(key) or 0)
-        for suite in document:
-            suite.set("name", f"{name}: {suite.get('name')}")
-            for case in suite.iter("testcase"):
-                case.set("classname", f"{name}: {case.get('classname')}")
-            root.append(suite)
-    for key, count in counts.items():
-        root.set(key, str(count))
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 # -- HTML --------------------------------------------------------------------------------------------------------------
