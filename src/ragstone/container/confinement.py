@@ -93,7 +93,8 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
             "to it.",
         )
     sockets = tuple(sockets)
-    gid = _group_apart([owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())])
+    taken = {owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())}
+    gid = next(gid for gid in itertools.count(NOBODY) if gid not in taken)
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(
@@ -191,10 +192,6 @@ def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
         }
         with nullcontext() if confinement.root_owns else confinement.acting():
             put_run(files, target)
-
-
-def _group_apart(taken: Iterable[int]) -> int:
-    return next(gid for gid in itertools.count(NOBODY) if gid not in set(taken))
 
 
 def _gain_no_rights() -> None:

@@ -72,7 +72,8 @@ def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
     seen: set[str] = set()
     for one in history.gated:
         samples = history.samples.get(one.samples or "")
-        if samples is None or one.time > line.time or same_run(one, line) or _undecided(one):
+        undecided = not one.eligible and one.verdict == "error"
+        if samples is None or one.time > line.time or same_run(one, line) or undecided:
             continue
         if one.github_run is not None and one.commit is not None:
             if one.commit in seen:
@@ -220,10 +221,6 @@ def needed_runs(history: History, days: int) -> frozenset[str]:
         chosen = (*past.level(main=True), *past.level(main=False), *recent[:BEFORE], *looks[released:][:BEFORE])
         found |= {look.line.run for look in chosen}
     return frozenset(found)
-
-
-def _undecided(line: RunLine) -> bool:
-    return not line.eligible and line.verdict == "error"
 
 
 def _place(runs: Sequence[Look], run: str, commit: str | None, default: int | None = None) -> int:

@@ -53,7 +53,8 @@ class Mark:
 
 def trends(runs: Sequence[RunLine], metrics: Sequence[str], *, most: int = MAX_POINTS) -> tuple[Trend, ...]:
     """The trend of each of `metrics` that at least two of `runs` have, over the newest `most` of them."""
-    changes = [(), *(tuple(_changes(before, after)) for before, after in pairwise(runs))]
+    found_between = (_differences(1, before, after) for before, after in pairwise(runs))
+    changes = [(), *(tuple(one.text for one in both if one.kind in ("judge", "golden")) for both in found_between)]
     shown = list(zip(runs, changes, strict=False))[-most:]
     found = (
         Trend(
@@ -110,7 +111,3 @@ def _differences(place: int, before: RunLine, after: RunLine) -> Iterator[Mark]:
     for metric, version in after.versions.items():
         if metric in before.versions and before.versions[metric] != version:
             yield Mark(place, "metric", f"{metric}: version {version}, was {before.versions[metric]}", metric)
-
-
-def _changes(before: RunLine, after: RunLine) -> list[str]:
-    return [mark.text for mark in _differences(1, before, after) if mark.kind in ("judge", "golden")]

@@ -11,7 +11,7 @@ from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.base_tree import add_left_out, compared_commit, download_tree, lfs_files, submodules
 from ragstone.ci.github.client import GitHubApiError
 from ragstone.config.settings import Settings
-from ragstone.errors import ConfigError, GitHubError, RagstoneError, SystemUnderTestError
+from ragstone.errors import ConfigError, GitHubError, SystemUnderTestError
 from ragstone.formatting import counted
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
@@ -94,7 +94,8 @@ def prepare_base(
         try:
             plan, system, make = container.prepare_base(plan, system, checkout, root=root, log=log, write=write)
         except (ConfigError, SystemUnderTestError) as error:
-            raise _at_base(error, commit) from None
+            message = f"the base, commit {commit[:12]}: {error.message}"
+            raise type(error)(message, where=error.where, hint=error.hint) from None
     else:
 
         def make() -> System:
@@ -123,10 +124,6 @@ def _missing(checkout: Path, workspace: Path, commit: str) -> tuple[str, ...]:
 
 def _is_filled(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
-
-
-def _at_base(error: ConfigError | SystemUnderTestError, commit: str) -> RagstoneError:
-    return type(error)(f"the base, commit {commit[:12]}: {error.message}", where=error.where, hint=error.hint)
 
 
 def _not_downloaded(why: str) -> GitHubError:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ragstone.ci.github.commands import is_output_name
 from ragstone.job.publish import Report
 from ragstone.metrics.registry import METRICS
-from ragstone.report.parts import ReportView
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,9 @@ def output_values(
             name = metric_output(row.metric)
             if row.slice is None and row.score is not None and is_output_name(name):
                 values[name] = f"{row.score:.6g}"
-        values["coverage"] = _coverage(view)
+        whole = [row for row in view.metrics if row.slice is None and row.n + row.failed > 0]
+        if whole:
+            values["coverage"] = f"{min(row.n / (row.n + row.failed) for row in whole):.6g}"
         if view.cost is not None and view.cost.usd is not None:
             values["cost-usd"] = f"{view.cost.usd:.6f}"
     return values
-
-
-def _coverage(view: ReportView) -> str:
-    shares = [row.n / (row.n + row.failed) for row in view.metrics if row.slice is None and row.n + row.failed > 0]
-    return f"{min(shares):.6g}" if shares else ""

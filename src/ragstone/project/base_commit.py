@@ -22,7 +22,7 @@ from ragstone.rounds.base_commit import SHORT, BaseSystem
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts
 from ragstone.run.directory import FINGERPRINT_DIGITS
-from ragstone.system.entrypoint import build_system, parse_entrypoint
+from ragstone.system.entrypoint import build_system, parse_entrypoint, shown_entrypoint
 from ragstone.system.response import System
 
 # -- the settings of the base's system ---------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
         refuse_conflicts([BASE_COMMIT, recorded(entrypoint.text)])
     if entrypoint.kind.is_address and entrypoint.text == current.strip():
         raise ConfigError(
-            f"the base commit's system would have the same address as the current one, {_without_user(text)}.",
+            f"the base commit's system would have the same address as the current one, {shown_entrypoint(text)}.",
             where="gate.baseline_entrypoint",
             hint="Start the base commit's service on another port, and name it with --baseline-entrypoint URL.",
         )
@@ -108,11 +108,6 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
                 where="system.entrypoint",
                 hint="Use a path relative to the folder of the config file.",
             )
-
-
-def _without_user(url: str) -> str:
-    head, at, tail = url.rpartition("@")
-    return f"{head.partition('://')[0]}://{tail}" if at else url
 
 
 def accepted_at(policy: Policy, settings: Settings, root: Path) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from ragstone.errors import ConfigError
 from ragstone.system.environment import child_environment
 
-_TIMEOUT_S = 600
 CREDENTIALS = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO")
 """Variables that git needs to reach a remote."""
 
@@ -33,13 +32,14 @@ class GitFailed(Exception):  # noqa: N818 - an outcome to report
 class Git:
     """git in `folder`, without hooks; its environment is the allow-list and the variables `passed`.
 
-    `setting` is the setting that needs git.
+    `setting` is the setting that needs git, `timeout_s` how long it may take.
     """
 
     folder: Path
     environ: Mapping[str, str]
     setting: str
     passed: tuple[str, ...] = ()
+    timeout_s: float = 600
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git prints. Raises GitFailed; ConfigError if there is no git."""
@@ -53,13 +53,13 @@ class Git:
                 env={**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
                 input=given,
                 capture_output=True,
-                timeout=_TIMEOUT_S,
+                timeout=self.timeout_s,
                 check=False,
             )
         except FileNotFoundError:
             raise ConfigError("git was not found on PATH.", where=self.setting) from None
         except subprocess.TimeoutExpired:
-            raise GitFailed(arguments, f"it took more than {_TIMEOUT_S} s") from None
+            raise GitFailed(arguments, f"it took more than {self.timeout_s:g} s") from None
         if found.returncode != 0:
             lines = found.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {found.returncode}"]
             line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])

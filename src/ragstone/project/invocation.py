@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,8 @@ from pydantic import SecretStr
 
 from ragstone.config.load import OPTIONS, Option
 from ragstone.config.settings import Settings
+from ragstone.errors import ConfigError
+from ragstone.project.git import Git, GitFailed
 from ragstone.run.manifest import Invocation
 from ragstone.system.entrypoint import shown_entrypoint
 
@@ -55,7 +56,7 @@ def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
     """The evaluated commit: from the CI environment, else from git, else None."""
     if commit := environ.get("GITHUB_SHA"):
         return commit
-    return (_git(root, environ, "rev-parse", "HEAD") or "").strip() or None
+    return _git(root, environ, "rev-parse", "HEAD") or None
 
 
 def _config(settings: Settings, start: Path) -> str | None:
@@ -146,7 +147,7 @@ def _value(settings: Settings, key: str) -> object:
 
 
 def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    found = (_git(settings.root, environ, "rev-parse", "--show-toplevel") or "").rstrip("\n")
+    found = _git(settings.root, environ, "rev-parse", "--show-toplevel")
     return Path(found) if found else None
 
 
@@ -168,16 +169,6 @@ def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | 
 def _git(root: Path, environ: Mapping[str, str], *arguments: str) -> str | None:
     """What git says in `root`, None if it can't be asked or refuses."""
     try:
-        found = subprocess.run(  # noqa: S603 - our own words
-            ["git", *arguments],  # noqa: S607 - git is where PATH says
-            cwd=root,
-            env={name: value for name, value in environ.items() if name in {"PATH", "HOME", "SYSTEMROOT"}},
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-            errors="replace",
-        )
-    except (OSError, subprocess.SubprocessError):
+        return Git(root, environ, "run", timeout_s=10).text(*arguments)
+    except (GitFailed, ConfigError, OSError):
         return None
-    return found.stdout if found.returncode == 0 else None

@@ -13,7 +13,7 @@ from ragstone.report import plots, trend, wording
 from ragstone.report.escape import bounded, url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
-from ragstone.report.parts import PlacePart, ReportView
+from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, marked_title
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
@@ -61,21 +61,12 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     )
 
 
-def _address(place: PlacePart | None) -> str | None:
-    return None if place is None else url(place.url)
-
-
-def _fragment(sample_id: str) -> str:
-    """The end of a link to a sample in the page, where its id is as `page.row_values` writes it."""
-    return quote(visible(sample_id), safe="")
-
-
 html_environment(PACKAGE).filters.update(
-    address=_address,
+    address=lambda place: None if place is None else url(place.url),
     bounded=bounded,
     cell=cell,
     check_reason=check_reason,
-    fragment=_fragment,
+    fragment=lambda sample_id: quote(visible(sample_id), safe=""),  # its id is as `page.row_values` writes it
     marked_title=marked_title,
     metric_title=wording.metric_title,
     sentence=wording.sentence,

@@ -138,6 +138,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
     lead, more = wording.first_sentence(wording.sentence(view.reason))
     first = summary_of(view, detail.room)
     checks = sorted(view.checks, key=lambda check: check.status is Status.PASS)
+    counts = Counter(wording.status_word(check.status, check.action) for check in view.checks)
     return {
         "title": view.title,
         "status": str(view.status),
@@ -198,7 +199,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "notes": [detail.clip(wording.sentence(note)) for note in view.notes[: detail.notes]],
         "all_checks": [_check(check, detail) for check in checks[: detail.checks]],
         "all_checks_left": max(0, len(checks) - detail.checks) if detail.checks else 0,
-        "counts": _counts(view),
+        "counts": [{"state": word, "icon": ICONS[word], "count": counts[word]} for word in ICONS if word in counts],
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",
         "accept": "\n".join(view.accept) if detail.about else "",
@@ -381,11 +382,6 @@ def _check(check: Check, detail: Detail) -> dict[str, object]:
         "confidence": formatting.percent(check.interval.confidence) if check.interval else None,
         "reason": escape.clip(check_reason(check), min(detail.text, _MAX_REASON)),
     }
-
-
-def _counts(view: ReportView) -> list[dict[str, object]]:
-    found = Counter(wording.status_word(check.status, check.action) for check in view.checks)
-    return [{"state": word, "icon": ICONS[word], "count": found[word]} for word in ICONS if word in found]
 
 
 def _run(view: ReportView) -> dict[str, object]:

@@ -242,17 +242,14 @@ def _robustness(found: Robustness | None) -> list[RenderableType]:
         table.add_column(column)
     for row in wording.robustness_rows(found):
         style = "yellow" if row.bad else ""
-        said = "\n".join(wording.sentence(text) for text in (row.change, *row.notes) if text)
+        texts = "\n".join(wording.sentence(text) for text in (row.change, *row.notes) if text).split("\n")
+        said = Text("\n".join(line(text, 300) for text in texts), style)
         mark = MARKS["warn" if row.bad else "not gated"]
-        table.add_row(Text(mark, style), row.kind, _block(said, style), Text(row.crashed, style))
+        table.add_row(Text(mark, style), row.kind, said, Text(row.crashed, style))
     lines: list[RenderableType] = [Text(""), Text(wording.robustness_heading(found), style="bold")]
     if found.incomplete is not None:
         lines.append(_text(f"! {wording.unfinished_robustness(found)}", "yellow"))
     return [*lines, table]
-
-
-def _block(text: str, style: str) -> Text:
-    return Text("\n".join(line(one, 300) for one in text.split("\n")), style)
 
 
 def _shell(commands: tuple[str, ...], width: int | None) -> list[str]:

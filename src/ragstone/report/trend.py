@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.formatting import score
 from ragstone.gate.verdict import Check
-from ragstone.history.trend import Point, Trend
+from ragstone.history.trend import Trend
 
 _MIN_HALF = 0.02
 _MAX_HALF = 0.25
@@ -93,19 +93,15 @@ def span(trend: Trend) -> tuple[float, float]:
 def sparkline(trend: Trend, *, most: int = 40) -> str:
     """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` marks a new judge, ``┊`` a new golden set."""
     low, high = span(trend)
-    cells = []
+    cells: list[str] = []
     for index, point in enumerate(trend.points[-most:]):
         if index:
-            cells += _marks(point)
+            cells += dict.fromkeys(_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed)
         if point.value is None:
             cells.append(" ")
         else:
             cells.append(_BLOCKS[min(len(_BLOCKS) - 1, int((point.value - low) / (high - low) * len(_BLOCKS)))])
     return "".join(cells)
-
-
-def _marks(point: Point) -> list[str]:
-    return list(dict.fromkeys(_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed))
 
 
 @dataclass(frozen=True, slots=True)

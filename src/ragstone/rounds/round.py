@@ -308,7 +308,12 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
     elif watching is None:
         await run_samples(work, writer.append)
     else:
-        await run_samples(work, partial(_append_and_watch, writer, watching), enough=watching.enough)
+
+        def append(record: SampleRecord) -> None:
+            writer.append(record)
+            watching.add(record.sample.id, record.scores)
+
+        await run_samples(work, append, enough=watching.enough)
 
 
 @asynccontextmanager
@@ -329,8 +334,3 @@ def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> 
         by_id = {sample.id: sample for sample in golden}
         samples = (by_id[sample_id] for sample_id in watching.order)
     return (sample for sample in samples if sample.id not in writer.finished_ids)
-
-
-def _append_and_watch(writer: RunWriter, watching: Watcher, record: SampleRecord) -> None:
-    writer.append(record)
-    watching.add(record.sample.id, record.scores)

@@ -12,7 +12,7 @@ import stat
 import tarfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -92,7 +92,13 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
 
 def lfs_files(folder: Path) -> tuple[str, ...]:
     """The paths of files in `folder` that only point to what Git LFS keeps elsewhere, sorted."""
-    return tuple(sorted(path.relative_to(folder).as_posix() for path in _regular(folder) if _starts(path, _LFS)))
+    found = []
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as stream:
+                if stream.read(len(_LFS)) == _LFS:
+                    found.append(path.relative_to(folder).as_posix())
+    return tuple(sorted(found))
 
 
 def submodules(folder: Path) -> tuple[str, ...]:
@@ -136,12 +142,3 @@ def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> No
         while chunk := source.read(_CHUNK):
             out.write(chunk)
     target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
-
-
-def _regular(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def _starts(path: Path, start: bytes) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(start)) == start
