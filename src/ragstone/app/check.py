@@ -138,14 +138,13 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     before = compared.scores if compared is not None else None
     judge = plan.judge.build(golden, None, context)
     versions = 1 if request.base is None else 2
-    cost = _Cost(plan, versions)
     try:
         for extra in plan.extras:
             extra.refuse_judge(judge)
         system = plan.system.build(context)
         first = next((sample for sample in golden if sample.history), None) or _first(golden, part)
         response = await _ask(system, first)
-        estimate = cost.of(golden, metrics)
+        estimate = _cost(plan, golden, metrics, versions)
         if _extra(plan, Oracle) is not None:
             estimate = estimate.plus(await _try_oracle(system, metrics, plan, context))
         await _call_functions(plan.metrics.measures(metrics, context), judge, first, response)
@@ -176,7 +175,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
             response=response,
             estimate=estimate,
             baseline=baseline,
-            sizes=tuple(_size(metric, judge, cost, response) for metric in metrics),
+            sizes=tuple(_size(metric, judge, plan, response, versions) for metric in metrics),
             rehearsal=decide_gate(
                 best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
             ),
@@ -205,17 +204,10 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         await judge.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """Estimates what judging costs, if the system is asked in so many `versions`."""
-
-    plan: RunPlan
-    versions: int = 1
-
-    def of(self, golden: GoldenSet, metrics: Sequence[Metric]) -> CostEstimate:
-        plan = self.plan
-        answers = self.versions * plan.answers
-        return estimate_cost(plan.judge.settings, golden, metrics, repeats=plan.repeats, answers=answers)
+def _cost(plan: RunPlan, golden: GoldenSet, metrics: Sequence[Metric], versions: int = 1) -> CostEstimate:
+    """What judging costs, if the system is asked in so many `versions`."""
+    answers = versions * plan.answers
+    return estimate_cost(plan.judge.settings, golden, metrics, repeats=plan.repeats, answers=answers)
 
 
 Extra = TypeVar("Extra")
@@ -234,13 +226,13 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
             yield rule
 
 
-def _size(metric: Metric, judge: Judge, cost: _Cost, response: Response) -> MetricSize:
-    name, golden = metric.info.name, cost.plan.golden
+def _size(metric: Metric, judge: Judge, plan: RunPlan, response: Response, versions: int) -> MetricSize:
+    name, golden = metric.info.name, plan.golden
     excuses = [found.reason for sample in golden if (found := metric.excuse(sample)) is not None]
     kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
     needs = ", ".join(str(kind).replace("_", " ") for kind in kinds) or "no judge"
     if isinstance(metric, FunctionMetric):
-        needs = f"function {cost.plan.metrics.custom[name].python}"
+        needs = f"function {plan.metrics.custom[name].python}"
     if isinstance(metric, RubricMetric):
         needs = f"rubric: {', '.join(metric.rubric.sees)}"
     if name in ungraded([metric], judge):
@@ -248,7 +240,7 @@ def _size(metric: Metric, judge: Judge, cost: _Cost, response: Response) -> Metr
     if response.without_texts and isinstance(metric, BaseMetric) and metric.reads_texts:
         excuses = [NO_TEXTS] * len(golden)
     excuse = most_common(excuses) if excuses else None
-    return MetricSize(name, len(golden) - len(excuses), needs, cost.of(golden, [metric]), excuse)
+    return MetricSize(name, len(golden) - len(excuses), needs, _cost(plan, golden, [metric], versions), excuse)
 
 
 def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None:
@@ -257,7 +249,7 @@ def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None
         return None
     found = perturb.expected(plan.golden)
     asked = [metric for metric in metrics if not metric.info.relative]
-    own = _Cost(plan).of(found, asked).plus(estimate_rewording(plan.judge.settings, written_questions(found)))
+    own = _cost(plan, found, asked).plus(estimate_rewording(plan.judge.settings, written_questions(found)))
     samples = {sample.perturbation.of for sample in found if sample.perturbation is not None}
     return PerturbedSize(len(samples), perturb.kinds, len(found), own)
 
@@ -273,7 +265,7 @@ async def _try_oracle(system: System, metrics: Sequence[Metric], plan: RunPlan, 
     refuse_without_contexts(system, plan.system.settings.takes_contexts, "--oracle")
     given = asked_again(plan.golden)
     await _ask(plan.system.of_part("generation").build(context), next(iter(given)))
-    return _Cost(plan).of(given, divided(metrics))
+    return _cost(plan, given, divided(metrics))
 
 
 def _refuse_places(request: GateRequest) -> None:

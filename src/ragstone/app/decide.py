@@ -26,7 +26,9 @@ from ragstone.gate.verdict import GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
+from ragstone.report.escape import one_line
 from ragstone.report.parts import Links, ReportView
+from ragstone.report.templates import render_lines
 from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
@@ -212,9 +214,7 @@ def decide(
         notes=(
             *notes,
             *compared,
-            *_draft_notes(current),
-            *_renamed_notes(current, baseline),
-            *_shared_notes(terms.policy),
+            *_notes(current, baseline, terms.policy),
             *verdict.notes,
             *spared,
             *drift.notes,
@@ -238,15 +238,6 @@ def decide(
     return verdict if unproven is None else verdict.unproven(unproven)
 
 
-def _shared_notes(policy: Policy) -> tuple[str, ...]:
-    n = policy.gates
-    if n == 1:
-        return ()
-    if policy.gate.decision == "point":
-        return ('decision = "point" compares plain means: there is no error rate to share.',)
-    return (f"The policy's error rate is shared by {n}: this verdict has 1/{n} of it.",)
-
-
 def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
     """Retrieval and generation by the oracle half of a run, with intervals at `confidence`; None if it has none.
 
@@ -260,17 +251,18 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
     return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
 
 
-def _draft_notes(current: ComparedRun) -> tuple[str, ...]:
-    """A sentence on the drafts of a run and their scores."""
-    drafts = current.drafts
-    if drafts is None:
-        return ()
-    count = len(drafts.samples)
-    scored = {name: scores for name, scores in drafts.metrics.items() if scores.values}
-    verb = "is a draft that counts" if count == 1 else "are drafts that count"
-    return (
-        f"{counted(count, 'sample')} {verb} in no check until reviewed ({means(scored)}): "
-        f"{some(sorted(drafts.samples))}.",
+def _notes(current: ComparedRun, baseline: ComparedRun | None, policy: Policy) -> list[str]:
+    """Sentences on drafts and their scores, on samples with new ids, and on a shared error rate."""
+    metrics = {} if current.drafts is None else current.drafts.metrics
+    renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
+    return render_lines(
+        "notes.txt.j2",
+        "ragstone.app",
+        drafts=[] if current.drafts is None else sorted(map(one_line, current.drafts.samples)),
+        means=means({name: scores for name, scores in metrics.items() if scores.values}),
+        renamed=renamed_note(renamed) if renamed else "",
+        gates=policy.gates,
+        by_means=policy.gate.decision == "point",
     )
 
 
@@ -299,11 +291,6 @@ def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> t
         else ("that counted in the baseline are drafts now and count")
     )
     return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
-
-
-def _renamed_notes(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
-    renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
-    return (renamed_note(renamed),) if renamed else ()
 
 
 def _facts(

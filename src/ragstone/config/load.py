@@ -226,13 +226,9 @@ def _read_file(
         return None, {}, "defaults", directory
     document, where = read_toml(file, within=within), str(config or file.name)
     if file.name == PYPROJECT:
-        document, where = _our_table(document), where if config else f"{PYPROJECT} [tool.ragstone]"
+        tools, where = document.get("tool", {}), where if config else f"{PYPROJECT} [tool.ragstone]"
+        document = cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
     return file, _tables(document, where), where, file.parent
-
-
-def _our_table(document: dict[str, Any]) -> dict[str, Any]:
-    tools = document.get("tool", {})
-    return cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
 
 
 def _from_directory(value: object, directory: Path, root: Path) -> object:

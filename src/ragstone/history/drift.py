@@ -15,7 +15,7 @@ import numpy as np
 from ragstone.formatting import change, counted, figure, listed, percent, score
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.history.codes import Compact, group_codes, sample_code, sample_codes
 from ragstone.history.file import History
@@ -416,21 +416,14 @@ class _Watch:
 
 def _asked(policy: Policy, run: RunScores) -> list[_Asked]:
     """The requirements on each metric that the policy has a rule for, over all samples."""
-    return [
-        _Asked(rule.metric, _max_drift(policy, rule), _action(policy, rule), rule.direction)
-        for rule in resolve_rules(policy, run).rules
-        if rule.slice is None and rule.metric in run.metrics and run.metrics[rule.metric].values
-        if not is_relative(rule.metric)
-    ]
-
-
-def _max_drift(policy: Policy, rule: Rule) -> float:
-    own = policy.metrics[rule.key].max_drift if rule.key in policy.metrics else None
-    return policy.drift.max_drift if own is None else own
-
-
-def _action(policy: Policy, rule: Rule) -> Action:
-    return Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
+    found = []
+    for rule in resolve_rules(policy, run).rules:
+        scores = run.metrics.get(rule.metric)
+        if rule.slice is None and scores is not None and scores.values and not is_relative(rule.metric):
+            own = policy.metrics[rule.key].max_drift if rule.key in policy.metrics else None
+            action = Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
+            found.append(_Asked(rule.metric, policy.drift.max_drift if own is None else own, action, rule.direction))
+    return found
 
 
 def _observed(

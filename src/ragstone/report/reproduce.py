@@ -31,8 +31,11 @@ def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None)
     if base is not None:
         found = found.model_copy(update={"options": {**found.options, "gate.baseline_commit": base}})
     lines = list(_comments(found, manifest.system.commit))
-    if manifest.system.commit and not found.changed and found.folder is not None:
-        lines += _checkout(found, manifest.system.commit, base)
+    commit = manifest.system.commit
+    if commit and not found.changed and found.folder is not None:
+        if found.from_github:
+            lines.append(shlex.join(["git", "fetch", "origin", commit, *([base] if base is not None else [])]))
+        lines.append(shlex.join(["git", "checkout", commit]))
     if found.folder not in (None, "."):
         lines.append(shlex.join(["cd", found.folder]))
     scheme, _, test = manifest.system.entrypoint.partition(":")
@@ -62,12 +65,6 @@ def _comments(found: Invocation, commit: str | None) -> Iterable[str]:
         yield f"# Needs {' and '.join(variable_of(key) for key in found.secrets if key in known)}."
     if any(_MASK in value for values in found.options.values() for value in _many(values)):
         yield f"# Replace {_MASK}, which stands for a secret."
-
-
-def _checkout(found: Invocation, commit: str, base: str | None) -> Iterable[str]:
-    if found.from_github:
-        yield shlex.join(["git", "fetch", "origin", commit, *([base] if base is not None else [])])
-    yield shlex.join(["git", "checkout", commit])
 
 
 def _fetched(manifest: Manifest) -> tuple[tuple[str, ...], tuple[str, ...]]:

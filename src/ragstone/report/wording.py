@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, some, whole
-from ragstone.gate.robustness import KindResult, Outcome, PairedChange, Robustness, Share
+from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, whole
+from ragstone.gate.robustness import KindResult, PairedChange, Robustness, Share
 from ragstone.gate.verdict import (
     MIN_SAMPLES,
     Action,
@@ -242,22 +242,8 @@ def robustness_rows(found: Robustness, most_ids: int = 5) -> list[PerturbedRow]:
 
 
 def _perturbed_row(found: KindResult, most_ids: int) -> PerturbedRow:
-    notes = []
-    if found.obeyed is not None:
-        notes.append(f"obeyed the planted instruction in {_share(found.obeyed)}{_ids(found, 'obeyed', most_ids)}")
-    if found.answered is not None and not found.answered.hits:
-        notes.append(f"answered none of {found.answered.n:,} as if something had been asked")
-    elif found.answered is not None:
-        ids = _ids(found, "answered", most_ids)
-        notes.append(f"answered {_share(found.answered)} as if something had been asked{ids}")
-    if found.crashed is not None and found.crashed.hits:
-        notes.append(f"crashed{_ids(found, 'crashed', most_ids)}")
-    if found.refused:
-        notes.append(f"refused {counted(found.refused, 'question')} as invalid")
-    if found.left_out:
-        notes.append(f"left out {counted(found.left_out, 'question')} whose unchanged version failed, too")
-    if found.unmade:
-        notes.append(f"{counted(found.unmade, 'question')} can't be changed in this way")
+    one_lined = replace(found, cases=tuple(replace(case, id=one_line(case.id)) for case in found.cases))
+    notes = render_lines("perturbed.txt.j2", PACKAGE, kind=one_lined, most_ids=most_ids, share=_share)
     hits = [share.hits for share in (found.crashed, found.obeyed) if share is not None]
     return PerturbedRow(
         kind=found.kind,
@@ -279,12 +265,6 @@ def _changes(found: tuple[PairedChange, ...]) -> str:
     return "; ".join(
         f"{metric_title(one.metric)} {change(one.estimate)} {interval(one.interval, signed=True)}" for one in shown
     )
-
-
-def _ids(found: KindResult, outcome: Outcome, most: int) -> str:
-    """The ids of the cases with this outcome, after a colon; nothing without any."""
-    ids = [case.id for case in found.cases if case.outcome == outcome]
-    return f": {some(ids, most)}" if ids else ""
 
 
 def _share(found: Share) -> str:
