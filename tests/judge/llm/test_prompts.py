@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ragstone.judge.abilities import Preference
-from ragstone.judge.llm.prompts import DIFFICULTIES, KINDS, MATCHES, NAMES, USES, VERDICTS, YES_OR_NO, schema_of
+from ragstone.judge.llm.completion import Form
+from ragstone.judge.llm.prompts import (
+    APART,
+    DIFFICULTIES,
+    KINDS,
+    MATCHES,
+    NAMES,
+    USES,
+    VERDICTS,
+    YES_OR_NO,
+    layout_of,
+    load_prompt,
+    schema_of,
+)
 
 WORDS = {
     "kind": KINDS,
@@ -46,3 +60,17 @@ def test_words_to_choose_from_are_those_that_are_accepted(task: str) -> None:
                 assert tuple(inner["enum"]) == tuple(map(str, WORDS[name]))
             else:
                 assert name not in WORDS
+
+
+def test_the_judges_prompts_are_version_3_and_so_is_what_they_begin_with() -> None:
+    """The version is part of each prompt's digest: of the key of its judgements, and of the judge's identity."""
+    direct = {"direct_score", "direct_preference"}  # of meta-evaluation, which no run uses
+    judging = {name: load_prompt(name) for name in NAMES if name not in APART}
+    assert {name: prompt.version for name, prompt in judging.items()} == {
+        name: "3.2" if name in direct else "3.3" for name in judging
+    }
+    layout = layout_of("openai", "gpt-5.4-mini")
+    for name in judging:
+        earlier = {**layout.prompts, name: replace(layout.prompts[name], digest="of version 2")}
+        assert replace(layout, prompts=earlier).digest() != layout.digest()
+        assert Form(earlier[name], ()).digest != Form(layout.prompts[name], ()).digest
