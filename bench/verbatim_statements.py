@@ -1,8 +1,8 @@
-"""Could statements that stand in a context word for word be left out? ``python bench/verbatim_statements.py [DATA_DIR]``
+"""Could statements that stand in a context word for word be left out? ``python bench/verbatim_statements.py [DIR]``
 
-A statement stands in a context if one of the context's sentences is the same, but for case, white space, typography and
-the stop at the end. Counted are the statements of labelled answers that do, and those of them that people say are not
-supported. Statements are the sentences of the answers: a model that breaks answers into statements rewrites some.
+A statement stands in a context if one of the context's sentences is the same, but for case, white space, typography
+and the stop at the end. Counted are the statements of labelled answers that do, and those of them that people say are
+not supported. Statements are the sentences of the answers: a model that breaks answers into statements rewrites some.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -211,9 +212,9 @@ def test_more_statements_than_one_form_takes_are_judged_in_several(world: Any) -
         world.fake.seen.clear()
         table = world.run(world.judge(name).support(CONTEXTS, many, call=Call("q1")))
         assert [each.statement_id for each in table.supports] == [item.id for item in many]
-        assert [len(seen.asked["verdicts"]) for seen in world.fake.chats] == [most] * (120 // most) + [120 % most] * (
-            most == 50
-        )
+        assert sorted((len(seen.asked["verdicts"]) for seen in world.fake.chats), reverse=True) == [most] * (
+            120 // most
+        ) + [120 % most] * (most == 50)
 
 
 def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
@@ -228,27 +229,29 @@ def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
     world.run(judge.context_use("What?", reference, "", CONTEXTS, call=Call("q1")))
     use = world.run(judge.context_use("What?", reference, "", CONTEXTS[::-1], call=Call("q1")))
     asked = [seen.asked for seen in world.fake.chats[1:]]
-    assert [len(one["reference_statements"]) for one in asked] == [8, 8, 4]
-    assert [one["contexts"] for one in asked] == [["c1", "c2"], [], []]
+    assert sorted(len(one["reference_statements"]) for one in asked) == [4, 8, 8]
+    assert sorted(one["contexts"] for one in asked) == [[], [], ["c1", "c2"]]
     assert len(use.attributions) == 20
-    assert "Claim 20." not in world.fake.chats[1].data.partition("reference statements")[2]
+    for seen in world.fake.chats[1:]:
+        shown = re.findall(r"^(r\d+) ", seen.data, re.MULTILINE)
+        assert shown == seen.asked["reference_statements"]
 
 
 def test_a_run_that_stops_between_two_calls_pays_for_neither_twice(world: Any, tmp_path: Any) -> None:
     many = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 21)]
-    refused = "no"
-    world.fake.script.extend([lambda _seen: None, lambda _seen: refused, lambda _seen: refused])
+    world.fake.always = lambda seen: "no" if "s9" in seen.asked["verdicts"] else None
     judge = world.judge(cache=tmp_path / "judgements.sqlite")
     with pytest.raises(JudgementFailed):
         world.run(judge.support(CONTEXTS, many, call=Call("q1")))
     world.run(judge.close())
     world.fake.seen.clear()
+    world.fake.always = None
 
     resumed = world.judge(cache=tmp_path / "judgements.sqlite")
     table = world.run(resumed.support(CONTEXTS, many, call=Call("q1")))
     assert len(table.supports) == 20
     asked = [name for seen in world.fake.chats for name in seen.asked["verdicts"]]
-    assert asked == [f"s{n}" for n in range(9, 21)]
+    assert asked == [f"s{n}" for n in range(9, 17)]
 
 
 def plausible() -> st.SearchStrategy[object]:

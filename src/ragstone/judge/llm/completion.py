@@ -6,9 +6,10 @@ import asyncio
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
+from typing import TypeVar
 
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
@@ -73,6 +74,18 @@ def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+_T = TypeVar("_T")
+
+
+async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+    """What `calls`, made at the same time, return. Raises what the first that fails raises, when all are done."""
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return found  # type: ignore[return-value]
+
+
 def in_calls(fields: Sequence[Field], statements: int) -> list[tuple[Field, ...]]:
     """`fields` in order, as one call each may ask for them: at most `statements` that are by statement."""
     ranks = accumulate(int(len(one.path) > 1 and one.path[0] in _OF_STATEMENTS) for one in fields)
@@ -117,10 +130,9 @@ class Completer:
 
         Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
         """
-        values: dict[Path, object] = {}
-        for fields in in_calls(form.fields, self.layout.statements):
-            values |= await self._fill(replace(form, fields=fields), data, call)
-        return values
+        parts = (replace(form, fields=fields) for fields in in_calls(form.fields, self.layout.statements))
+        filled = await all_of(self._fill(part, data, call) for part in parts)
+        return {path: value for values in filled for path, value in values.items()}
 
     async def _fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         values: dict[Path, object] = {}

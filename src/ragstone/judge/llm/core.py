@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
-from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form
+from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form, all_of
 from ragstone.judge.llm.replies import READING, Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
 from ragstone.judge.protocol import Call, JudgeIdentity
@@ -107,16 +107,16 @@ class Core:
         own: Mapping[Path, str],
         shared: Sequence[str],
         call: Call,
-        ask: Callable[[Sequence[Field]], AsyncIterator[Values]],
+        ask: Callable[[Sequence[Field]], Iterable[Awaitable[Values]]],
     ) -> Values:
         """All values of the form, each cached separately: `ask` is called with the fields missing from the cache.
-        What it yields is stored at once, so that a run that is stopped between two calls pays for none of them twice.
+        Each of its parts is stored when it arrives: a run that is stopped before the last one pays for none twice.
 
         `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
         call asks for every field, and leaves the cache as it is.
         """
         if call.fresh:
-            return {path: value async for asked in ask(form.fields) for path, value in asked.items()}
+            return {path: value for asked in await all_of(ask(form.fields)) for path, value in asked.items()}
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
         async with self.alone(*keys.values()):
@@ -129,10 +129,13 @@ class Core:
             if not missing:
                 call.ledger.cached_calls += 1
                 return values
-            async for asked in ask(missing):
-                for path, value in asked.items():
+
+            async def stored(part: Awaitable[Values]) -> None:
+                for path, value in (await part).items():
                     self.store(keys[path], {_VALUE: value})
-                values.update(asked)
+                    values[path] = value
+
+            await all_of(map(stored, ask(missing)))
             return values
 
     @asynccontextmanager
