@@ -71,9 +71,7 @@ def listed(items: Sequence[tuple[str, str]]) -> str:
 def fenced(blocks: Sequence[Block]) -> str:
     """All blocks, each after a mark unique to this prompt, and a mark at their end."""
     texts = [neutral(block.text) for block in blocks]
-    digest = hashlib.sha256()
-    for block, text in zip(blocks, texts, strict=True):
-        digest.update(f"{len(block.name)}:{block.name}{len(text)}:{text}".encode())
-    nonce = f"{int.from_bytes(digest.digest()[:8]) % 10**12:012}"
+    whole = "".join(f"{len(b.name)}:{b.name}{len(text)}:{text}" for b, text in zip(blocks, texts, strict=True))
+    nonce = f"{int.from_bytes(hashlib.sha256(whole.encode()).digest()[:8]) % 10**12:012}"
     shown = "".join(f"<<<{block.name} {nonce}>>>\n{text}\n" for block, text in zip(blocks, texts, strict=True))
     return f"{shown}<<<end {nonce}>>>"

@@ -54,9 +54,6 @@ class LazyProvider:
             self._made = self._make()
         return self._made
 
-    def client(self) -> Any:
-        return self.made().client
-
     async def chat(self, request: ChatRequest) -> ChatReply:
         return await self.made().chat(request)
 
@@ -165,7 +162,7 @@ class Assembly:
         label = f"{owner.service} {owner.model}"
         if settings.embeddings_base_url:
             label += f" at {owner.address.endpoint}"
-        client = chat.client if shared else None
+        client = (lambda: chat.made().client) if shared else None
         similarity = _by_embeddings(settings, owner, label, budget, self.clock, client=client)
         return similarity, [similarity.close]
 

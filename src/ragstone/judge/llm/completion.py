@@ -86,13 +86,6 @@ async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
     return found  # type: ignore[return-value]
 
 
-def in_calls(fields: Sequence[Field], statements: int) -> list[tuple[Field, ...]]:
-    """`fields` in order, as one call each may ask for them: at most `statements` that are by statement."""
-    ranks = accumulate(int(len(one.path) > 1 and one.path[0] in _OF_STATEMENTS) for one in fields)
-    calls = groupby(zip(fields, ranks, strict=True), key=lambda pair: max(0, pair[1] - 1) // statements)
-    return [tuple(one for one, _ in call) for _, call in calls]
-
-
 @dataclass(eq=False, kw_only=True)
 class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
@@ -125,12 +118,19 @@ class Completer:
         notes = tuple(self.provider.notes)
         return (*notes, "the model needs more tokens for its replies than expected") if self._room > 1 else notes
 
+    def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
+        """`fields` in order, as one call each may ask for them: not too many that are by statement."""
+        ranks = accumulate(int(len(one.path) > 1 and one.path[0] in _OF_STATEMENTS) for one in fields)
+        ranked = zip(fields, ranks, strict=True)
+        calls = groupby(ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements)
+        return [tuple(one for one, _ in call) for _, call in calls]
+
     async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
         """All fields of `form`, checked. `data` renders the data for judging the given fields.
 
         Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
         """
-        parts = (replace(form, fields=fields) for fields in in_calls(form.fields, self.layout.statements))
+        parts = (replace(form, fields=fields) for fields in self.in_calls(form.fields))
         filled = await all_of(self._fill(part, data, call) for part in parts)
         return {path: value for values in filled for path, value in values.items()}
 

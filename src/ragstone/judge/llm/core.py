@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -107,16 +107,17 @@ class Core:
         own: Mapping[Path, str],
         shared: Sequence[str],
         call: Call,
-        ask: Callable[[Sequence[Field]], Iterable[Awaitable[Values]]],
+        ask: Callable[[Sequence[Field]], Awaitable[Values]],
     ) -> Values:
-        """All values of the form, each cached separately: `ask` is called with the fields missing from the cache.
-        Each of its parts is stored when it arrives: a run that is stopped before the last one pays for none twice.
+        """All values of the form, each cached separately: `ask` is called with the fields missing from the cache,
+        a few at a time. What it returns is stored at once, so a run that is stopped in between pays for none twice.
 
         `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
         call asks for every field, and leaves the cache as it is.
         """
         if call.fresh:
-            return {path: value for asked in await all_of(ask(form.fields)) for path, value in asked.items()}
+            replies = await all_of(map(ask, self.completer.in_calls(form.fields)))
+            return {path: value for asked in replies for path, value in asked.items()}
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
         async with self.alone(*keys.values()):
@@ -130,12 +131,12 @@ class Core:
                 call.ledger.cached_calls += 1
                 return values
 
-            async def stored(part: Awaitable[Values]) -> None:
-                for path, value in (await part).items():
+            async def store(fields: Sequence[Field]) -> None:
+                for path, value in (await ask(fields)).items():
                     self.store(keys[path], {_VALUE: value})
                     values[path] = value
 
-            await all_of(map(stored, ask(missing)))
+            await all_of(map(store, self.completer.in_calls(missing)))
             return values
 
     @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from ragstone.golden.sample import Turn
@@ -23,7 +23,7 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.llm import merging, reply_schemas
-from ragstone.judge.llm.completion import Form, in_calls
+from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import (
     Core,
     Values,
@@ -102,18 +102,15 @@ class LlmJudge:
         form = Form(self._core.prompts["support"], reply_schemas.support_fields(statements, whole), names)
         texts = {item.id: item.text for item in statements}
 
-        async def judged(fields: Sequence[Field]) -> Values:
-            chunk = [Statement(name, texts[name]) for _, name in (field.path for field in fields)]
+        async def ask(missing: Sequence[Field]) -> Values:
             replies = []
+            chunk = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
             for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
                 own = part_names(part)
                 asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
                 data = partial(_support_data, context_blocks(part), texts)
                 replies += [await self._core.completer.fill(asked, data, call)]
             return merging.support(replies)
-
-        def ask(missing: Sequence[Field]) -> Iterable[Awaitable[Values]]:
-            return map(judged, in_calls(missing, self._core.completer.layout.statements))
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}

@@ -104,7 +104,6 @@ def schema_of(task: str) -> dict[str, object]:
     return _APART[task] if task in _APART else _CLOSED[task]
 
 
-_MANY_STATEMENTS, _FEW_STATEMENTS = 50, 8
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -155,7 +154,7 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
     known = find_provider(provider)
     marked = bool(known and known.cache_breakpoints and re.match(known.cache_breakpoints, model))
     many = bool(known and known.long_lists and re.match(known.long_lists, model))
-    return Layout(prompts, frozenset(cached), marked, _MANY_STATEMENTS if many else _FEW_STATEMENTS)
+    return Layout(prompts, frozenset(cached), marked, 50 if many else 8)
 
 
 def prefix_tokens(prompt: Prompt) -> int:

@@ -54,8 +54,7 @@ class ReferenceJudging:
             fields = (*reply_schemas.context_fields(names), *reply_schemas.attribution_fields(reference, given, names))
             return Form(prompt, fields, names)
 
-        def form(given: Given) -> Form:
-            return form_of(given, names)
+        form = partial(form_of, names=names)
 
         async def ask(given: Given) -> Values:
             known, replies = given, []
