@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ragstone.app.history import line_of
 from ragstone.app.recorded import read_verdict
@@ -23,6 +25,7 @@ from ragstone.run.manifest import Manifest
 from ragstone.run.redact import Redactor
 from ragstone.run.scores import RunScores, without_drafts
 
+_TABLES = tomllib.loads((files(__package__) / "facts.toml").read_text(encoding="utf-8"))
 _LATEST = 2**63 / 1e9  # in the year 2262, the end of nanoseconds in 64 bits
 
 
@@ -118,21 +121,21 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
 
 
 def _parameters(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    judge, golden, system = manifest.judge, manifest.golden, manifest.system
-    yield "judge", judge.label()
-    for name in ("provider", "model", "version", "endpoint", "embeddings"):
-        yield f"judge.{name}", getattr(judge, name) or ""
-    for name, value in judge.parameters:
+    yield "judge", manifest.judge.label()
+    for name, value in manifest.judge.parameters:
         yield f"judge.parameters.{name}", value
-    yield "golden.files", ", ".join(golden.files)
-    yield "golden.hash", golden.content_hash
-    for name in ("entrypoint", "commit", "version", "part"):
-        yield f"system.{name}", getattr(system, name) or ""
-    yield "policy.hash", manifest.policy_hash or ""
+    yield "golden.files", ", ".join(manifest.golden.files)
     yield "metrics", ", ".join(f"{name} {version}" for name, version in manifest.metrics.items())
-    yield "repeats", str(manifest.repeats)
-    yield "answers", str(manifest.answers)
-    yield "ragstone.version", manifest.ragstone_version
+    for name, found in _listed("parameters", manifest):
+        yield name, "" if found is None else str(found)
+
+
+def _listed(table: str, manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    for name, path in _TABLES[table].items():
+        found: Any = manifest
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        yield name, found
 
 
 def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) -> Iterator[tuple[str, float | None]]:
@@ -146,20 +149,12 @@ def _figures(manifest: Manifest, scores: RunScores, line: RunLine, drafts: int) 
     for tag, means in line.slices.items():
         for name, mean in means.items():
             yield from _mean(f"slices/{tag}/{name}", mean)
-    for name in ("total", "scored", "partly_failed", "system_failed"):
-        yield f"samples/{name}", getattr(manifest.counts, name)
     yield "samples/drafts", drafts
     if any(found.values or found.failed for found in scores.metrics.values()):
         yield "coverage", line.coverage
     yield "latency/p50_s", line.latency_p50_s
     yield "latency/p95_s", line.latency_p95_s
-    yield "wall_s", manifest.wall_s
-    cost = manifest.cost
-    for name in ("calls", "cached_calls", "input_tokens", "output_tokens"):
-        yield f"judge/{name}", getattr(cost, name)
-    yield "judge/cost_usd", cost.usd
-    for name in ("input_tokens", "output_tokens", "tokens_p95", "cost_usd") if manifest.usage is not None else ():
-        yield f"system/{name}", getattr(manifest.usage, name)
+    yield from _listed("figures", manifest)
 
 
 def _finite(value: float) -> bool:
