@@ -134,11 +134,12 @@ class _Tracker:
         return next(iter(self.client.search_runs([experiment], which, max_results=1)), None)
 
     def create(self, experiment: str) -> Any:
-        started = self._found.started
+        started, commit = self._found.started, self._found.parameters.get("system.commit")
+        source = {"mlflow.source.name": "ragstone"} | ({"mlflow.source.git.commit": commit} if commit else {})
         return self.client.create_run(
             experiment,
             start_time=None if started is None else int(started.timestamp() * 1000),
-            tags={FINGERPRINT_TAG: self._found.run.fingerprint, DIGEST_TAG: _INCOMPLETE, **_source(self._found)},
+            tags={FINGERPRINT_TAG: self._found.run.fingerprint, DIGEST_TAG: _INCOMPLETE, **source},
             run_name=self._found.name[:_KEY_CHARS],
         )
 
@@ -196,11 +197,6 @@ def key(name: str) -> str:
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{allowed[:_KEY_CHARS]}-{mark}"
-
-
-def _source(found: FinishedRun) -> dict[str, str]:
-    commit = found.parameters.get("system.commit")
-    return {"mlflow.source.name": "ragstone", **({"mlflow.source.git.commit": commit} if commit else {})}
 
 
 def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -124,10 +124,6 @@ def shown_address(address: str) -> str:
         return "an address that can't be read"
 
 
-def said(found: FinishedRun, error: Exception) -> str:
-    return found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
-
-
 @contextmanager
 def refusing(
     found: FinishedRun, tracker: str, where: str, usage: tuple[type[Exception], ...] = (), key: str = ""
@@ -140,12 +136,12 @@ def refusing(
         yield
     except RagstoneError:
         raise
-    except usage as error:
-        text = said(found, error)
-        raise ConfigError(text, where=tracker, hint=key if "API key" in text else None) from None
     except Exception as error:
+        said = found.redact(one_line(str(error) or type(error).__name__))[:_SAID_CHARS]
+        if isinstance(error, usage):
+            raise ConfigError(said, where=tracker, hint=key if "API key" in said else None) from None
         raise ExportError(
-            f"{tracker} did not accept the run: {said(found, error)}",
+            f"{tracker} did not accept the run: {said}",
             where=where,
             hint="The export is incomplete. Export again when this is fixed: the same run is completed.",
         ) from None
