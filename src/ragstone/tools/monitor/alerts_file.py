@@ -52,8 +52,8 @@ class Windows:
         day = date.fromisoformat(name) + timedelta(days=self.days)
         return datetime.combine(day, time(), self.zone).astimezone(UTC)
 
-    def after(self, name: str) -> str:
-        return (date.fromisoformat(name) + timedelta(days=self.days)).isoformat()
+    def after(self, name: str, count: int = 1) -> str:
+        return (date.fromisoformat(name) + timedelta(days=self.days * count)).isoformat()
 
 
 ALERTS_FILE = "alerts.toml"

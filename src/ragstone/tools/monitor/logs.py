@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -155,11 +155,8 @@ def is_table(path: Path) -> bool:
 
 
 def _record(line: bytes) -> tuple[Mapping[str, Any] | None, Problem | None]:
-    try:
-        found = json.loads(line.removeprefix(b"\xef\xbb\xbf"), parse_constant=_nothing)
+    try:  # NaN and infinity are no value
+        found = json.loads(line.removeprefix(b"\xef\xbb\xbf"), parse_constant=lambda _name: None)
     except (ValueError, RecursionError):
         return None, Problem.NOT_JSON
     return (found, None) if isinstance(found, dict) else (None, Problem.NOT_OBJECT)
-
-
-_nothing: Callable[[str], None] = lambda _name: None  # noqa: E731 - NaN and infinity

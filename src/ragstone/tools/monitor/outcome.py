@@ -9,7 +9,6 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from ragstone.metrics.registry import find_metric
 from ragstone.stats.surveillance import Look, Observed, surveil, surveil_line
 from ragstone.tools.monitor.alerts_file import Action, AlertRule, AlertsTable
 from ragstone.tools.monitor.figures import KINDS, Kind, Window, kind_of
@@ -125,11 +124,6 @@ def _watched(name: str, windows: Sequence[Window], rule: AlertRule, needed: int,
         began=now is not None and alert and not was,
         ended=now is not None and was and not alert,
     )
-
-
-def is_known(name: str, custom: Mapping[str, object]) -> bool:
-    """Whether an alert can be about `name`."""
-    return name in KINDS or name in custom or find_metric(name) is not None
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from textwrap import fill
 from typing import Any
 
@@ -53,8 +53,8 @@ def monitor_json(found: Monitored) -> str:
         "empty": found.empty,
         "decided": list(found.decided),
         "figures": [_figure(one) for one in found.figures],
-        "windows": [_window(one) for one in found.windows],
-        "open": [{"window": one.name, "figures": _window(one)["figures"]} for one in found.open],
+        "windows": [{"window": one.name} | _fields(one, "name") for one in found.windows],
+        "open": [{"window": one.name, "figures": asdict(one)["figures"]} for one in found.open],
         "versions": asdict(found.versions)["figures"],
         "differences": [asdict(one) | {"word": one.word} for one in found.versions.differences],
         "together": found.versions.together,
@@ -149,15 +149,11 @@ def _counts(log: LogRead) -> str:
     return ", ".join(parts) or NONE
 
 
-def _window(window: Window) -> dict[str, Any]:
-    found = asdict(window)
-    return {"window": found.pop("name"), **found}
-
-
-_LEFT_OUT = ("kind", "look", "restarted")
+def _fields(one: Window | Watched, *left_out: str) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name not in left_out}
 
 
 def _figure(one: Watched) -> dict[str, Any]:
-    found = {part.name: getattr(one, part.name) for part in fields(one) if part.name not in _LEFT_OUT}
+    found = _fields(one, "kind", "look", "restarted")
     chart = {name: None if one.look is None else getattr(one.look, name) for name in ("chart", "limit")}
     return found | {"alert": one.alert, "state": _state(one)} | chart

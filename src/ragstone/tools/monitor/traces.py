@@ -24,6 +24,8 @@ from ragstone.tools.monitor.logs import Damaged, Line, Place
 MAX_SPANS = 1_000_000
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
 _GENAI_DOCUMENTS = "gen_ai.retrieval.documents"
+_LANGFUSE = {"latency_s": "latency", "user_id": "userId", "session_id": "sessionId", "route": "name"}
+_LANGFUSE |= {name: name for name in ("id", "timestamp")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +93,8 @@ def _is_langfuse(record: Mapping[str, Any]) -> bool:
 
 
 def _langfuse(record: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
-        "id": record.get("id"),
-        "timestamp": record.get("timestamp"),
-        "query": _said(record.get("input")),
-        "answer": _said(record.get("output")),
-        "latency_s": record.get("latency"),
-        "user_id": record.get("userId"),
-        "session_id": record.get("sessionId"),
-        "route": record.get("name"),
-    }
+    found = {field: record.get(name) for field, name in _LANGFUSE.items()}
+    found |= {"query": _said(record.get("input")), "answer": _said(record.get("output"))}
     spans = _list(record, "observations")
     retrievers = [one for one in spans if str(one.get("type", "")).upper() == "RETRIEVER"]
     if retrievers:

@@ -16,13 +16,14 @@ from pydantic import TypeAdapter
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.judge.offline.abstention import answer_abstains
+from ragstone.metrics.registry import find_metric
 from ragstone.rounds.context import RunContext
 from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
-from ragstone.tools.monitor.figures import Window, figures_of, kind_of
+from ragstone.tools.monitor.figures import KINDS, Window, figures_of, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Problem, Reader
 from ragstone.tools.monitor.logs import Damaged, Head, Line, Log, Place, is_table, whole_records
-from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched, is_known, watch_figures
+from ragstone.tools.monitor.outcome import LogRead, Monitored, watch_figures
 from ragstone.tools.monitor.scoring import OneProgress, payload_of, summarise
 from ragstone.tools.monitor.state import Row, State
 from ragstone.tools.monitor.traces import interactions_of, is_trace
@@ -58,7 +59,7 @@ async def monitor(
     if drafts is not None:
         check_drafts_file(drafts, table, settings, where)
     for name, rule in table.alerts.items():
-        if not is_known(name, settings.metrics):
+        if name not in KINDS and name not in settings.metrics and find_metric(name) is None:
             raise ConfigError(
                 f"'alerts.{name}' is neither a figure nor a metric.",
                 where=where,
@@ -86,7 +87,7 @@ async def monitor(
                 runs += places
         known = tuple(_WINDOW.validate_python({"name": name} | found) for name, found in state.decided().items())
         if known:
-            state.forget(_earlier(windows, known[-1].name, table.windows.keep))
+            state.forget(windows.after(known[-1].name, -table.windows.keep))
         slow_s = table.windows.slow_s
         running = tuple(Window(name, figures_of(state, name, slow_s=slow_s)) for name in state.open_windows())
         made = None
@@ -98,7 +99,7 @@ async def monitor(
         figures = watch_figures(known, table, per_year=windows.per_year)
         found = Monitored(
             logs, known, tuple(decided), figures, running, table.windows.length, table.windows.timezone,
-            notes=tuple(_notes(figures)),
+            notes=tuple(f"{one.kind.title} has a new anchor: {one.restarted}." for one in figures if one.restarted),
             runs=tuple(runs),
             empty=bool(known) and known[-1].figures["interactions"].value == 0.0,
             drafts=made,
@@ -154,26 +155,24 @@ class _Job:
             if log.is_list:
                 yield None, self._whole(path)
                 return
-            first = next(log.lines(Place()), None)
-            document = None
+            lines = log.lines(Place())
+            first = next(lines, None)
             if first is not None and first.problem is Problem.NOT_JSON and first.number == 1:
-                document = log.document()
-            if document is not None and is_trace(document):
-                yield None, interactions_of([Line(document, None, 1, Place())], self.now)
-            elif first is not None and first.record is not None and is_trace(first.record):
-                yield None, interactions_of(log.lines(Place()), self.now)
-            else:
-                yield log, iter(())
+                first, lines = Line(log.document(), None, 1, Place()), iter(())
+            traces = self._traces(first, lines)
+            yield (log, iter(())) if traces is None else (None, traces)
 
     def _whole(self, path: Path) -> Iterator[Line]:
         lines = whole_records(path)
         first = next(lines, None)
-        if first is None:
-            return
-        lines = chain([first], lines)
-        if first.record is not None and is_trace(first.record):
-            lines = interactions_of(lines, self.now)
-        yield from lines
+        if first is not None:
+            yield from self._traces(first, lines) or chain([first], lines)
+
+    def _traces(self, first: Line | None, rest: Iterator[Line]) -> Iterator[Line] | None:
+        """The interactions of a file of traces; None for another file."""
+        if first is None or first.record is None or not is_trace(first.record):
+            return None
+        return interactions_of(chain([first], rest), self.now)
 
     def _add(self, lines: Iterator[Line], found: LogRead, log: Log | None = None, head: Head | None = None) -> None:
         """Add lines in batches, each with the place in `log`, known by `head`, that it ends at."""
@@ -259,13 +258,3 @@ def _hasher(key: bytes) -> Callable[[str], bytes]:
         return hashlib.blake2b(value.encode("utf-8", "replace"), key=short, digest_size=16).digest()
 
     return hashed
-
-
-def _earlier(windows: Windows, name: str, count: int) -> str:
-    return (datetime.fromisoformat(name) - timedelta(days=windows.days * count)).date().isoformat()
-
-
-def _notes(figures: Sequence[Watched]) -> Iterator[str]:
-    for one in figures:
-        if one.restarted is not None:
-            yield f"{kind_of(one.name).title} has a new anchor: {one.restarted}."
