@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median, quantiles
 
@@ -167,34 +167,9 @@ class GoldenReport:
 
     def text(self) -> str:
         """The report for a terminal, with the first findings of each kind."""
-        values = {"found": self, "fewest": FEWEST, "findings": list(self._findings()), "lost": list(self._lost())}
-        return render_text_template("stats.txt.j2", __package__, **values)
-
-    def _findings(self) -> Iterator[tuple[str, list[str]]]:
-        same = [", ".join(sample.id for sample in members) for members in self.health.duplicates]
-        yield "Same question in several samples", same
         contradicted = {(one.first.id, one.second.id) for one in self.contradictions}
-        why = [f"{one}: {one.contradiction}" for one in self.contradictions]
-        yield "Contradictions between samples with the same question, or nearly", why
-        similar = [
-            f"{one}, similarity {one.similarity:.2f}"
-            for one in self.health.similar
-            if (one.first.id, one.second.id) not in contradicted
-        ]
-        yield "Near-duplicates", similar
-        unusual = [
-            f"{one.id}: {one.field} of {one.length:,} characters (median {one.median:,.0f})"
-            for one in self.health.outliers
-        ]
-        yield "Texts of unusual length", unusual
-
-    def _lost(self) -> Iterator[tuple[str, list[str]]]:
-        found = self.corpus
-        if found is not None and found.ids and found.scheme_known:
-            yield "  Relevant ids that no document has", [f"{one.sample_id}: {one.what}" for one in found.missing_ids]
-        if found is not None and found.passages:
-            passages = [f"{one.sample_id}: {one.what}" for one in found.missing_passages]
-            yield "  Passages that no document contains", passages
+        similar = [one for one in self.health.similar if (one.first.id, one.second.id) not in contradicted]
+        return render_text_template("stats.txt.j2", __package__, found=self, fewest=FEWEST, similar=similar)
 
     def json(self) -> dict[str, object]:
         health, corpus = self.health, self.corpus
