@@ -17,7 +17,7 @@ from ragstone.config.settings import Settings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.project.plan import run_plan
 from ragstone.rounds.context import RunContext
-from ragstone.run.engine import Progress
+from ragstone.run.engine import Progress, Quiet
 from ragstone.run.stored import StoredAnswers
 from ragstone.system import payload
 from ragstone.system.response import Response
@@ -58,22 +58,18 @@ def answer_of(text: str) -> tuple[Sample, Response]:
     return sample, payload.read(sample.id, found, found.get("latency_s"))
 
 
-class OneProgress:
+class OneProgress(Quiet):
     """The progress of all windows of a job as that of one run, on `progress`."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._started = False
 
-    def start(self, total: int | None) -> None:  # noqa: ARG002 - of one window
+    def advance(self, state: str) -> None:
         if not self._started:
             self._progress.start(None)
         self._started = True
-
-    def advance(self, state: str) -> None:
         self._progress.advance(state)
-
-    def finish(self) -> None: ...
 
     def close(self) -> None:
         if self._started:
