@@ -10,8 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tomllib
+from importlib import resources
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _O_PATH = getattr(os, "O_PATH", 0)
 _SELF = "/proc/self/fd"
@@ -37,6 +39,11 @@ def read_regular(path: Path, *, limit: int, within: Path | None = None) -> bytes
     if len(body) > limit:
         raise _too_large(path, limit)
     return body
+
+
+def read_table(name: str, package: str) -> Any:
+    """The TOML file `name` that `package` ships."""
+    return tomllib.loads(resources.files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def _checked(path: Path, within: Path | None, limit: int | None) -> int:

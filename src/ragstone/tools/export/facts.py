@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +14,7 @@ from ragstone.app.history import line_of
 from ragstone.app.recorded import read_verdict
 from ragstone.config.settings import Settings
 from ragstone.errors import RunDirectoryError
+from ragstone.files import read_table
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import FailedBy
@@ -25,7 +24,7 @@ from ragstone.run.manifest import Manifest
 from ragstone.run.redact import Redactor
 from ragstone.run.scores import RunScores, without_drafts
 
-_TABLES = tomllib.loads((files(__package__) / "facts.toml").read_text(encoding="utf-8"))
+_TABLES = read_table("facts.toml", __package__)
 _LATEST = 2**63 / 1e9  # in the year 2262, the end of nanoseconds in 64 bits
 
 

@@ -8,16 +8,15 @@ there is made from the fingerprint, so that a second export resumes the same run
 from __future__ import annotations
 
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, chdir
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
+from ragstone.files import read_table
 from ragstone.tools.export.facts import FinishedRun
 from ragstone.tools.export.rows import Cell, columns, table
 from ragstone.tools.export.tracker import Exported, captured_log, digest, refusing, shown_address, write_files
@@ -36,7 +35,7 @@ PANEL_CHARS = 50_000_000
 DEFAULTS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 """Set unless they are set: nothing is reported to anybody else."""
 
-_SETTINGS = tomllib.loads((files(__package__) / "wandb.toml").read_text(encoding="utf-8"))
+_SETTINGS = read_table("wandb.toml", __package__)
 
 
 def export_wandb(

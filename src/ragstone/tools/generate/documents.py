@@ -8,16 +8,14 @@ import json
 import logging
 import os
 import re
-import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
 from ragstone.errors import ConfigError
-from ragstone.files import read_regular
+from ragstone.files import read_regular, read_table
 from ragstone.golden.aliases import ID_KEYS, TEXT_KEYS, normal
 
 MAX_FILES = 200_000
@@ -28,7 +26,7 @@ MAX_TEXT_CHARACTERS = 500_000_000
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 MAX_PAGES = 5_000
 
-_TABLE = tomllib.loads((files(__package__) / "documents.toml").read_text(encoding="utf-8"))
+_TABLE = read_table("documents.toml", __package__)
 TEXT_ENDINGS, HTML_ENDINGS, ROW_ENDINGS, PACKED_ENDINGS, _INLINE = (
     frozenset(_TABLE[name]) for name in ("text", "html", "rows", "packed", "inline")
 )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
+from ragstone.files import read_table
 from ragstone.formatting import percent, score, seconds, whole
 from ragstone.gate.alignment import MAX_IGNORED
 from ragstone.metrics.registry import find_metric
@@ -48,8 +47,9 @@ class Kind:
         return {"score": score, "share": percent, "seconds": seconds}[self.form](value)
 
 
-_TABLE = (files(__package__) / "figures.toml").read_text(encoding="utf-8")
-KINDS: Mapping[str, Kind] = MappingProxyType({name: Kind(**found) for name, found in tomllib.loads(_TABLE).items()})
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {name: Kind(**found) for name, found in read_table("figures.toml", __package__).items()}
+)
 _LINES = {"faithfulness": 0.5, "top_context_used": 1.0 - MAX_IGNORED}
 
 

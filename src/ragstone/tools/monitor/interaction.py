@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any
 
+from ragstone.files import read_table
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.sample import Turn
@@ -25,7 +24,7 @@ _CORE = {
     "answer": (*worker.ANSWER_NAMES, *_ANSWER.strong, *_ANSWER.weak),
     "sources": (*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong),
 }
-_TABLES = tomllib.loads((files(__package__) / "fields.toml").read_text(encoding="utf-8"))
+_TABLES = read_table("fields.toml", __package__)
 NAMES: Mapping[str, tuple[str, ...]] = {
     field: _CORE.get(field, tuple(names)) for field, names in _TABLES["names"].items()
 }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
+from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.system.worker import at_path
 
-_RULES = tomllib.loads((files(__package__) / "personal.toml").read_text(encoding="utf-8"))
+_RULES = read_table("personal.toml", __package__)
 _PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}
 _MIN_WHOLE = 10
 _CUE_WIDTH = 48

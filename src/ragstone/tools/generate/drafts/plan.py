@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 
 from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.files import read_table
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
@@ -25,7 +24,7 @@ from ragstone.report.templates import render_text_template
 from ragstone.tools.generate.documents import Document, Documents, read_documents
 from ragstone.tools.generate.passages import Passage, passages_of
 
-KINDS = tomllib.loads((files(__package__) / "kinds.toml").read_text(encoding="utf-8"))
+KINDS = read_table("kinds.toml", __package__)
 DEFAULT_SHARES: Mapping[Kind, float] = {kind: KINDS[kind]["share"] for kind in Kind}
 TRIES = 3
 """Drafts for one question, at most."""

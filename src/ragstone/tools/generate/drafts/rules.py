@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from ragstone.config.settings import Settings
 from ragstone.errors import GoldenSetError
+from ragstone.files import read_table
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.sample import Sample
@@ -20,7 +19,7 @@ from ragstone.tools.generate.passages import find_quote
 
 _MAX_CHARACTERS = 600
 _LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
-_WORDING = tomllib.loads((files(__package__) / "wording.toml").read_text(encoding="utf-8"))
+_WORDING = read_table("wording.toml", __package__)
 _NOUN = f"(?:{'|'.join(_WORDING['nouns'])})"
 _POINTING = re.compile("|".join(_WORDING["pointing"]).replace("NOUN", _NOUN), re.IGNORECASE)
 """Questions that can't be understood without the document."""

@@ -11,16 +11,15 @@ and Opik's REST API (/v1/private/datasets/ID/items) and `Dataset.to_json()`.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ragstone.errors import GoldenSetError
+from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import find_files, golden_set_of_rows
@@ -276,7 +275,7 @@ class _Shape:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-_TABLES = tomllib.loads((files(__package__) / "exports.toml").read_text(encoding="utf-8"))
+_TABLES = read_table("exports.toml", __package__)
 _SHAPES = {tool: _Shape(**_TABLES[tool]) for tool in Tool}
 
 
