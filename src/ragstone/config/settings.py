@@ -343,6 +343,11 @@ class Settings(_Table):
             raise ValueError(f"defines {len(value)} metrics; at most {_MAX_METRICS}")
         return value
 
+    def having(self, key: str, value: object) -> Settings:
+        """These settings with another value of `key`, such as ``judge.base_url``."""
+        table, _, name = key.partition(".")
+        return self.model_copy(update={table: getattr(self, table).model_copy(update={name: value})})
+
     def path(self, value: str) -> Path:
         """`value` as a path, relative to `root`."""
         return self.root / value

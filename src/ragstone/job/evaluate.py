@@ -215,16 +215,15 @@ def _blocking(job: Job, settings: Settings) -> Settings:
     """
     if job.base.unreviewed is None or settings.gate.fail_on == "never":
         return settings
-    return settings.model_copy(update={"gate": settings.gate.model_copy(update={"fail_on": "inconclusive"})})
+    return settings.having("gate.fail_on", "inconclusive")
 
 
 def _with_gates(settings: Settings, gates: GatesOfJob | None) -> Settings:
     """`settings` with the number of gates that share the error rate, if a file lists them."""
     if gates is None:
         return settings
-    gate_settings = settings.gate.model_copy(update={"gates": gates.sharing})
     from_file = settings.from_file - {"gate.gates"}
-    return settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
+    return settings.having("gate.gates", gates.sharing).model_copy(update={"from_file": from_file})
 
 
 def _workflow_path(job: Job) -> str | None:
@@ -261,11 +260,9 @@ def _refuse_configured_baseline(job: Job) -> None:
 
 def _with_canaries(settings: Trusted[Settings], kind: EventKind) -> Trusted[Settings]:
     """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
-    judge = settings.value.judge
-    if judge.canaries is not None or kind not in _CANARY_EVENTS:
+    if settings.value.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
-    judge = judge.model_copy(update={"canaries": CANARIES})
-    return Trusted(settings.value.model_copy(update={"judge": judge}))
+    return Trusted(settings.value.having("judge.canaries", CANARIES))
 
 
 def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:

@@ -140,9 +140,9 @@ def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInp
     configured = settings.gate.baseline
     chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
     path = None if chosen in tuple(BaselineSource) else chosen
-    gate_settings = settings.gate.model_copy(update={"baseline": path})
     from_file = settings.from_file - ({"gate.baseline"} if inputs.baseline == "none" else frozenset())
-    return replace(inputs, baseline=chosen), settings.model_copy(update={"gate": gate_settings, "from_file": from_file})
+    settings = settings.having("gate.baseline", path).model_copy(update={"from_file": from_file})
+    return replace(inputs, baseline=chosen), settings
 
 
 def _connect(event: Event, inputs: ActionInputs, patience: RetryPolicy | None) -> GitHubApi | None:

@@ -346,7 +346,7 @@ def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
         base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
     ):
         raise _refused("judge.ca_bundle", settings, base)
-    return _with_value(settings, "judge.ca_bundle", str(found))
+    return settings.having("judge.ca_bundle", str(found))
 
 
 # -- the budget --------------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def _within_budget(settings: Settings, base: _Base) -> tuple[Settings, tuple[str
         f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
-    return _with_value(settings, _BUDGET, theirs), (note,)
+    return settings.having(_BUDGET, theirs), (note,)
 
 
 def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> Restricted:
@@ -377,13 +377,8 @@ def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> R
                 f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{mine}{quote}, "
                 "does not count."
             )
-            settings = _with_value(settings, key, value)
+            settings = settings.having(key, value)
     return Restricted(Trusted(settings), tuple(notes))
-
-
-def _with_value(settings: Settings, key: str, value: object) -> Settings:
-    table, _, name = key.partition(".")
-    return settings.model_copy(update={table: getattr(settings, table).model_copy(update={name: value})})
 
 
 Value_co = TypeVar("Value_co", covariant=True)

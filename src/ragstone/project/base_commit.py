@@ -38,8 +38,7 @@ def with_one_baseline(settings: Settings) -> Settings:
         return settings
     if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
         dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
-        gate_settings = settings.gate.model_copy(update={dropped: None})
-        return with_one_baseline(settings.model_copy(update={"gate": gate_settings}))
+        return with_one_baseline(settings.having(f"gate.{dropped}", None))
     if named:
         raise ConfigError(
             "there are two baselines, a run directory and a commit.",

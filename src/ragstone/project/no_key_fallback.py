@@ -40,12 +40,8 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str 
     `why` says in a sentence that there is no key.
     """
     perturb = tuple(kind for kind in settings.run.perturb if kind not in WRITTEN)
-    offline = settings.model_copy(
-        update={
-            "judge": JudgeSettings(name="offline", concurrency=settings.judge.concurrency),
-            "run": settings.run.model_copy(update={"perturb": perturb}),
-        }
-    )
+    judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
+    offline = settings.having("run.perturb", perturb).model_copy(update={"judge": judge})
     unwritten = [kind for kind in settings.run.perturb if kind not in perturb]
     notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
     if settings.gate.without_key == "offline":
@@ -53,11 +49,11 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str 
     metrics = project_metrics(settings).select(golden)
     free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
     if free:
-        run = offline.run.model_copy(update={"metrics": free, "oracle": False})
+        narrowed = offline.having("run.metrics", free).having("run.oracle", False)
         note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
         left_out = len(free) < len(metrics)
         unproven = why if left_out else None
-        return Narrowed(offline.model_copy(update={"run": run}), (note, *notes), unproven=unproven)
+        return Narrowed(narrowed, (note, *notes), unproven=unproven)
     return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
 
 
