@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.github.base_files import MAX_LISTED, changed_files, list_base_links
+from ragstone.ci.github.base_files import LINKS, MAX_LISTED, changed_files, list_base_modes
 from ragstone.ci.github.client import GitHubApi
 from ragstone.golden.patterns import compiled
 
@@ -63,9 +63,9 @@ def read_change(api: GitHubApi, base: str, head: str, workspace: Path) -> Change
     if files is None:
         raise UnknownChangeError(f"it has {MAX_LISTED} files or more, and GitHub lists no more")
     links = links_in(workspace)
-    before = list_base_links(api, base) if any(not (workspace / file).is_file() for file in files) else frozenset()
+    before = list_base_modes(api, base) if any(not (workspace / file).is_file() for file in files) else {}
     # A folder in the checkout is a submodule: Git knows no others.
-    whole = {file for file in files if file in links or file in before or (workspace / file).is_dir()}
+    whole = {file for file in files if file in links or before.get(file) in LINKS or (workspace / file).is_dir()}
     return with_links(Change(files, frozenset(whole)), links)
 
 

@@ -11,7 +11,7 @@ import base64
 import binascii
 import os
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -77,26 +77,22 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
     return found
 
 
+SUBMODULE = "160000"
+LINKS = frozenset({"120000", SUBMODULE})
+"""The modes of entries that lead elsewhere."""
+
+
 def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
-    """The modes of all files and links at commit `sha`, by path. Raises GitHubApiError."""
-    return {entry.path: entry.mode for entry in _tree(api, sha) if entry.type == "blob"}
+    """The modes of all files, links and submodules at commit `sha`, by path. Raises GitHubApiError."""
+    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
+    if tree.truncated:
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
+    return {entry.path: entry.mode for entry in tree.tree if entry.type != "tree"}
 
 
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
-    return tuple(path for path, mode in list_base_modes(api, sha).items() if mode != "120000")
-
-
-def list_base_links(api: GitHubApi, sha: str) -> frozenset[str]:
-    """The paths of all links and submodules at commit `sha`. Raises GitHubApiError."""
-    return frozenset(entry.path for entry in _tree(api, sha) if entry.mode in ("120000", "160000"))
-
-
-def _tree(api: GitHubApi, sha: str) -> Sequence[_Entry]:
-    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
-    if tree.truncated:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
-    return tree.tree
+    return tuple(path for path, mode in list_base_modes(api, sha).items() if mode not in LINKS)
 
 
 def _inside(path: str) -> str | None:

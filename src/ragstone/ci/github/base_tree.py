@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import MAX_DOWNLOAD_S, fetch_without_token
-from ragstone.ci.github.base_files import list_base_modes, read_base_files
+from ragstone.ci.github.base_files import SUBMODULE, list_base_modes, read_base_files
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 
@@ -74,7 +74,7 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
     Raises GitHubApiError, also for more files than `read_base_files` reads, and ArchiveRefused.
     """
     try:
-        modes = list_base_modes(api, sha)
+        modes = {path: mode for path, mode in list_base_modes(api, sha).items() if mode != SUBMODULE}
     except GitHubApiError as error:
         if error.kind is not ApiErrorKind.INVALID:
             raise
