@@ -307,7 +307,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 
 HARMLESS = {
     *("concurrency", "timeout_s", "max_attempts", "breaker_failures", "requests_per_minute", "tokens_per_minute"),
-    *("context_window", "refresh", "canaries", "batch"),
+    *("context_window", "refresh", "canaries", "batch", "graded"),
 }
 """How often and how fast the same address is asked, within the budget."""
 
