@@ -18,7 +18,6 @@ from ragstone.report.templates import render_text_template
 from ragstone.tools.monitor.figures import Window, kind_of
 from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched
 from ragstone.tools.monitor.personal import replacements
-from ragstone.tools.monitor.versions import Difference
 
 
 def monitor_text(found: Monitored) -> str:
@@ -120,19 +119,13 @@ def _cells(one: Watched) -> tuple[str, ...]:
     return (*map(one.kind.show, (one.now, one.before, one.anchor)), _state(one))
 
 
-def _change(one: Difference) -> str:
-    show = kind_of(one.name).show
-    reach = f"difference of {show(abs(one.after - one.before))} ± {show((one.high - one.low) / 2.0)}"
-    return f"{one.word}: {kind_of(one.name).title}, {show(one.before)} → {show(one.after)}, {reach}"
-
-
 def _remarks(found: Monitored) -> list[str]:
     made = found.drafts
     replaced = [] if made is None else [replacements(name, count) for name, count in made.replaced.items()]
     quoted = "" if made is None else shlex.quote(made.file)
     return render_text_template(
         "remarks.txt.j2", __package__, found=found, replaced=replaced, quoted=quoted, shares=_shares, line=one_line,
-        changes=[_change(one) for one in found.versions.differences if one.word != "no difference shown"],
+        kind_of=kind_of,
     ).splitlines()  # fmt: skip
 
 
