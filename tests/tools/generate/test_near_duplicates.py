@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.tools.generate.near_duplicates import Pair, similar_pairs
+from ragstone.tools.generate.near_duplicates import Pair, repeats, similar_pairs
 
 
 def are_similar(first: str, second: str, others: tuple[str, ...] = ()) -> bool:
@@ -69,3 +69,17 @@ def test_the_most_similar_pairs_come_first_and_the_order_of_texts_does_not_matte
     renumbered = {tuple(sorted((order[pair.first], order[pair.second]))) for pair in again}
     assert renumbered == {(pair.first, pair.second) for pair in found}
     assert found[0] == Pair(found[0].first, found[0].second, 1.0)
+
+
+def test_repeats_are_those_of_a_text_that_stays() -> None:
+    known = ["How long is the warranty of shoes?"]
+    texts = [
+        "how long is the warranty of shoes",
+        "How long is the warranty of our shoes?",
+        "Who pays for the journey home?",
+        "Who pays for the journey home??",
+        "Where is the office of the company?",
+    ]
+    assert repeats(texts, known) == {0: (0, True), 1: (0, False), 3: (3, True)}
+    assert repeats(texts[2:], []) == {1: (0, True)}
+    assert repeats([], known) == {}

@@ -63,6 +63,27 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     return sorted(found, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
+def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, bool]]:
+    """Which of `texts` say the same, or nearly, as one of `known`, or as an earlier one that repeats none itself.
+
+    By position: the first of `[*known, *texts]` that it repeats, and whether it does so word for word.
+    """
+    every = [*known, *texts]
+    near: dict[int, set[int]] = defaultdict(set)
+    for pair in similar_pairs(every):
+        near[pair.second].add(pair.first)
+    found: dict[int, tuple[int, bool]] = {}
+    first: dict[str, int] = {}
+    for at, text in enumerate(every):
+        words = words_of(text) or text
+        others = {other for other in near[at] if other - len(known) not in found} | {first.get(words, at)} - {at}
+        if others and at >= len(known):
+            found[at - len(known)] = min(others), words in first
+        else:
+            first.setdefault(words, at)
+    return found
+
+
 def likeness(texts: Sequence[str], known: Sequence[str]) -> list[float]:
     """How similar each of `texts` is to the most similar of `known`: in [0, 1], 0 if there is none.
 

@@ -19,7 +19,7 @@ from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
 from ragstone.run.files import replace_text
 from ragstone.tools.generate.drafts.rules import configured_samples, invalid_sample
-from ragstone.tools.generate.near_duplicates import NEARLY_SAME, likeness, similar_pairs, words_of
+from ragstone.tools.generate.near_duplicates import likeness, repeats, words_of
 from ragstone.tools.monitor.alerts_file import AlertsTable
 from ragstone.tools.monitor.figures import KINDS, kind_of
 from ragstone.tools.monitor.interaction import BadRecord, Interaction, Reader
@@ -261,30 +261,18 @@ def _chosen(
 ) -> Iterator[tuple[_Case, Sequence[str]]]:
     """At most `size` cases of a window: the first of each reason, then the second, and so on. They are `known` then."""
     turns = (key for row in zip_longest(*window.bad.values()) for key in row if key is not None)
-    candidates = [key for key in dict.fromkeys(turns) if key in texts]
-    questions = [*known, *(texts[key].sample.question for key in candidates)]
-    near: dict[int, set[int]] = {}
-    for pair in similar_pairs(questions, least=NEARLY_SAME):
-        near.setdefault(pair.second, set()).add(pair.first)
-    exact = {words_of(text) or text for text in known}
-    taken = set(range(len(known)))
-    written = 0
-    for place, key in enumerate(candidates, start=len(known)):
-        if written == size:
-            break
-        case = texts[key]
-        same = words_of(case.sample.question) or case.sample.question
-        if case.sample.id in ids:
-            continue
-        if same in exact or near.get(place, set()) & taken:
+    candidates = [key for key in dict.fromkeys(turns) if key in texts and texts[key].sample.id not in ids]
+    repeated = repeats([texts[key].sample.question for key in candidates], known)
+    for at, key in enumerate(candidates):
+        if at in repeated:
             left_out["nearly the same as a sample or another draft"] += 1
             continue
-        exact.add(same)
-        ids.add(case.sample.id)
-        taken.add(place)
-        known.append(case.sample.question)
-        written += 1
-        yield case, window.reasons[key]
+        ids.add(texts[key].sample.id)
+        known.append(texts[key].sample.question)
+        yield texts[key], window.reasons[key]
+        size -= 1
+        if size == 0:
+            break
 
 
 def _draft(case: _Case, reasons: Sequence[str]) -> Sample:

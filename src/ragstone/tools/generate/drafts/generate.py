@@ -20,7 +20,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.run.engine import Progress, Quiet
 from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, KINDS, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
-from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
+from ragstone.tools.generate.near_duplicates import repeats, similar_pairs
 from ragstone.tools.generate.passages import Coverage, Passage, Related, find_quote
 from ragstone.tools.judging.metaeval.load import EvalTask
 
@@ -266,20 +266,10 @@ class _Generation:
                 except Refused as refusal:
                     draft.reason = str(refusal)
         left = [(draft, draft.found.question) for draft in drafts if draft.reason is None and draft.found is not None]
-        own = [one.sample.question for one in self._accepted]
-        texts = [*(sample.question for sample in self._existing), *own, *(question for _, question in left)]
-        words = [words_of(text) for text in texts]
-        near: dict[int, list[int]] = defaultdict(list)
-        for pair in similar_pairs(texts):
-            near[pair.second].append(pair.first)
-        refused: set[int] = set()
-        for at, (draft, _) in enumerate(left, start=len(texts) - len(left)):
-            same = [other for other in range(at) if other not in refused and words[other] == words[at]]
-            close = [other for other in near[at] if other not in refused]
-            if same or close:
-                refused.add(at)
-                whose = "the golden set" if min(same + close) < len(self._existing) else "this run"
-                draft.reason = f"the same question is in {whose}" if same else f"nearly the same question is in {whose}"
+        known = [sample.question for sample in (*self._existing, *(one.sample for one in self._accepted))]
+        for at, (first, exact) in repeats([question for _, question in left], known).items():
+            whose = "the golden set" if first < len(self._existing) else "this run"
+            left[at][0].reason = f"{'' if exact else 'nearly '}the same question is in {whose}"
 
     def _check(self, draft: _Draft, found: Drafted) -> None:
         check_wording(found)
