@@ -237,6 +237,14 @@ def documented_keys() -> list[str]:
     return keys
 
 
+def test_every_key_is_described_and_every_description_is_of_a_key() -> None:
+    texts = tomllib.loads((SCHEMA_FILE.parent / "policy_keys.toml").read_text(encoding="utf-8"))
+    schema = PolicyTable.model_json_schema()
+    tables = {"PolicyTable": schema, **schema["$defs"]}
+    described = {name: list(table["properties"]) for name, table in tables.items() if "properties" in table}
+    assert {name: list(keys) for name, keys in texts.items()} == described
+
+
 def test_the_shipped_schema_is_that_of_the_models() -> None:
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == policy_schema()
 
