@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Generic, Self, TypeVar, overload
 
-from ragstone.judge.offline import details
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.tokens import (
+    FUNCTION,
     NUMBER,
     has_unspaced,
     key_sequence,
+    plain_number,
     running,
     sequence_words,
     small_words,
@@ -24,6 +26,7 @@ from ragstone.judge.offline.tokens import (
 from ragstone.judge.sentences import split_sentences
 
 Made = TypeVar("Made")
+_Mark = TypeVar("_Mark")
 
 
 class Lazy(Generic[Made]):
@@ -83,7 +86,9 @@ class TextCache(Generic[Made]):
 
 
 _REACH = 6
+_MARK_REACH = 3
 _NEGATED_KEYS = 2
+_MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
 _MAX_COPIED = 32
 _NONE = frozenset[str]()
 """Shared, so that sentences without negations and numbers give garbage collection nothing to visit."""
@@ -144,33 +149,68 @@ class Sentence:
     @Lazy
     def months(self) -> frozenset[int]:
         """The months that are named, from 1."""
-        return details.months(self.text, self.lowered, self.language)
+        months = self.language.months
+        bare = [token.rpartition("'")[2] for token in self.lowered] if "'" in self.text else self.lowered
+        return frozenset(months[month] for month in months.keys() & bare)
 
     @Lazy
     def measures(self) -> Mapping[str, frozenset[str]]:
         """Its numbers with their units."""
-        return details.measures(self.text, self.language) if self.numbers else {}
+        found: dict[str, frozenset[str]] = {}
+        for currency, digits, after in _MEASURE.findall(self.text) if self.numbers else ():
+            if unit := self.language.units.get(currency) or _unit(after.lower(), self.language):
+                number = plain_number(digits)
+                found[number] = found.get(number, _NONE) | {unit}
+        return found
 
     @Lazy
     def quantities(self) -> Mapping[str, int]:
         """The keys after "all", "some", "few"..., with the rank of that word."""
-        if not self._aligned or self.language.quantities.keys().isdisjoint(self.lowered):
-            return {}
-        return details.quantities(self.lowered, self.sequence, self.language)
+        return dict(self._after(self.language.quantities))
 
     @Lazy
     def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
         """The keys after "before", "more"..., with what is said there, as an axis and the value on it."""
-        if not self._aligned or self.language.directions.keys().isdisjoint(self.lowered):
-            return {}
-        return details.directions(self.lowered, self.sequence, self.language)
+        found: dict[str, frozenset[tuple[int, bool]]] = {}
+        for key, mark in self._after(self.language.directions):
+            found[key] = found.get(key, frozenset()) | {mark}
+        return found
+
+    def _after(self, marks: Mapping[str, _Mark]) -> Iterator[tuple[str, _Mark]]:
+        """The first content key within reach after each word of `marks`, with what that word stands for."""
+        if not self._aligned or marks.keys().isdisjoint(self.lowered):
+            return
+        for position, token in enumerate(self.lowered):
+            if token in marks:
+                after = (key for key in self.sequence[position + 1 : position + 1 + _MARK_REACH] if key != FUNCTION)
+                if key := next(after, FUNCTION):
+                    yield key, marks[token]
 
     @Lazy
     def names(self) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
-        """Runs of capitalised keys: their start and end in the sequence, and the keys."""
+        """Runs of capitalised keys: their start and end in the sequence, and the keys.
+
+        Except months and what opens the sentence before a comma: "In Paris, ...".
+        """
         if not self._aligned:
             return ()
-        return details.names(self.text, self.surface, self.sequence, self.language.months)
+        runs: list[tuple[int, int, tuple[str, ...]]] = []
+        capitals = [
+            position
+            for position, token in enumerate(self.surface)
+            if token[0].isupper()
+            and (key := self.sequence[position]) != FUNCTION
+            and not key.startswith(NUMBER)
+            and token.lower() not in self.language.months
+        ]
+        start = end = -1
+        for position in (*capitals, len(self.surface) + 1):
+            if position != end:
+                if start >= 0 and not (start == 1 and f"{self.surface[end - 1]}, " in self.text):
+                    runs.append((start, end, tuple(self.sequence[start:end])))
+                start = position
+            end = position + 1
+        return tuple(runs)
 
     @property
     def marked(self) -> bool:
@@ -281,6 +321,13 @@ class Passage:
     @Lazy
     def _negates(self) -> bool:
         return not self.language.negations.isdisjoint(self._small) or any("n't" in text for text in self.texts)
+
+
+def _unit(text: str, language: Language) -> str | None:
+    """The unit that `text` is; in scripts without spaces, the longest unit that it starts with."""
+    if language.spaced:
+        return language.units.get(text)
+    return next((language.units[text[:size]] for size in range(6, 0, -1) if text[:size] in language.units), None)
 
 
 def _keys(text: str, language: Language) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import TypeVar
@@ -12,56 +11,6 @@ from typing import TypeVar
 import Stemmer
 
 from ragstone.judge.offline.lexicon import Language, language, load_data
-
-
-@dataclass(frozen=True, slots=True)
-class WordForms:
-    """`base` maps a lower-case form to the word that represents all of its forms and synonyms.
-
-    `opposites` are pairs of groups of such words: the words of the first group mean the opposite of those of the
-    second.
-    """
-
-    base: Mapping[str, str]
-    opposites: tuple[tuple[frozenset[str], frozenset[str]], ...]
-
-
-@cache
-def word_forms(code: str) -> WordForms:
-    """The forms of the language with this code; empty if there are none."""
-    lists = load_data("wordforms.json").get(code, {})
-    base: dict[str, str] = {}
-    for group in (*_rows(lists.get("same", "")), *_rows(lists.get("irregular", ""))):
-        first = base.get(group[0], group[0])
-        base.update({form: first for form in group[1:] if form not in base})
-    opposites = []
-    for row in lists.get("opposite", "").split(";"):
-        one, slash, other = row.partition("/")
-        if slash:
-            opposites.append((frozenset(one.split()), frozenset(other.split())))
-    return WordForms(base, tuple(opposites))
-
-
-def opposite_keys(forms: WordForms, key: Callable[[str], str]) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-    """For the key of each word that has an opposite: the keys of its own side, and those of the other side."""
-    found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
-    nothing = frozenset[str]()
-    for one, other in forms.opposites:
-        sides = _keys(one, key), _keys(other, key)
-        for mine, theirs in (sides, sides[::-1]):
-            for word in mine:
-                own, contrary = found.get(word, (nothing, nothing))
-                found[word] = (own | mine, contrary | theirs)
-    return {word: (own, contrary - own) for word, (own, contrary) in found.items()}
-
-
-def _keys(words: Iterable[str], key: Callable[[str], str]) -> frozenset[str]:
-    return frozenset(found for word in words if (found := key(word)))
-
-
-def _rows(text: str) -> list[list[str]]:
-    return [row.split() for row in text.split(";") if row.strip()]
-
 
 NUMBER = "#"
 """First character of the key of a number; no word's key starts with it."""
@@ -110,6 +59,10 @@ def running_words(lowered: str) -> Iterator[re.Match[str]]:
 def running(text: str) -> str:
     """The `running_words` of `text`, in order, each between spaces."""
     return f" {' '.join(_RUNNING.findall(text.lower()))} "
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [row.split() for row in text.split(";") if row.strip()]
 
 
 class _Table(dict[str, _Made]):
@@ -191,17 +144,32 @@ def _content_keys(code: str) -> _Pieces:
 
 
 class Keys(_Table[str]):
-    """Maps lower-case surface words to keys for one language."""
+    """Maps lower-case surface words to keys for one language, those of all forms and synonyms of a word to one."""
 
     def __init__(self, of: Language) -> None:
         super().__init__(self._key)
         self._language = of
         self._stem = Stemmer.Stemmer(of.stemmer, 0) if of.stemmer else None
-        self._base = word_forms(of.code).base
+        forms = load_data("wordforms.json").get(of.code, {})
+        self._base: dict[str, str] = {}
+        for group in (*_rows(forms.get("same", "")), *_rows(forms.get("irregular", ""))):
+            first = self._base.get(group[0], group[0])
+            self._base.update({form: first for form in group[1:] if form not in self._base})
         stem = self._stem.stemWord if self._stem else str
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
-        self.opposites = opposite_keys(word_forms(of.code), self.__getitem__)
+        self.opposites = self._opposites(forms.get("opposite", ""))
         """For each key that has an opposite: the keys of its own side, and of the other side."""
+
+    def _opposites(self, rows: str) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+        found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        nothing = frozenset[str]()
+        for row in filter(None, rows.split(";")):
+            one, other = (frozenset(filter(None, map(self.__getitem__, side.split()))) for side in row.split("/"))
+            for mine, theirs in ((one, other), (other, one)):
+                for word in mine:
+                    own, contrary = found.get(word, (nothing, nothing))
+                    found[word] = (own | mine, contrary | theirs)
+        return {word: (own, contrary - own) for word, (own, contrary) in found.items()}
 
     def _key(self, word: str) -> str:
         of = self._language
