@@ -12,9 +12,9 @@ import random
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
-from typing import get_args
+from typing import Any, get_args
 
 from ragstone.config.settings import Perturbing
 from ragstone.golden.sample import GoldenSet, Perturbation, Sample
@@ -38,13 +38,6 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SYLLABLES = tuple(consonant + vowel for consonant in "BDFGKLMNPRTVZ" for vowel in "AEIOU")
 _HALF = 3
 """Syllables in each half of a marker."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    empty: tuple[str, ...]
-    long: tuple[str, ...]
-    injection: tuple[str, ...]
 
 
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
@@ -74,7 +67,7 @@ def partner(sample: Sample, kind: str, *, seed: int, written: str | None = None)
     asked, marker = written, None
     if kind == "injection":
         first, second = ("".join(chance.sample(_SYLLABLES, _HALF)) for _ in range(2))
-        template = chance.choice(_texts().injection)
+        template = chance.choice(_texts()["injection"])
         filled = {"question": sample.question, "first": first, "second": second}
         asked, marker = re.sub(r"\{(\w+)\}", lambda found: filled[found[1]], template), first + second
     elif kind not in WRITTEN:
@@ -147,20 +140,24 @@ def _case(question: str, chance: random.Random) -> str:
     return next((form for form in forms if form != question), question)
 
 
+def _long(question: str, chance: random.Random) -> str:
+    texts = _texts()["long"]
+    return f"{' '.join(chance.sample(texts, len(texts)))}\n\n{question}"
+
+
 def _chance(seed: int, sample_id: str, kind: str) -> random.Random:
     drawn = hashlib.sha256(f"{seed}\0{kind}\0{sample_id}".encode("utf-8", "surrogatepass")).digest()
     return random.Random(drawn)  # noqa: S311 - a draw, not a secret
 
 
 @functools.cache
-def _texts() -> _Texts:
-    document = tomllib.loads(files("ragstone.golden").joinpath("perturbations.toml").read_text("utf-8"))
-    return _Texts(**{name: tuple(document[name]) for name in ("empty", "long", "injection")})
+def _texts() -> dict[str, Any]:
+    return tomllib.loads(files("ragstone.golden").joinpath("perturbations.toml").read_text("utf-8"))
 
 
 _CHANGES: dict[str, Callable[[str, random.Random], str]] = {
     "typos": _typos,
     "case": _case,
-    "empty": lambda _question, chance: chance.choice(_texts().empty),
-    "long": lambda question, chance: f"{' '.join(chance.sample(_texts().long, len(_texts().long)))}\n\n{question}",
+    "empty": lambda _question, chance: chance.choice(_texts()["empty"]),
+    "long": _long,
 }

@@ -19,6 +19,7 @@ class Agreement(Checker):
 
     kinds = (CheckKind.AGREEMENT,)
     policy_key = ("labels", "min_agreement")
+    heading = "Agreement with people"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run, calibration, labels = evidence.current, evidence.policy.calibration, evidence.policy.labels
@@ -41,9 +42,6 @@ class Agreement(Checker):
                 yield _unknown(rule, Status.ERROR, rule.action, evidence, why)
             elif labels.min_agreement is not None:
                 yield _measured(rule, calibration.metrics[metric], labels.min_agreement)
-
-    def title(self, check: Check) -> str:  # noqa: ARG002 - the protocol's signature
-        return "Agreement with people"
 
 
 def _unknown(rule: Rule, status: Status, action: Action, evidence: Evidence, why: str) -> Check:

@@ -142,6 +142,8 @@ class Broken(Checker):
 
     kinds = (CheckKind.SHARE,)
     policy_key = ("system",)
+    share = True
+    at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run, manifest = evidence.current, evidence.current.manifest
@@ -158,11 +160,8 @@ class Broken(Checker):
     def title(self, check: Check) -> str:
         return _BY_NAME[check.name].title
 
-    def found(self, check: Check) -> str:
-        return percent(check.estimate)
-
     def wanted(self, check: Check) -> str:
-        return "no more than before" if check.threshold is None else f"at most {percent(check.threshold)}"
+        return super().wanted(check) or "no more than before"
 
 
 def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:

@@ -15,12 +15,16 @@ class Checker(Protocol):
     """One kind of check, or a few that are decided together: what it asks of the evidence, and how reports word it.
 
     `kinds` are those of its checks, and `policy_key` is the key of thresholds.toml behind them. `final`: if it finds
-    anything, nothing after it is checked.
+    anything, nothing after it is checked. `heading` is their title, unless it is that of the kind; `share`: estimate
+    and threshold are shares, and the threshold is `at` least or at most.
     """
 
     kinds: ClassVar[tuple[CheckKind, ...]]
     policy_key: ClassVar[KeyPath]
     final: ClassVar[bool] = False
+    heading: ClassVar[str] = ""
+    share: ClassVar[bool] = False
+    at: ClassVar[str] = "at least"
 
     def evaluate(self, evidence: Evidence) -> Iterable[Check]:
         """The checks; none if the policy does not ask for them, or the run has nothing to check. Pure; never raises."""
@@ -36,12 +40,14 @@ class Checker(Protocol):
 
     def title(self, check: Check) -> str:
         """What reports call `check`, without its metric, slice or sample."""
-        return check.kind.value.replace("_", " ").capitalize()
+        return self.heading or check.kind.value.replace("_", " ").capitalize()
 
     def found(self, check: Check) -> str:
         """The estimate, as reports show it."""
-        return "" if check.estimate is None else formatting.score(check.estimate)
+        shown = formatting.percent if self.share else formatting.score
+        return "" if check.estimate is None else shown(check.estimate)
 
     def wanted(self, check: Check) -> str:
         """The threshold, as reports show it."""
-        return "" if check.threshold is None else f"at least {formatting.bound(check.threshold)}"
+        shown = formatting.percent if self.share else formatting.bound
+        return "" if check.threshold is None else f"{self.at} {shown(check.threshold)}"

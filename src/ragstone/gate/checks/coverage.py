@@ -29,6 +29,7 @@ class Coverage(Checker):
 
     kinds = (CheckKind.COVERAGE,)
     policy_key = ("gate", "min_coverage")
+    share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         for tag, hint in evidence.unknown_tags.items():
@@ -54,12 +55,6 @@ class Coverage(Checker):
                 minimum = evidence.policy.gate.min_coverage
                 yield _coverage(rule, len(values), [scores.failed[i] for i in failed], minimum, worst)
         yield from _lost(evidence)
-
-    def found(self, check: Check) -> str:
-        return "" if check.estimate is None else percent(check.estimate)
-
-    def wanted(self, check: Check) -> str:
-        return "" if check.threshold is None else f"at least {percent(check.threshold)}"
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         for metric, reason in _unscorable(evidence).items():

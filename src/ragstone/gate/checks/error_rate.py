@@ -24,6 +24,9 @@ class ErrorRate(Checker):
 
     kinds = (CheckKind.ERROR_RATE,)
     policy_key = ("system", "max_error_rate")
+    heading = "System errors"
+    share = True
+    at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run, policy, allowed = evidence.current, evidence.policy, evidence.policy.system.max_error_rate
@@ -62,12 +65,3 @@ class ErrorRate(Checker):
             current=rate,
             n=n,
         )
-
-    def title(self, check: Check) -> str:  # noqa: ARG002 - the protocol's signature
-        return "System errors"
-
-    def found(self, check: Check) -> str:
-        return percent(check.estimate)
-
-    def wanted(self, check: Check) -> str:
-        return f"at most {percent(check.threshold)}"

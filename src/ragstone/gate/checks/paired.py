@@ -25,6 +25,8 @@ class Paired(Checker):
 
     kinds = (CheckKind.PAIRED,)
     policy_key = ("gate", "min_paired")
+    heading = "Paired samples"
+    share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         pairing, required = evidence.pairing, evidence.policy.gate.min_paired
@@ -51,15 +53,6 @@ class Paired(Checker):
             current=found.if_accepted,
             n=found.total,
         )
-
-    def title(self, check: Check) -> str:  # noqa: ARG002 - the protocol's signature
-        return "Paired samples"
-
-    def found(self, check: Check) -> str:
-        return percent(check.estimate)
-
-    def wanted(self, check: Check) -> str:
-        return f"at least {percent(check.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,13 @@ def read_embedding_config(folder: ModelFolder) -> EmbeddingConfig:
     text = folder.config("sentence_bert_config.json")
     limit = text.get("max_seq_length")
     max_tokens = limit if isinstance(limit, int) and 0 < limit <= _MAX_TOKENS else _MAX_TOKENS
-    _refuse_prompts(folder)
+    name = "config_sentence_transformers.json"
+    if folder.config(name).get("default_prompt_name"):
+        raise ConfigError(
+            "the model puts a prompt before each text, which is not supported.",
+            where=str(folder.path / name),
+            hint="Take a model without default_prompt_name.",
+        )
     return EmbeddingConfig(_pooling(folder), max_tokens, text.get("do_lower_case") is True)
 
 
@@ -74,16 +80,6 @@ def _pooling(folder: ModelFolder) -> Pooling:
         where=str(folder.path / name),
         hint="Supported: mean, cls or max, alone.",
     )
-
-
-def _refuse_prompts(folder: ModelFolder) -> None:
-    name = "config_sentence_transformers.json"
-    if folder.config(name).get("default_prompt_name"):
-        raise ConfigError(
-            "the model puts a prompt before each text, which is not supported.",
-            where=str(folder.path / name),
-            hint="Take a model without default_prompt_name.",
-        )
 
 
 def _modules(folder: ModelFolder) -> list[dict[str, object]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from ragstone.judge.offline.lexicon import load_data
 
@@ -39,32 +40,26 @@ class Weights:
     """All learned weights. `everyday` maps common words to their weight below 1."""
 
     version: str
-    models: Mapping[str, Mapping[str, object]]
+    models: Mapping[str, Mapping[str, Any]]
     everyday: Mapping[str, float]
 
     def model(self, name: str, features: Sequence[str]) -> Logistic:
         """The model called `name` over `features`. Raises ValueError when the file and the code disagree."""
-        table = self.models[name]
-        found = table["weights"]
-        assert isinstance(found, dict)  # noqa: S101 - package data, checked by the tests
-        if set(found) != set(features):
-            raise ValueError(f"weights.json and the code disagree on the features of '{name}'")
-        return Logistic(
-            bias=float(str(table["bias"])),
-            weights=tuple(float(found[feature]) for feature in features),
-            threshold=float(str(table["threshold"])),
-        )
+        weights = self._ordered(name, "weights", features)
+        return Logistic(float(self.models[name]["bias"]), weights, float(self.models[name]["threshold"]))
 
     def factors(self, name: str, kinds: Sequence[str]) -> tuple[float, ...]:
         """The factor in [0, 1] by which each of `kinds` multiplies a probability of the model called `name`.
 
         Raises ValueError when the file and the code disagree.
         """
-        found = self.models[name]["doubts"]
-        assert isinstance(found, dict)  # noqa: S101 - package data, checked by the tests
-        if set(found) != set(kinds):
-            raise ValueError(f"weights.json and the code disagree on the doubts of '{name}'")
-        return tuple(float(found[kind]) for kind in kinds)
+        return self._ordered(name, "doubts", kinds)
+
+    def _ordered(self, name: str, what: str, wanted: Sequence[str]) -> tuple[float, ...]:
+        found = self.models[name][what]
+        if set(found) != set(wanted):
+            raise ValueError(f"weights.json and the code disagree on the {what} of '{name}'")
+        return tuple(float(found[one]) for one in wanted)
 
 
 @cache
