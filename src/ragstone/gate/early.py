@@ -78,7 +78,7 @@ class EarlyStop:
         manifest: Manifest,
         baseline: RunScores | None,
     ) -> None:
-        self._order = tuple(order)
+        self.order = tuple(order)
         self._facts = facts
         self._policy = policy
         self._manifest = manifest
@@ -90,19 +90,14 @@ class EarlyStop:
         self._enough = False
 
     @property
-    def order(self) -> tuple[str, ...]:
-        """The order of evaluation."""
-        return self._order
-
-    @property
     def prefix(self) -> tuple[str, ...]:
         """The samples that count: finished, with no unfinished sample before them in the order."""
-        return self._order[: self._prefix]
+        return self.order[: self._prefix]
 
     def add(self, sample_id: str, scores: Mapping[str, Score]) -> None:
         """Take the scores of a finished sample."""
         self._scores[sample_id] = scores
-        while self._prefix < len(self._order) and self._order[self._prefix] in self._scores:
+        while self._prefix < len(self.order) and self.order[self._prefix] in self._scores:
             self._prefix += 1
 
     def enough(self) -> bool:
@@ -125,7 +120,7 @@ class EarlyStop:
         if evidence.unknown_tags.keys() & {tag for facts in self._facts.values() for tag in facts.tags}:
             return False  # a slice without samples so far
         asked = [one for one in evidence.asked if one.action is Action.BLOCK]
-        place = {sample_id: index for index, sample_id in enumerate(self._order)}
+        place = {sample_id: index for index, sample_id in enumerate(self.order)}
         return bool(asked) and all(_is_decided(one, place, evidence.watch_level) for one in asked)
 
     def _so_far(self) -> RunScores:

@@ -158,10 +158,7 @@ class Policy:
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """This policy with another action for inconclusive checks (the ``fail-on`` setting)."""
-        return self._with_gate(inconclusive=what)
-
-    def _with_gate(self, **keys: object) -> Policy:
-        gate = self.gate.model_copy(update=keys)
+        gate = self.gate.model_copy(update={"inconclusive": what})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
 

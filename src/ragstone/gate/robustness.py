@@ -231,20 +231,15 @@ def _changes(asked: Mapping[str, SampleRecord], current: RunScores, lower: set[s
         }
         if not values:
             continue
-        interval = _interval(list(values.values()), list(values), current, bounds=(-1.0, 1.0))
+        changes = list(values.values())
+        interval = Interval.of(mean_of(current, list(values), changes, confidence=CONFIDENCE, bounds=(-1.0, 1.0)))
         less = metric in lower or less_is_better(metric)
         worse = interval.low > 0.0 if less else interval.high < 0.0
-        yield PairedChange(metric, len(values), sum(values.values()) / len(values), interval, worse)
+        yield PairedChange(metric, len(values), sum(changes) / len(changes), interval, worse)
 
 
 def _share(hits: Mapping[str, object], ids: Sequence[str], current: RunScores) -> Share | None:
     if not ids:
         return None
     found = [float(name in hits) for name in ids]
-    return Share(len(hits), len(ids), _interval(found, ids, current, bounds=(0.0, 1.0)))
-
-
-def _interval(
-    values: Sequence[float], ids: Sequence[str], current: RunScores, *, bounds: tuple[float, float]
-) -> Interval:
-    return Interval.of(mean_of(current, ids, values, confidence=CONFIDENCE, bounds=bounds))
+    return Share(len(hits), len(ids), Interval.of(mean_of(current, ids, found, confidence=CONFIDENCE)))

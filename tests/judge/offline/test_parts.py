@@ -267,9 +267,10 @@ def test_a_vague_or_unrelated_answer_is_less_relevant_than_a_right_one() -> None
 
 def test_everyday_words_and_words_of_every_sample_weigh_less() -> None:
     rarity = Rarity([["ragstone", "cache"], ["ragstone", "gate"], ["ragstone"]], {"time": 0.3})
-    assert rarity.weight("time") == 0.3
-    assert rarity.weight("ragstone") < rarity.weight("cache") == 1.0
-    assert rarity.weight("#12") == 1.0
+    weights = rarity.weights(["time", "ragstone", "cache", "#12"])
+    assert weights["time"] == 0.3
+    assert weights["ragstone"] < weights["cache"] == 1.0
+    assert weights["#12"] == 1.0
 
 
 def test_the_weights_are_small_monotone_and_fit_the_code() -> None:

@@ -148,7 +148,7 @@ class OfflineJudge:
         goal = reference or answer
         found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
         ratings = [self._support.rate(sentence, passages, language) for sentence in found]
-        asked = self._question(question, language)
+        asked = self._questions(question, language.code)
         if found:
             matches = [rating.match for rating in ratings]
             rows = use_features(found, matches, self.rarity, asked.sentence.key_set)
@@ -184,7 +184,7 @@ class OfflineJudge:
         """Whether the answer is about what was asked and answers it, in place of reverse questions."""
         _bounded(question=question, answer=answer, reference=max(references, key=len, default=""))
         language = _language((answer,))
-        asked = self._question(question, language)
+        asked = self._questions(question, language.code)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         sentences = self._split(answer, language.code)
@@ -216,7 +216,7 @@ class OfflineJudge:
         if not any(sentence.keys for sentence in found):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
-        asked = self._question(question, language).sentence.key_set
+        asked = self._questions(question, language.code).sentence.key_set
         mine = [self._sentence(statement.text, language.code) for statement in statements]
         answers = self._said(mine, reference, language, asked)
         others = self._said(found, answer, language, asked)
@@ -232,7 +232,7 @@ class OfflineJudge:
         _bounded(question=question)
         texts = _texts(contexts)
         language = _language(texts)
-        asked = self._question(question, language)
+        asked = self._questions(question, language.code)
         if not asked.weights:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         contexts_found = tuple(
@@ -240,9 +240,6 @@ class OfflineJudge:
             for rank, text in enumerate(texts)
         )
         return ContextGrades(contexts_found)
-
-    def _question(self, question: str, language: Language) -> Question:
-        return self._questions(question, language.code)
 
     def _read_question(self, question: str, code: str) -> Question:
         return read_question(_sentence(normalise(question), code), self.rarity)

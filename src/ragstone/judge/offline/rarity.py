@@ -31,10 +31,7 @@ class Rarity:
             if count > 1 and not key.startswith(NUMBER):
                 self._less[key] = min(self._less.get(key, 1.0), max(_MIN_WEIGHT, 1.0 - math.log(count) / scale))
 
-    def weight(self, key: str) -> float:
-        """The weight of `key`; 1 for a number."""
-        return self._less.get(key, 1.0)
-
     def weights(self, keys: Iterable[str]) -> dict[str, float]:
+        """The weight of each of `keys`; 1 for a number."""
         less = self._less
         return {key: less.get(key, 1.0) for key in keys}
