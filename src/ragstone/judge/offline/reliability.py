@@ -20,6 +20,7 @@ _WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
 _MIN_GRADES: dict[str, tuple[float, float, float]] = {
     "auroc": (0.90, 0.80, 0.70),
     "pairwise_accuracy": (0.90, 0.80, 0.70),
+    "share_right": (0.90, 0.80, 0.70),
     # On the answers used for this measure, people agree with each other at about 0.7.
     "pearson": (0.65, 0.55, 0.45),
 }

@@ -1,29 +1,212 @@
-"""The hand-written hard cases that come with the repository."""
+"""The hard cases that come with Ragstone: own texts, unlike any prompt, balanced, and true to their evidence."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ragstone.tools.judging.metaeval.load import Pointwise, load_items
+import ragstone.judge.llm
+import ragstone.tools.judging.metaeval.load
+from ragstone.tools.judging.metaeval.load import HARD_CASES, HARD_CASES_NAME, EvalTask, Pointwise, load_items
 
-FILES = sorted((Path(__file__).parents[4] / "examples" / "hard-cases").glob("*.jsonl"))
+FOLDER = Path(ragstone.tools.judging.metaeval.load.__file__).with_name("hard_cases")
+PROMPTS = Path(ragstone.judge.llm.__file__).with_name("prompts")
+TASKS = ("faithfulness", "context_use", "answerability", "correctness", "answer_relevancy", "statements")
+WITH_CONTEXTS = ("faithfulness", "context_use", "answerability", "answer_relevancy")
+DIGESTS = {"hard-cases 2": "63a97418a38f7ac5"}
+"""Of the data of each version: if the data change, so does the version, because a grade belongs to it."""
 
 
-def test_there_is_a_file_for_each_of_the_judges_tasks() -> None:
-    tasks = ["answer_relevancy", "context_relevance", "context_use", "correctness", "faithfulness", "statements"]
-    assert [path.stem for path in FILES] == tasks
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_each_task_has_thirty_cases_of_both_labels_and_each_says_why(path: Path) -> None:
-    items = load_items(path)
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(items) == 30
-    assert all(isinstance(item, Pointwise) and item.task == path.stem for item in items)
-    positive = sum(row["label"] > 0 for row in rows)
-    assert 10 <= positive <= 20 or (path.stem == "statements" and 10 <= positive <= 24)
-    assert all(row["why"] for row in rows)
-    assert len({json.dumps({**row, "id": "", "why": ""}) for row in rows}) == 30
+DOCUMENTS = {row["id"]: row for row in rows("documents")}
+CASES = {task: rows(task) for task in TASKS}
+
+
+def texts_of(case: Mapping[str, Any]) -> list[str]:
+    """What a judge is shown of a case, but for its documents."""
+    sides = [case, *(case[side] for side in ("first", "second") if side in case)]
+    return [side[key] for side in sides for key in ("question", "answer", "reference") if key in side]
+
+
+def words(text: str) -> list[str]:
+    return [word.casefold() for word in re.findall(r"\w+", text)]
+
+
+def length(text: str) -> float:
+    """In words; in Japanese, which has no spaces, two characters count as one."""
+    return len(text) / 2 if re.search("[\u3040-\u30ff]", text) else len(text.split())
+
+
+def test_there_are_about_a_hundred_cases_of_each_task_and_they_come_in_turn() -> None:
+    items = load_items(Path(HARD_CASES))
+    assert {path.stem for path in FOLDER.iterdir()} == {*TASKS, "documents"}
+    assert Counter(item.task.value for item in items) == {task: len(CASES[task]) for task in TASKS}
+    assert all(100 <= len(found) <= 180 for found in CASES.values())
+    assert Counter(item.task for item in items[:120]) == dict.fromkeys(map(EvalTask, TASKS), 20)
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 600_000
+
+
+def test_a_file_of_the_same_name_is_read_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / HARD_CASES).write_text(
+        '{"kind": "pointwise", "id": "own", "task": "overall", "label": 1}\n', encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert [item.id for item in load_items(Path(HARD_CASES))] == ["own"]
+
+
+def test_the_version_changes_with_the_data() -> None:
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(FOLDER.iterdir()))).hexdigest()
+    assert DIGESTS[HARD_CASES_NAME] == digest[:16]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_judge_that_always_says_the_same_is_right_by_chance_only(task: str) -> None:
+    labels = Counter(case.get("label", case.get("preference")) for case in CASES[task])
+    if task == "statements":
+        assert max(labels.values()) <= 0.25 * labels.total()
+        assert set(labels) == set(range(7))
+    else:
+        assert len(labels) == 2
+        assert len(set(labels.values())) == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_case_is_unique_and_says_what_is_difficult(task: str) -> None:
+    told = [json.dumps([texts_of(case), case.get("documents")]) for case in CASES[task]]
+    assert len(set(told)) == len(told)
+    assert all(case["difficulty"] for case in CASES[task])
+    assert len({case["difficulty"] for case in CASES[task]}) >= 7
+
+
+def test_documents_have_the_length_of_real_passages_and_each_is_used() -> None:
+    assert len(DOCUMENTS) == 120
+    assert all(100 <= length(row["text"]) <= 300 for row in DOCUMENTS.values())
+    assert {name for task in WITH_CONTEXTS for case in CASES[task] for name in case["documents"]} == set(DOCUMENTS)
+    assert {row["language"] for row in DOCUMENTS.values()} == {"en", "de", "es", "it", "ja"}
+
+
+@pytest.mark.parametrize("task", WITH_CONTEXTS)
+def test_a_case_has_three_to_eight_documents_of_one_world(task: str) -> None:
+    for case in CASES[task]:
+        assert 3 <= len(case["documents"]) <= 8
+        assert len(set(case["documents"])) == len(case["documents"])
+        assert len({name.split("/")[0] for name in case["documents"]}) == 1
+
+
+def test_what_decides_a_case_stands_in_the_documents_that_it_names() -> None:
+    for task in ("faithfulness", "context_use", "answerability"):
+        for case in CASES[task]:
+            assert case.get("evidence") or case["label"] == 0, case["id"]
+            for name, quote in case.get("evidence", {}).items():
+                assert name in case["documents"], case["id"]
+                assert quote in DOCUMENTS[name]["text"], case["id"]
+
+
+def test_the_negative_twin_of_a_case_holds_nothing_of_its_evidence() -> None:
+    for task in ("context_use", "answerability"):
+        useful = {case["question"]: case["evidence"] for case in CASES[task] if case["label"] == 1}
+        negative = [case for case in CASES[task] if case["label"] == 0]
+        assert len(useful) == len(negative)
+        for case in negative:
+            for name, quote in useful[case["question"]].items():
+                assert name not in case["documents"], case["id"]
+                assert not any(quote in DOCUMENTS[other]["text"] for other in case["documents"]), case["id"]
+
+
+def test_numbers_of_a_supported_answer_stand_in_its_evidence_or_follow_by_calculation() -> None:
+    for case in CASES["faithfulness"]:
+        if case["label"] == 1 and case["difficulty"] not in ("calculation", "inference"):
+            shown = " ".join([case["question"], *(DOCUMENTS[name]["text"] for name in case["documents"])])
+            for number in re.findall(r"\d+(?:[.,:]\d+)*", case["answer"]):
+                assert number in shown, case["id"]
+
+
+# What the prompts say in the cases would be known to the judge already.
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        try:
+            inner = json.loads(value)
+        except ValueError:
+            return
+        yield " ".join(strings(inner)) if isinstance(inner, dict | list) else ""
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings(one)
+
+
+PROMPT_TEXTS = [
+    text for path in sorted(PROMPTS.glob("*.toml")) for text in strings(tomllib.loads(path.read_text(encoding="utf-8")))
+]
+MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
+DAYS = [f"{day}day{end}" for day in ("Mon", "Tues", "Wednes", "Thurs", "Fri", "Satur", "Sun") for end in ("", "s")]
+ORDINARY = ("Euro", "Preis", "Sie", "Solo")
+"""No names in German and Spanish."""
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    """Five words in a row, or twelve characters of a language without spaces."""
+    found = words(text)
+    runs = {tuple(found[at : at + 5]) for at in range(len(found) - 4)}
+    for run in re.findall("[\u3040-\u30ff\u4e00-\u9fff]+", text):
+        runs |= {tuple(run[at : at + 12]) for at in range(len(run) - 11)}
+    return runs
+
+
+def names(text: str) -> set[str]:
+    """Words with a capital letter in the middle of a sentence."""
+    return set(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][a-zà-ÿ]{2,}", text))
+
+
+def numbers(text: str) -> set[str]:
+    """Numbers of three digits and more, but for round ones and years of this century."""
+    found = re.findall(r"\d+(?:[.,]\d+)*", text)
+    return {one for one in found if len(re.sub(r"\D", "", one)) >= 3 and not re.fullmatch(r"20\d\d|\d+0", one)}
+
+
+def shown_texts() -> Iterator[tuple[str, str]]:
+    yield from ((name, row["text"]) for name, row in DOCUMENTS.items())
+    yield from ((case["id"], text) for task in TASKS for case in CASES[task] for text in texts_of(case))
+
+
+def test_no_case_shares_five_words_in_a_row_with_a_prompt() -> None:
+    known = set().union(*map(shingles, PROMPT_TEXTS))
+    assert ("when", "was", "the", "vell", "bridge") in known
+    assert {name: shared for name, text in shown_texts() if (shared := shingles(text) & known)} == {}
+
+
+def test_no_case_has_a_name_or_a_number_of_a_prompt() -> None:
+    everything = " ".join(PROMPT_TEXTS)
+    lower = set(re.findall(r"\b[a-zà-ÿ]+", everything))
+    counted = Counter(name for text in PROMPT_TEXTS for name in re.findall(r"\b[A-ZÀ-Þ][a-zà-ÿ]{2,}", text))
+    known = {name for text in PROMPT_TEXTS for name in names(text) if counted[name] > 1}
+    known = {name for name in known if name.lower() not in lower and name not in (*MONTHS, *DAYS, *ORDINARY)}
+    figures = set().union(*map(numbers, PROMPT_TEXTS))
+    assert {"Vell", "Crew", "Fleet"} <= known
+    assert "1931" in figures
+    for name, text in shown_texts():
+        assert not set(re.findall(r"\b[A-ZÀ-Þ]\w+", text)) & known, name
+        assert not numbers(text) & figures, name
+
+
+def test_labels_of_single_cases_are_what_the_judgement_says() -> None:
+    assert all(
+        isinstance(item, Pointwise) == (item.task is not EvalTask.ANSWER_RELEVANCY)
+        for item in load_items(Path(HARD_CASES))
+    )

@@ -29,7 +29,8 @@ from ragstone.report.escape import terminal
 from ragstone.report.templates import render_text_template
 from ragstone.run.directory import CACHE
 from ragstone.tools.judging.metaeval import scoring
-from ragstone.tools.judging.metaeval.load import EvalTask, Item, Pairwise, Pointwise, load_items
+from ragstone.tools.judging.metaeval.grades import TaskGrade, grade_tasks
+from ragstone.tools.judging.metaeval.load import EvalTask, Item, Pairwise, Pointwise, load_items, name_of
 from ragstone.tools.judging.metaeval.scoring import Measure, Measured, NoOpinion, Opinion, opinion
 
 
@@ -43,6 +44,18 @@ class Outcome:
     @property
     def scored(self) -> bool:
         return all(isinstance(one, Opinion) for one in self.opinions)
+
+    @property
+    def right(self) -> bool:
+        """Whether the judge decides as people did; not without an opinion, nor if it holds a pair for equally good."""
+        match self.item, self.opinions:
+            case Pairwise(preference=preference), (Opinion(value=first), Opinion(value=second)):
+                return (second - first) * preference > 0
+            case Pointwise(task=EvalTask.STATEMENTS, label=count), (Opinion(value=value),):
+                return value == count
+            case Pointwise(label=label), (Opinion(verdict=verdict),):
+                return verdict == (label > 0.5)
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +74,13 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class MetaEvaluation:
+    """`grades` has one per task for the hard cases, and none for other data sets, which may be easier."""
+
     dataset: str
     judge: JudgeIdentity
     method: str
     results: tuple[TaskResult, ...]
+    grades: tuple[TaskGrade, ...] = ()
     ledger: Ledger = field(default_factory=Ledger)
 
 
@@ -244,7 +260,7 @@ async def evaluate_judge(
         cache.parent.mkdir(parents=True, exist_ok=True)
     judge = build_judge(settings.judge, golden_set=as_golden_set(items), cache=cache, environ=environ)
     try:
-        return await evaluate_with(judge, items, dataset.name, method=method, seed=settings.run.seed)
+        return await evaluate_with(judge, items, name_of(dataset), method=method, seed=settings.run.seed)
     finally:
         await judge.close()
 
@@ -255,7 +271,9 @@ async def evaluate_with(
     """How well `judge`, which is not closed, agrees with the people who labelled `items`. Raises as above."""
     ledger = Ledger()
     outcomes = await run_judge(judge, items, method=method, ledger=ledger)
-    return MetaEvaluation(dataset, judge.identity, method, summarise(outcomes, seed=seed), ledger)
+    cases = [(outcome.item.task.value, outcome.item.difficulty or "", outcome.right) for outcome in outcomes]
+    grades = grade_tasks(dataset, cases) if method == "metric" else ()
+    return MetaEvaluation(dataset, judge.identity, method, summarise(outcomes, seed=seed), grades, ledger)
 
 
 def as_golden_set(items: Sequence[Item]) -> GoldenSet:
@@ -277,6 +295,7 @@ def to_json(found: MetaEvaluation) -> str:
         "method": found.method,
         "judge": asdict(found.judge),
         "cost": asdict(found.ledger),
+        "grades": [asdict(grade) for grade in found.grades],
         "results": [asdict(result) for result in found.results],
     }
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -302,9 +321,10 @@ def command(
 ) -> None:
     """Measure a judge on a human-labelled data set.
 
-    DATASET is JSON Lines (or .jsonl.gz) in the format of docs/judges.md, or WikiEval, BEGIN, WiCE, HaluEval QA,
-    CLAPNQ or the RAGChecker meta-evaluation, which are recognised by their fields. Intervals are 95 % bootstrap
-    intervals over groups.
+    DATASET is "hard-cases", which come with Ragstone: a grade for each task, the weakest kinds of cases, and the cost.
+    Or it is JSON Lines (or .jsonl.gz) in the format of docs/judges.md, or WikiEval, BEGIN, WiCE, HaluEval QA, CLAPNQ or
+    the RAGChecker meta-evaluation, which are recognised by their fields; intervals are then 95 % bootstrap intervals
+    over groups.
     """
     settings = settings_from(flags)
     found = run_to_end(evaluate_judge(settings, dataset, environ=os.environ, method=method, split=split, limit=limit))

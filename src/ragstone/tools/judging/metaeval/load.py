@@ -1,14 +1,5 @@
-"""Reads a meta-evaluation data set: the native JSONL format, or a known published file.
-
-Native format, one JSON object per line. Pointwise::
-
-    {"kind": "pointwise", "id": "a1", "task": "faithfulness", "label": 1,
-     "question": "…", "answer": "…", "contexts": ["…"], "reference": "…", "group": "page-7", "split": "test"}
-
-Pairwise, where `first` and `second` override shared fields::
-
-    {"kind": "pairwise", "id": "b1", "task": "answer_relevancy", "preference": -1,
-     "question": "…", "first": {"answer": "…"}, "second": {"answer": "…"}, "group": "page-7"}
+"""Reads a meta-evaluation data set: JSON Lines in the format of docs/judges.md, a known published file, or the bundled
+hard cases.
 """
 
 from __future__ import annotations
@@ -65,7 +56,8 @@ class Case:
 class Pointwise:
     """One case with a human label: 1 or 0, or a grade on any scale where higher is better.
 
-    `group` names something that cases share (a page, a question), for clustered intervals.
+    `group` names something that cases share (a page, a question), for clustered intervals; `difficulty` the kind of
+    error that a judge would make.
     """
 
     id: str
@@ -74,6 +66,7 @@ class Pointwise:
     label: float
     group: str
     split: str | None = None
+    difficulty: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +83,15 @@ class Pairwise:
     preference: float
     group: str
     split: str | None = None
+    difficulty: str | None = None
 
 
 Item = Pointwise | Pairwise
 
+
+HARD_CASES = "hard-cases"
+HARD_CASES_NAME = f"{HARD_CASES} 2"
+"""With its version, which changes with any text, label or case: a grade on one version is none on another."""
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longer lines are rejected."""
@@ -117,6 +115,8 @@ class _Shared(BaseModel):
     reference: str | None = None
     group: str | None = None
     split: str | None = None
+    difficulty: str | None = None
+    evidence: dict[str, str] = {}
     why: str | None = None
 
     def case(self, side: _Side | None = None) -> Case:
@@ -143,12 +143,12 @@ _LINE: TypeAdapter[_PointwiseLine | _PairwiseLine] = TypeAdapter(
 
 
 def load_items(path: Path, *, split: str | None = None, limit: int | None = None) -> tuple[Item, ...]:
-    """The items of `path` (.jsonl or .jsonl.gz), in file order.
+    """The items of `path` (.jsonl or .jsonl.gz, or `HARD_CASES`), in file order.
 
     `split` keeps one split; the default is the test split if there is one, else everything. Raises GoldenSetError with
     file and line.
     """
-    rows = list(_rows(path))
+    rows = list(_hard_rows() if name_of(path) == HARD_CASES_NAME and not path.exists() else _rows(path))
     if not rows:
         raise GoldenSetError("the data set is empty.", where=str(path))
     adapter = recognise(rows[0][1])
@@ -179,10 +179,26 @@ def _native(row: dict[str, Any], where: str) -> Item:
         raise GoldenSetError(message, where=where, hint="docs/judges.md shows the format of a line.") from None
     group = line.group or line.id
     if isinstance(line, _PointwiseLine):
-        return Pointwise(line.id, line.task, line.case(), line.label, group, line.split)
-    return Pairwise(
-        line.id, line.task, line.case(line.first), line.case(line.second), line.preference, group, line.split
+        return Pointwise(line.id, line.task, line.case(), line.label, group, line.split, line.difficulty)
+    sides = line.case(line.first), line.case(line.second)
+    return Pairwise(line.id, line.task, *sides, line.preference, group, line.split, line.difficulty)
+
+
+def name_of(path: Path) -> str:
+    """The name of a data set in reports: that of its file, unless it is the hard cases that come with Ragstone."""
+    return HARD_CASES_NAME if str(path) == HARD_CASES and not path.exists() else path.name
+
+
+def _hard_rows() -> Iterator[tuple[int, dict[str, Any]]]:
+    """The bundled cases, the tasks in turn, with the texts of the documents that they name."""
+    documents, *tasks = sorted(
+        Path(__file__).with_name("hard_cases").glob("*.jsonl"), key=lambda path: path.stem != "documents"
     )
+    texts = {row["id"]: row["text"] for _, row in _rows(documents)}
+    cases = [(line, row) for task in tasks for line, row in _rows(task)]
+    for line, row in sorted(cases, key=lambda case: str(case[1]["id"])[1:]):
+        row["contexts"] = [texts[name] for name in row.pop("documents", ())]
+        yield line, row
 
 
 def _problem(found: ErrorDetails, row: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,8 +212,9 @@ def read_opinion(
     if task is EvalTask.CONTEXT_USE and isinstance(judgements.context_use, ContextUse):
         return _usefulness(judgements.context_use)
     relevance = judgements.context_relevance
-    if task is EvalTask.ANSWERABILITY and isinstance(relevance, ContextGrades) and relevance.probability is None:
-        return _answerability(relevance)
+    if task is EvalTask.ANSWERABILITY and isinstance(relevance, ContextGrades):
+        found = _answerability(relevance)
+        return found if relevance.probability is None else replace(plain, verdict=found.verdict)
     return plain
 
 
