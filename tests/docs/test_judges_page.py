@@ -7,13 +7,15 @@ import json
 import re
 from pathlib import Path
 
+from ragstone.config.settings import Settings
 from ragstone.judge.judgements import Statement
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.load import EvalTask, load_items
+from ragstone.tools.judging.metaeval.command import evaluate_judge
+from ragstone.tools.judging.metaeval.load import HARD_CASES, HARD_CASES_NAME, EvalTask, load_items
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
@@ -62,6 +64,18 @@ def test_the_lines_of_the_format_are_read(tmp_path: Path) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
     assert len(load_items(path, split="test")) == 1
     assert {task.value for task in EvalTask} <= set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_the_offline_judges_grades_on_the_hard_cases_are_those_of_the_command() -> None:
+    found = asyncio.run(evaluate_judge(Settings(), Path(HARD_CASES), environ={})).grades
+    wanted = [
+        [f"`{one.task}`", str(one.items), str(one.right), f"{one.low:.3f} to {one.high:.3f}", one.grade]
+        for one in found
+    ]
+    shown = [[row[0], *row[2:]] for row in table("| task | what is judged |")]
+    assert sorted(shown) == sorted(wanted)
+    assert f"`{HARD_CASES_NAME}`" in PAGE
+    assert f"the {sum(one.items for one in found)} cases" in PAGE
 
 
 def test_the_diagram_is_there() -> None:
