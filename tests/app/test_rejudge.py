@@ -229,7 +229,7 @@ def test_a_budget_that_does_not_suffice_leaves_the_drops_unguarded_and_says_what
     assert project.calls - calls == 2 * N  # the run itself, and nothing for the baseline
     top = found.verdict.warnings[0]
     assert top.startswith("Unguarded: the drops of faithfulness. The judge changed from ")
-    assert "under $0.01 of the budget is left; raise judge.max_cost_usd to $0.02" in top
+    assert "under $0.01 of the budget is left; raise judge.max_cost_usd to $0.01" in top
     assert "To judge 12 answers takes at most 24 judge calls, about $0.01." in top
     assert not [check for check in found.verdict.checks if check.kind is CheckKind.DROP]
 
