@@ -29,6 +29,7 @@ def write(
     groups: Mapping[str, str] | None = None,
     judge: str = "offline",
     repeats: Sequence[float] = (),
+    answers: Mapping[str, str] | None = None,
 ) -> RunDirectory:
     """A finished run whose `scores` are by metric and sample id; `repeats` are those of every score."""
     ids = list(dict.fromkeys(sample_id for values in scores.values() for sample_id in values))
@@ -48,7 +49,11 @@ def write(
     )
     writer = RunWriter.create(path, manifest)
     for sample in samples:
-        response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
+        response = Response(
+            sample.id,
+            answer=(answers or {}).get(sample.id, f"It is {sample.id}."),
+            contexts=(Context(f"It is {sample.id}, we say."),),
+        )
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
         each = dict.fromkeys(own, tuple(repeats)) if repeats else {}
         writer.append(one_answer(sample, response, (), own, each))

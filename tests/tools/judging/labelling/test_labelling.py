@@ -238,3 +238,54 @@ def test_a_question_is_two_sentences_with_a_labelled_example(name: str) -> None:
 
 def test_what_people_are_asked_by_default_is_explained() -> None:
     assert set(DEFAULT) <= questions().keys()
+
+
+def test_pairs_are_labelled_blind_and_the_change_is_that_of_people(
+    ragstone: Ragstone, write_run: WriteRun, tmp_path: Path
+) -> None:
+    ids = [f"q{i:03}" for i in range(120)]
+    # The judge fails every third new answer for its style; people see that nothing is wrong with any.
+    write_run(tmp_path / "main", {"faithfulness": dict.fromkeys(ids, 1.0)})
+    now = {name: float(place % 3 > 0) for place, name in enumerate(ids)}
+    other = {name: f"Perhaps it is {name}, and perhaps not." for name in ids[:90]}
+    write_run(tmp_path / "ragstone-run", {"faithfulness": now}, answers=other)
+
+    code, _, err = ragstone("label", "--where-sides-differ")
+    assert (code, "was compared with no other run" in err) == (2, True)
+    code, out, err = ragstone("label", "--where-sides-differ", "--baseline", "main")
+    assert code == 0, err
+    assert "drew 80 answers of 90 pairs, by sides, for faithfulness" in out
+    folder = tmp_path / "labels"
+    batch = read_batch(folder)
+    drawn = {one.id.partition(":")[2]: one.probability for one in batch.items}
+    assert len(drawn) == 40
+    assert drawn.keys() <= other.keys()  # an answer that is as before needs no label
+    assert {round(share, 2) for name, share in drawn.items() if now[name] == 0.0} == {0.61}
+    assert {round(share, 2) for name, share in drawn.items() if now[name] == 1.0} == {0.36}
+    page = json.loads((folder / "me.html").read_text(encoding="utf-8").partition('id="data">')[2].split("</script>")[0])
+    first, second = [[one["key"] for one in page["items"] if one["id"] == name] for name in list(drawn)[:2]]
+    assert len(first) == len(second) == 2
+    assert not any(word in json.dumps(page["items"]) for word in ("before", "now:"))  # which is which is not shown
+    sides = [one.id.partition(":")[0] for one in batch.items]
+    assert sides[:40].count("now") in range(10, 31)
+
+    save(folder, batch, "me", lambda name: "fail" if name == f"now:{next(iter(drawn))}" else "pass")
+    assert ragstone("label", "merge")[0] == 0
+    rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {(row["id"], row["side"]) for row in rows} == {(name, side) for name in drawn for side in ("now", "before")}
+    code, out, err = ragstone("calibrate", "labels/labels.jsonl", "--baseline", "main", "-o", "calibration.json")
+    assert code == 0, err
+    assert "by the judge alone by −0.33: labels of both answers to 40 questions, of 90 with another answer" in out
+    found = read_calibration(tmp_path / "calibration.json").changes["faithfulness"]
+    assert found.people.low is not None and found.people.high is not None  # noqa: PT018
+    assert found.people.low < -1 / 90 < found.people.high < 0.1
+    assert found.people.low > -0.2
+
+    policy = '[metrics.faithfulness]\nmax_drop = 0.02\n[labels]\nfile = "calibration.json"\n'
+    (tmp_path / "t.toml").write_text(policy)
+    said = "labels of both answers to 40 questions, of 90 with another answer. Labels of pairs change no verdict."
+    code, out, _ = ragstone("compare", "main", "ragstone-run", "--thresholds", "t.toml", "--format", "json")
+    assert (code, said in out) == (1, True)
+    # Labels are of answers: where the system gives others, they say nothing.
+    write_run(tmp_path / "later", {"faithfulness": now}, answers=dict.fromkeys(ids, "Something else."))
+    assert said not in ragstone("compare", "main", "later", "--thresholds", "t.toml", "--format", "json")[1]

@@ -41,14 +41,19 @@ from ragstone.tools.judging.labelling.page import (
     render_labelling,
 )
 from ragstone.tools.judging.labels import ADJUDICATED
+from ragstone.tools.judging.sides import Sides, both_sides, with_side
 
-By = Literal["random", "uncertainty", "disagreement"]
+By = Literal["random", "uncertainty", "disagreement", "sides"]
 Scale = Literal["pass-fail", "1-5", "statements"]
 
 BATCH = "batch.json"
 LABELS = "labels.jsonl"
+PAIRS = 40
+"""Pairs that are drawn if no number is named."""
 _MIN_SHARE = 0.2
 """The share of its size that every answer has, so that no probability of being drawn gets small."""
+MIN_PAIR_SHARE = 0.6
+"""That of a pair of answers; with less, larger weights widen the interval of the change (bench/paired_labels.py)."""
 _FAR = 2
 """From this difference on a scale of 1 to 5, two people disagree."""
 _NAME = re.compile(r"[\w][\w.-]{0,63}")
@@ -111,7 +116,7 @@ class _Saved(SavedFile):
 
 
 def draw_batch(
-    run: RunDirectory,
+    run: RunDirectory | Sides,
     *,
     n: int | None,
     annotators: Sequence[str],
@@ -123,8 +128,9 @@ def draw_batch(
 ) -> Batch:
     """Draw `n` answered samples of `run` (None: all), and assign them: `overlap` of them to everyone, the rest evenly.
 
-    By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
-    rounds or answers differ. The probability of each is kept, so that estimates can allow for it. Raises ConfigError.
+    Of `Sides`, pairs of answers are drawn (None: 40), those more often whose scores differ. By uncertainty, answers
+    with scores near the middle are drawn more often; by disagreement, those on which judging rounds or answers differ.
+    The probability of each is kept, so that estimates can allow for it. Raises ConfigError.
     """
     scores = run.scores()
     names = _metrics(scores, metrics)
@@ -133,20 +139,26 @@ def draw_batch(
     for name in annotators:
         if not _NAME.fullmatch(name) or name in {ADJUDICATED, "batch"}:
             raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
+    changes = run.changes(names) if isinstance(run, Sides) else None
     ids = sorted(
         name
-        for name in scores.samples
+        for name in (scores.samples if changes is None else changes)
         if name not in scores.system.failures and any(name in scores.metrics[metric].values for metric in names)
     )
     if not ids:
-        raise ConfigError("has no scored answers to label.", where=str(run.path))
-    size = len(ids) if n is None else n
+        what = "scored answers" if changes is None else "answers that are not the same in both runs"
+        raise ConfigError(f"has no {what} to label.", where=str(run.path))
+    size = n if n is not None else len(ids) if changes is None else min(PAIRS, len(ids))
     if not 0 < size <= len(ids) or not 0 <= overlap <= size:
         raise ConfigError(
             f"can't draw {size} of {counted(len(ids), 'scored answer')} with an overlap of {overlap}.",
             hint="--n is at most the number of answers, --overlap at most --n.",
         )
-    shares = inclusion_probabilities(np.array([_size(scores, names, name, by) for name in ids]), size)
+    if changes is None:
+        sizes = [_size(scores, names, name, by) for name in ids]
+    else:
+        by, sizes = "sides", [MIN_PAIR_SHARE + (1.0 - MIN_PAIR_SHARE) * changes[name] for name in ids]
+    shares = inclusion_probabilities(np.array(sizes), size)
     if by == "disagreement" and not any(_spread(scores, names, name) for name in ids):
         raise ConfigError(
             "no judging rounds or answers disagree in this run.",
@@ -157,18 +169,18 @@ def draw_batch(
     rng = random.Random(seed)  # noqa: S311 - fair, not secret
     rng.shuffle(drawn)
     everyone = tuple(annotators)
-    counts: Mapping[str, int] = {}
-    if scale == "statements":
-        counts = {name: len(_statements(one)) for name, one in run.find(ids[position] for position in drawn).items()}
     items = [
         BatchItem(
-            id=ids[position],
+            id=name,
             probability=min(1.0, float(shares[position])),
             annotators=everyone if place < overlap else (everyone[place % len(everyone)],),
-            statements=counts.get(ids[position], 0),
         )
         for place, position in enumerate(drawn)
+        for name in ((ids[position],) if changes is None else both_sides(ids[position]))
     ]
+    if scale == "statements":
+        counts = {name: len(_statements(one)) for name, one in run.find(one.id for one in items).items()}
+        items = [one.model_copy(update={"statements": counts[one.id]}) for one in items]
     rng.shuffle(items)
     body = json.dumps([run.fingerprint, by, scale, names, [item.model_dump() for item in items]])
     return Batch(
@@ -212,7 +224,7 @@ def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:
 
 
 def write_batch(
-    run: RunDirectory, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
+    run: RunDirectory | Sides, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
 ) -> list[Path]:
     """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
     if (folder / BATCH).exists():
@@ -432,7 +444,7 @@ def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> Me
                 still_open.append((name, metric, values))
     return MergedLabels(
         batch=batch,
-        rows=tuple(rows),
+        rows=tuple(map(with_side, rows) if batch.by == "sides" else rows),
         agreement=tuple(_agreement(batch, metric, by_id, confidence, seed) for metric, by_id in given.items()),
         open=tuple(still_open),
         adjudicated=sum(map(len, final.values())),
@@ -479,7 +491,7 @@ def _agreement(
 
 
 def write_adjudication(
-    merged: MergedLabels, run: RunDirectory, folder: Path, *, redact: Callable[[str], str] = str
+    merged: MergedLabels, run: RunDirectory | Sides, folder: Path, *, redact: Callable[[str], str] = str
 ) -> Path:
     """Write the page on which people settle their disagreements; names are not shown. Raises ConfigError."""
     if run.fingerprint != merged.batch.run:
