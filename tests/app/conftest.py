@@ -9,6 +9,7 @@ import pytest
 
 from ragstone.cli import main
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
 from ragstone.run.directory import RunDirectory
@@ -30,6 +31,7 @@ def write(
     judge: str = "offline",
     repeats: Sequence[float] = (),
     answers: Mapping[str, str] | None = None,
+    judgements: Mapping[str, Judgements] | None = None,
 ) -> RunDirectory:
     """A finished run whose `scores` are by metric and sample id; `repeats` are those of every score."""
     ids = list(dict.fromkeys(sample_id for values in scores.values() for sample_id in values))
@@ -56,7 +58,8 @@ def write(
         )
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
         each = dict.fromkeys(own, tuple(repeats)) if repeats else {}
-        writer.append(one_answer(sample, response, (), own, each))
+        judged = (judgements[sample.id],) if judgements and sample.id in judgements else ()
+        writer.append(one_answer(sample, response, judged, own, each))
     return writer.finish(ids, wall_s=1.0)
 
 

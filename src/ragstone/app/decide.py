@@ -12,6 +12,7 @@ from typing import Literal
 
 from ragstone.app.history import RunHistory, level_of, measure_run_drift
 from ragstone.app.robustness import robustness_of
+from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
@@ -393,7 +394,7 @@ def view_of(
     """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
     baseline = None if baseline is None else baseline.with_ids_of(current.scores)
-    return build_view(
+    view = build_view(
         verdict,
         current.scores,
         baseline.scores if baseline is not None else None,
@@ -404,3 +405,5 @@ def view_of(
         robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
         advisory=advisory,
     )
+    doubts = () if current.run is None else doubt_notes(list(doubts_of(current.run)))
+    return replace(view, notes=(*view.notes, *doubts))

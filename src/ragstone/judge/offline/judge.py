@@ -123,6 +123,10 @@ class OfflineJudge:
     async def support(
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
+        return self.supports(contexts, statements)
+
+    def supports(self, contexts: Sequence[Context], statements: Sequence[Statement]) -> SupportTable:
+        """The verdicts on `statements`. Raises JudgementFailed."""
         texts = _texts(contexts)
         language = _language(texts)
         passages = [self._read(text, language.code) for text in texts]

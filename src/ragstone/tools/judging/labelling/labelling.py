@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.app.second_opinion import doubts_of
 from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
@@ -154,14 +155,17 @@ def draw_batch(
             f"can't draw {size} of {counted(len(ids), 'scored answer')} with an overlap of {overlap}.",
             hint="--n is at most the number of answers, --overlap at most --n.",
         )
+    differ: set[str] = set()
+    if by == "disagreement" and isinstance(run, RunDirectory):
+        differ = {one.sample_id for one in doubts_of(run)}
     if changes is None:
-        sizes = [_size(scores, names, name, by) for name in ids]
+        sizes = [1.0 if name in differ else _size(scores, names, name, by) for name in ids]
     else:
         by, sizes = "sides", [MIN_PAIR_SHARE + (1.0 - MIN_PAIR_SHARE) * changes[name] for name in ids]
     shares = inclusion_probabilities(np.array(sizes), size)
-    if by == "disagreement" and not any(_spread(scores, names, name) for name in ids):
+    if by == "disagreement" and not differ and not any(_spread(scores, names, name) for name in ids):
         raise ConfigError(
-            "no judging rounds or answers disagree in this run.",
+            "no judging rounds or answers disagree in this run, nor do judges.",
             where=str(run.path),
             hint="Judge several times with --repeats 3, or draw by uncertainty.",
         )
