@@ -281,6 +281,10 @@ def test_pairs_are_labelled_blind_and_the_change_is_that_of_people(
     assert found.people.low < -1 / 90 < found.people.high < 0.1
     assert found.people.low > -0.2
 
+    (tmp_path / "one.csv").write_text("id,metric,label,side\nq000,faithfulness,1,now\nq001,faithfulness,1,before\n")
+    code, _, err = ragstone("calibrate", "one.csv", "--baseline", "main")
+    assert (code, "no pair of answers with two scores has two labels" in err) == (2, True)
+
     policy = '[metrics.faithfulness]\nmax_drop = 0.02\n[labels]\nfile = "calibration.json"\n'
     (tmp_path / "t.toml").write_text(policy)
     said = "labels of both answers to 40 questions, of 90 with another answer. Labels of pairs change no verdict."
