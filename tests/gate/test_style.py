@@ -99,5 +99,9 @@ def test_a_line_says_it_above_the_fold_where_the_verdict_hangs_on_it_and_below_o
         first, _, folded = out.partition("<details>")
         plain = [part.replace("\\", "") for part in (first, folded)]
         assert [line[:60] in part for part in plain] == [above is True, above is False]
+    for name, recall in (("found", 0.9), ("lost", 0.5)):  # which does not depend on how an answer is written
+        side = answers[name == "lost"]
+        write_run(tmp_path / name, {"context_recall": dict.fromkeys(IDS, recall)}, answers=side)
+    assert "style" not in ragstone("compare", "found", "lost", "--format", "json")[1]
     *_, out = ragstone("compare", "main", "better", "--thresholds", "t.toml", "--format", "json")[:2]
     assert line in out

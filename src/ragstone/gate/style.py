@@ -22,6 +22,7 @@ from ragstone.gate.comparability import is_judged
 from ragstone.gate.verdict import CHANGES, Action, Check, GateVerdict, Status
 from ragstone.judge.offline.lexicon import guess_language, language
 from ragstone.judge.offline.normal import normalise
+from ragstone.metrics.registry import find_metric
 from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import mean_interval
 
@@ -94,12 +95,13 @@ def style_shift(
 
 
 def moved(verdict: GateVerdict, run: RunScores) -> list[Check]:
-    """The checks of all samples that saw a change of a metric that a judge measures."""
+    """The checks of all samples that saw a change of a metric by which a judge rates answers."""
     return [
         one
         for one in verdict.checks
         if one.kind in CHANGES and one.slice is None and one.metric is not None and one.metric in run.metrics
         if is_judged(one.metric, run.metrics[one.metric].version)
+        if (known := find_metric(one.metric)) is None or known.info.blames != "retrieval"
         if one.status is not Status.PASS or (one.interval and not one.interval.low <= 0.0 <= one.interval.high)
     ]
 
