@@ -200,8 +200,9 @@ def test_a_command_line_names_what_exists(place: str, line: str) -> None:
     assert isinstance(command, click.Command)
     options = {"--help": True, "-h": True}
     parameters = list(command.params)
-    if isinstance(command, click.Group) and arguments and arguments[0] in command.commands:
-        parameters = command.commands[arguments[0]].params
+    if isinstance(command, click.Group) and arguments:
+        named = arguments[0] if arguments[0] in command.commands else getattr(command, "default", "")
+        parameters = command.commands[named].params if named else parameters
     for parameter in parameters:
         if isinstance(parameter, click.Option):
             options |= dict.fromkeys([*parameter.opts, *parameter.secondary_opts], parameter.is_flag)

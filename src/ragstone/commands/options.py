@@ -110,18 +110,18 @@ class DefaultGroup(click.Group):
 
     def __init__(self, *given: Any, default: str, **more: Any) -> None:
         super().__init__(*given, **more)
-        self._default = default
+        self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
-            args = [self._default, *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
-            return self._default, self.commands[self._default], args
+            return self.default, self.commands[self.default], args
         return super().resolve_command(ctx, args)
 
 
