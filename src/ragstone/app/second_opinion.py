@@ -33,7 +33,7 @@ def doubts_of(run: RunDirectory) -> Iterator[Doubt]:
     """The doubts about the first answers of `run`; none if the offline judge judged it. Raises RunDirectoryError."""
     if run.manifest.judge.offline:
         return
-    judge = OfflineJudge(one.question for one in run.scores().samples.values())
+    judge = OfflineJudge(one.question for one in itertools.islice(run.scores().samples.values(), MAX_SAMPLES))
     for record in itertools.islice(run.records(), MAX_SAMPLES):
         judged = record.judgements[0] if record.judgements else None
         if judged and isinstance(judged.statements, StatementList) and isinstance(judged.support, SupportTable):
