@@ -4,6 +4,7 @@
     python bench/judge_engine.py --samples 500 --latency-ms 1000
     python bench/judge_engine.py --samples 5000 --again               # and once more on the same cache
     python bench/judge_engine.py --samples 500 --faults               # 429, 500, malformed, truncated, hanging
+    python bench/judge_engine.py --samples 200 --stop INT             # Ctrl-C in the middle, then --resume; or KILL
     python bench/judge_engine.py --start                              # CPU and wall time until the first call
     python bench/judge_engine.py --rounds 3 --peers SCRIPT --tool floor --tool autoevals --samples 500
 
@@ -25,6 +26,7 @@ import json
 import os
 import random
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -33,6 +35,9 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from ragstone.judge.llm.prices import tariff
+from ragstone.judge.llm.provider import Usage
 
 FAKE = Path(__file__).with_name("fake_judge.py")
 FAULTS = {"p429": 0.05, "retry_after": 1, "p500": 0.02, "p_malformed": 0.02, "p_truncated": 0.02, "p_hang": 0.01}
@@ -79,7 +84,7 @@ def start_server(port: int, latency_ms: float) -> subprocess.Popen[bytes]:
     raise SystemExit(f"the fake provider did not start; is port {port} in use?")
 
 
-def started(folder: Path, out: str, options: argparse.Namespace) -> subprocess.Popen[bytes]:
+def started(folder: Path, out: str, options: argparse.Namespace, *flags: str) -> subprocess.Popen[bytes]:
     """`ragstone run` in a separate process. What it says goes to log.txt."""
     config = folder / "ragstone.toml"
     lines = [
@@ -92,14 +97,19 @@ def started(folder: Path, out: str, options: argparse.Namespace) -> subprocess.P
         f'base_url = "http://127.0.0.1:{options.port}/v1"',
         f"concurrency = {options.concurrency}",
         f"timeout_s = {options.timeout_s}",
+        *([f"max_cost_usd = {options.max_cost_usd}"] * bool(options.max_cost_usd)),
         "[run]",
         f'out = "{out}"',
+        *(
+            ['metrics = ["faithfulness", "answer_relevancy", "context_precision", "context_recall"]']
+            * bool(options.stop)
+        ),
     ]
     config.write_text("\n".join(lines) + "\n")
     environ = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "VIRTUAL_ENV")}
     environ |= {"OPENAI_API_KEY": "sk-bench", "NO_PROXY": "127.0.0.1"}
-    command = [sys.executable, "-m", "ragstone", "run"]
-    with (folder / "log.txt").open("w") as log:
+    command = [sys.executable, "-m", "ragstone", "run", *flags]
+    with (folder / "log.txt").open("a") as log:
         return subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT)
 
 
@@ -150,6 +160,49 @@ def measure_start(folder: Path, options: argparse.Namespace) -> dict[str, object
         process.wait()
         connection.close()
     return {"what": "start", "cpu_s": round(cpu, 2), "wall_s": round(wall, 2), "load_before": round(before, 1)}
+
+
+def measure_stop(folder: Path, options: argparse.Namespace) -> dict[str, object]:
+    """What is paid twice, and what is reported, when a run is stopped in the middle and resumed.
+
+    `again` were sent before the stop already. `spent_usd` is by the tokens that the server counted, `reported_usd` is
+    what the run says.
+    """
+
+    def counts() -> dict[str, int]:
+        return {name: int(float(str(value))) for name, value in server(options.port, "/stats").items()}
+
+    server(options.port, "/reset", {})
+    process = started(folder, "run", options)
+    while counts()["chat"] < 2 * options.samples and process.poll() is None:
+        time.sleep(0.01)
+    in_flight = counts()["in_flight"]
+    asked = time.monotonic()
+    process.send_signal(signal.Signals[f"SIG{options.stop}"])
+    codes = [process.wait()]
+    stopped_s, first = time.monotonic() - asked, counts()
+    codes.append(started(folder, "run", options, "--resume").wait())
+    last = counts()
+    manifest = json.loads((folder / "run" / "manifest.json").read_text())
+    paid = Usage(input_tokens=last["input_tokens"], output_tokens=last["output_tokens"])
+    embedded = Usage(input_tokens=last["embedded_tokens"])
+    prices = [tariff("openai", name) for name in ("gpt-4o-mini", "text-embedding-3-small")]
+    spent = [price.cost_usd(used) for price, used in zip(prices, (paid, embedded), strict=True) if price is not None]
+    return {
+        "what": f"stop {options.stop}",
+        "samples": options.samples,
+        "in_flight": in_flight,
+        "stopped_s": round(stopped_s, 2),
+        "calls": [first["calls"], last["calls"]],
+        "chat_again": last["chat_again"],
+        "embedded_again": last["embedded_again"],
+        "reported_calls": manifest["cost"]["calls"],
+        "max_cost_usd": options.max_cost_usd,
+        "spent_usd": round(sum(spent), 6),
+        "reported_usd": round(manifest["cost"]["usd"], 6),
+        "scored": manifest["counts"]["scored"],
+        "exit": codes,
+    }
 
 
 def measure(folder: Path, out: str, options: argparse.Namespace, what: str) -> dict[str, object]:
@@ -203,6 +256,8 @@ def main() -> None:
     parser.add_argument("--timeout-s", type=float, default=20.0)
     parser.add_argument("--again", action="store_true", help="a second run on the same answers and cache")
     parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
+    parser.add_argument("--stop", choices=("INT", "TERM", "KILL"), help="stop in the middle by this signal, and resume")
+    parser.add_argument("--max-cost-usd", type=float, help="the budget of a run that is stopped")
     parser.add_argument("--start", action="store_true", help="only the start, five times; Linux only")
     parser.add_argument("--rounds", type=int, default=1, help="how often to measure everything")
     parser.add_argument("--peers", type=Path, help="a script that measures other tools")
@@ -233,6 +288,9 @@ def measure_ragstone(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_world(folder, options.samples)
+            if options.stop:
+                print(json.dumps(measure_stop(folder, options)), flush=True)
+                return
             if options.faults:
                 server(options.port, "/config", dict(FAULTS))
             print(json.dumps(measure(folder, "run", options, "faults" if options.faults else "run")), flush=True)

@@ -50,6 +50,38 @@ def test_faults_are_injected_and_nearly_every_score_is_there_all_the_same() -> N
     assert found["cells"].get("failed", 0) <= 8
 
 
+STOPPED = ("--samples", "60", "--latency-ms", "60", "--stop")
+
+
+@pytest.mark.parametrize(("signal", "code"), [("INT", 130), ("TERM", 143)])
+def test_after_a_stop_nothing_is_paid_twice_and_all_of_it_is_reported(signal: str, code: int) -> None:
+    (found,) = bench(*STOPPED, signal)
+    assert found["exit"] == [code, 0]
+    assert found["scored"] == 60
+    assert (found["chat_again"], found["embedded_again"]) == (0, 0)
+    assert found["reported_calls"] == found["calls"][1]
+    assert found["reported_usd"] == pytest.approx(found["spent_usd"], abs=1e-5)
+
+
+def test_after_a_kill_no_more_is_paid_twice_than_was_in_flight() -> None:
+    (found,) = bench(*STOPPED, "KILL")
+    assert found["exit"] == [-9, 0]
+    assert found["scored"] == 60
+    assert found["chat_again"] <= 64
+    # 64 chat calls and 16 requests for embeddings.
+    assert found["calls"][1] - 80 <= found["reported_calls"] <= found["calls"][1]
+
+
+@pytest.mark.parametrize("signal", ["INT", "KILL"])
+def test_what_was_spent_before_a_stop_counts_towards_the_limit(signal: str) -> None:
+    (found,) = bench(*STOPPED, signal, "--max-cost-usd", "0.02")
+    assert found["exit"][1] == 5
+    assert 0 < found["scored"] < 60
+    in_flight_usd = 80 * found["spent_usd"] / found["calls"][1] if signal == "KILL" else 0.0
+    assert found["spent_usd"] <= 0.02 + in_flight_usd
+    assert found["reported_usd"] <= 0.02
+
+
 def test_other_tools_are_measured_in_turn(tmp_path: Path) -> None:
     peers = tmp_path / "peers.py"
     peers.write_text("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")

@@ -34,6 +34,10 @@ Fill = Callable[[Mapping[str, Any], str], Any]
 ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
 
 
+PLANTED = re.compile("ferry carries|signed the treaty of|was rebuilt for|brewery from|feet long")
+"""Words of each statement that runs plant to test their judge."""
+
+
 def asked_of(data: str) -> dict[str, list[str]]:
     """The ids of each group that a request asks for; of a list that the model is to make itself, ["*"]."""
     lines = ASKED.findall(data)
@@ -75,6 +79,8 @@ def fill_in(schema: Mapping[str, Any], prompt: str, name: str = "") -> Any:
             return [line_of(name, item_id, prompt) for item_id in asked[name]]
         first = " ".join(contexts_of(prompt)[:1])
         items = schema["items"]["properties"]
+        if name == "verdicts" and PLANTED.search(prompt):
+            return [{**dict.fromkeys(items, ""), "id": item_id, "verdict": "unsupported"} for item_id in asked[name]]
         own = {"quote": quote_of(prompt, first)}
         return [
             {

@@ -16,7 +16,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.prices import Budget, listed_price, tariff
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.protocol import Judge
+from ragstone.judge.protocol import Judge, Ledger
 from ragstone.judge.providers import price_date
 from ragstone.metrics.registry import select_metrics
 
@@ -62,7 +62,8 @@ def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
         third = asyncio.create_task(budget.reserve(0.4))
         await asyncio.sleep(0)
         assert not third.done()
-        budget.settle(0.4, 0.1)
+        budget.book(Ledger(calls=1, cost_usd=0.1))
+        budget.settle(0.4)
         assert await third == 0.4
 
     asyncio.run(spend())
@@ -74,7 +75,8 @@ def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> N
         reserved = await budget.reserve(0.9)
         waiting = [asyncio.create_task(budget.reserve(0.4)) for _ in range(3)]
         await asyncio.sleep(0)
-        budget.settle(reserved, 0.7)
+        budget.book(Ledger(calls=1, cost_usd=0.7))
+        budget.settle(reserved)
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
         assert "budget of $1.00 is used up: $0.7000 spent" in str(outcomes[0])
@@ -85,7 +87,7 @@ def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> N
 
 def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
     """Each call sets aside several times of what it comes to cost; 60 at once would not fit, one after another do."""
-    from ragstone.judge.protocol import Call, Ledger
+    from ragstone.judge.protocol import Call
 
     world.fake.delay_s = 0.005
     ledger = Ledger()
@@ -151,7 +153,7 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any)
 
 
 def test_the_budget_stops_the_run_and_the_spending(world: Any) -> None:
-    from ragstone.judge.protocol import Call, Ledger
+    from ragstone.judge.protocol import Call
 
     judge = world.judge(max_cost_usd=0.01)
     ledger = Ledger()

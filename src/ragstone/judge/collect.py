@@ -67,12 +67,12 @@ async def collect_judgements(
                 tasks[JudgementKind.STATEMENTS] = group.create_task(judging.statement_list(needs, group, tasks))
             for kind, judgement in judging.independent():
                 if kind in needs:
-                    tasks[kind] = group.create_task(_outcome(judgement()))
+                    tasks[kind] = group.create_task(_outcome(judgement))
             if JudgementKind.PREFERENCE in needs and isinstance(judge, WithEarlierAnswers):
-                preference = judge.preference(sample, response, question=asked.question, call=call)
+                preference = partial(judge.preference, sample, response, question=asked.question, call=call)
                 tasks[JudgementKind.PREFERENCE] = group.create_task(_outcome(preference))
             for name, measure in (custom or {}).items():
-                graded[name] = group.create_task(_outcome(measure(judge, asked, response, call)))
+                graded[name] = group.create_task(_outcome(partial(measure, judge, asked, response, call)))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     found: dict[str, object] = {str(kind): task.result() for kind, task in tasks.items()}
@@ -113,10 +113,10 @@ class _Round:
         answer, contexts, call = self._response.answer, self._contexts, self._call
         result: object = StatementList(statements=(), abstains=True)
         if answer.strip():
-            result = await _outcome(self._judge.statements(self._sample.question, answer, call=call))
+            result = await _outcome(partial(self._judge.statements, self._sample.question, answer, call=call))
         if isinstance(result, StatementList):
             if JudgementKind.SUPPORT in needs and result.statements and contexts:
-                support = self._judge.support(contexts, result.statements, call=call)
+                support = partial(self._judge.support, contexts, result.statements, call=call)
                 tasks[JudgementKind.SUPPORT] = group.create_task(_outcome(support))
             if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
                 best = best_match(self._sample.references, answer, partial(self._match, found=result))
@@ -154,7 +154,7 @@ class _Round:
     async def _match(self, reference: str, found: StatementList) -> object:
         question, answer = self._sample.question, self._response.answer
         return await _outcome(
-            self._judge.reference_match(question, reference, found.statements, answer, call=self._call)
+            partial(self._judge.reference_match, question, reference, found.statements, answer, call=self._call)
         )
 
     async def _answer_similarity(self) -> object:
@@ -182,9 +182,9 @@ async def asked_in_full(judge: object, sample: Sample, call: Call) -> str:
     return " ".join([*earlier[-1:], sample.question])
 
 
-async def _outcome(judgement: Awaitable[object]) -> object:
+async def _outcome(judgement: Callable[[], Awaitable[object]]) -> object:
     try:
-        return await judgement
+        return await judgement()
     except JudgementFailed as failure:
         return JudgementFailure(failure.reason, not_applicable=failure.not_applicable)
 

@@ -22,6 +22,9 @@ from ragstone.judge.judgements import (
 from ragstone.judge.providers import find_provider
 from ragstone.system.response import Context
 
+DRAIN_S = 5.0
+"""How long calls that were sent before a stop may still be answered, to be stored."""
+
 
 class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a program error
     """Raised by a Judge method when this one judgement fails. The run continues; the score is failed.

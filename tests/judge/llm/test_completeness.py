@@ -403,7 +403,9 @@ def test_a_model_that_names_the_first_context_throughout_is_believed_only_where_
         world.run(world.judge().support(CONTEXTS, STATEMENTS, call=Call("q1")))
 
 
-@pytest.mark.parametrize("line", ["s1 c1", "s1: c1", "s1, c1", "s1 | c1", "s1 c1, c2", " s1\tc1 ", "s1. c1 c1"])
+@pytest.mark.parametrize(
+    "line", ["s1 c1", "s1: c1", "s1, c1", "s1 | c1", "s1 c1, c2", " s1\tc1 ", "s1. c1 c1", "s1 C1", "s1-c1"]
+)
 def test_an_id_is_read_with_its_contexts_whatever_is_between_them(world: Any, line: str) -> None:
     said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
     world.fake.script.append(lambda _seen: json.dumps(said))
@@ -411,7 +413,7 @@ def test_an_id_is_read_with_its_contexts_whatever_is_between_them(world: Any, li
     assert table.supports[0].supported_by[0] == "c1"
 
 
-@pytest.mark.parametrize("line", ["s1", "s1 c3", "s1 c1 c3", "s1 C1", "s1-c1", "c1 s1", "s1 c1; s2 c1", "", "s1 all"])
+@pytest.mark.parametrize("line", ["s1", "s1 c3", "s1 c1 c3", "s1 c1-c2", "c1 s1", "s1 c1; s2 c1", "", "s1 all"])
 def test_an_id_without_known_contexts_supports_nothing(world: Any, line: str) -> None:
     said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
     world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)

@@ -42,10 +42,11 @@ def thoughtful(schema: Mapping[str, Any], data: str, name: str = "", group: str 
         return [thoughtful(schema["items"], data, item_id, group=name) for item_id in ids]
     if group and schema["type"] == "string":
         shown = "reference_statements" in asked or "<<<answer " in data
-        found = VERDICTS[chance % 3] if "answer_verdicts" in asked else " ".join(contexts_of(data)[: chance % 3])
+        named = " ".join(contexts_of(data)[: chance % 3]) or "none"
+        found = VERDICTS[chance % 3] if "answer_verdicts" in asked else named
         line = {
             "questions": f"Is this {name}, or is it not?",
-            "contexts": USES[chance % 2] if shown else " ".join(["1", "2"][: chance % 3]),
+            "contexts": USES[chance % 2] if shown else " ".join(["1", "2"][: chance % 3]) or "none",
         }.get(group, found)
         return f"{name} Is this {name}, or is it not? | {line}" if asked[group] == ["*"] else f"{name} {line}"
     if "kind" in inner:
@@ -257,7 +258,7 @@ def test_entries_of_an_earlier_rule_of_reading_are_not_used(
     """A list of statements that was cut off may be among them."""
     cache = tmp_path / "judgements.sqlite"
     with monkeypatch.context() as earlier:
-        earlier.setattr("ragstone.judge.llm.core._FORMAT", "ragstone-judgement-1")
+        earlier.setattr("ragstone.judge.llm.cache_keys._FORMAT", "ragstone-judgement-1")
         old = world.judge(cache=cache)
         world.run(JUDGEMENTS["statements"](old))
         world.run(old.close())

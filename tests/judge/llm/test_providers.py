@@ -305,12 +305,20 @@ def test_a_cost_that_a_gateway_reports_is_booked(world: Any) -> None:
     assert call.ledger.cost_usd == pytest.approx(0.0005)
 
 
-@pytest.mark.parametrize("cost", ["free", -1, "nan", "inf", None, True, [1]])
+@pytest.mark.parametrize("cost", ["free", -1, "nan", "inf", None, True, [1], 10**400, "1e400"])
 def test_a_cost_that_is_no_sum_of_money_is_unknown(world: Any, cost: object) -> None:
     world.fake.usage = {"cost": cost}
     call = Call("q1")
     world.run(world.judge(COMPATIBLE).statements("When?", "In 1931.", call=call))
     assert call.ledger.cost_usd is None
+
+
+@pytest.mark.parametrize("count", [-1, True, "7", None, 1.5, 10**400])
+def test_a_count_of_tokens_that_can_not_be_one_is_none(world: Any, count: object) -> None:
+    world.fake.usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), count)
+    call = Call("q1")
+    world.run(world.judge("openai:gpt-4o-mini").statements("When?", "In 1931.", call=call))
+    assert (call.ledger.calls, call.ledger.output_tokens) == (1, 0)
 
 
 def test_thoughts_that_a_server_leaves_in_the_reply_are_no_part_of_it(world: Any) -> None:

@@ -130,7 +130,7 @@ def test_sentences_of_long_contexts_are_numbered_through_all_parts(world: Any) -
     def fill(schema: Any, data: str) -> Any:
         wanted = asked_of(data)["contexts"]
         needed = [line.split()[0] for line in data.splitlines() if "Marker" in line]
-        return {"contexts": [f"{name} {' '.join(needed) if len(wanted) == 1 else ''}" for name in wanted]}
+        return {"contexts": [f"{name} {' '.join(needed if len(wanted) == 1 else []) or 'none'}" for name in wanted]}
 
     world.fake.fill = fill
     text = "Filler sentence number one. " * 400 + "Marker here. " + "Filler sentence again. " * 400

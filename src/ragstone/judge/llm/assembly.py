@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import BATCHES, JudgementCache
 from ragstone.judge.llm.account import Account, Address
 from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_account, make_account, own_embeddings_account
+from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
@@ -63,6 +65,8 @@ class LazyProvider:
 
 
 # The parts of a request that Ragstone sets; the user may set anything else.
+_GIVES_PROBABILITIES = re.compile(r"(?:ft:)?(?:chat)?gpt-[34]")
+"""OpenAI's models without reasoning."""
 _OURS = frozenset(
     (
         *("model", "messages", "system", "stream", "n", "stop"),
@@ -124,18 +128,15 @@ class Assembly:
             provider=self._batched(lazy.made(), account) if settings.batch else lazy,
             scheduler=scheduler,
             budget=budget,
+            keys=CacheKeys(identity),
+            cache=None if self.cache is None else JudgementCache(self.cache, refresh=settings.refresh),
             tariff=price,
             layout=layout,
             window=window or DEFAULT_WINDOW,
             batched=settings.batch,
             graded=settings.graded == "auto" and not settings.batch,  # a batch is refused for what a model refuses
         )
-        core = Core(
-            identity=identity,
-            completer=completer,
-            cache=None if self.cache is None else JudgementCache(self.cache, refresh=settings.refresh),
-            notes=() if window else (_UNKNOWN_WINDOW,),
-        )
+        core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
         concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
         return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)
 
@@ -172,6 +173,7 @@ def make_identity(
 ) -> JudgeIdentity:
     """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
     asked = layout_of(provider, model, settings.prices).digest() + READING
+    parameters = _parameters(settings, provider) | _own_parameters(settings, provider, model)
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,
@@ -181,7 +183,7 @@ def make_identity(
         # Nested ones in one line, independent of the order of keys.
         parameters=tuple(
             (name, json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value))
-            for name, value in sorted((_parameters(settings, provider) | _own_parameters(settings)).items())
+            for name, value in sorted(parameters.items())
         ),
         embeddings=embeddings,
     )
@@ -196,8 +198,10 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _own_parameters(settings: JudgeSettings) -> dict[str, JsonValue]:
-    return {} if settings.graded == "auto" else {"graded": settings.graded}
+def _own_parameters(settings: JudgeSettings, provider: str, model: str) -> dict[str, JsonValue]:
+    """What of our own settings changes verdicts. A batch has no probabilities, which these models give otherwise."""
+    counted = settings.batch and provider == "openai" and _GIVES_PROBABILITIES.match(model)
+    return {"graded": "never"} if settings.graded == "never" or counted else {}
 
 
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:

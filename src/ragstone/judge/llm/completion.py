@@ -8,14 +8,17 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, groupby
 from typing import TypeVar
 
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
-from ragstone.judge.llm.replies import Field, Path, read_reply
+from ragstone.judge.llm.replies import Field, Path, document_of, read_document, read_reply
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import MAX_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
@@ -79,7 +82,10 @@ _T = TypeVar("_T")
 
 async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
     """What `calls`, made at the same time, return. Raises what the first that fails raises, when all are done."""
-    found = await asyncio.gather(*calls, return_exceptions=True)
+    made = tuple(calls)
+    if len(made) == 1:  # without a task: a stop between its end and the caller's next step would lose the reply
+        return [await made[0]]
+    found = await asyncio.gather(*made, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
             raise one
@@ -97,6 +103,8 @@ class Completer:
     provider: Provider
     scheduler: Scheduler
     budget: Budget
+    keys: CacheKeys
+    cache: JudgementCache | None
     tariff: Tariff | None
     layout: Layout
     window: int
@@ -125,16 +133,22 @@ class Completer:
         calls = groupby(ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements)
         return [tuple(one for one, _ in call) for _, call in calls]
 
-    async def fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
+    async def fill(
+        self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, *, part: bool = False
+    ) -> dict[Path, object]:
         """All fields of `form`, checked. `data` renders the data for judging the given fields.
 
-        Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
+        A reply that is not yet a whole judgement is stored by itself: of a `part`, without all fields, or to a call
+        that was stopped. Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
         """
-        parts = (replace(form, fields=fields) for fields in self.in_calls(form.fields))
-        filled = await all_of(self._fill(part, data, call) for part in parts)
+        calls = self.in_calls(form.fields)
+        several = part or len(calls) > 1
+        filled = await all_of(self._fill(replace(form, fields=fields), data, call, several) for fields in calls)
         return {path: value for values in filled for path, value in values.items()}
 
-    async def _fill(self, form: Form, data: Callable[[Sequence[Field]], str], call: Call) -> dict[Path, object]:
+    async def _fill(
+        self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, part: bool
+    ) -> dict[Path, object]:
         values: dict[Path, object] = {}
         pending = form.fields
         hint = ""
@@ -152,9 +166,16 @@ class Completer:
                 graded=self.graded and form.prompt.name in GRADED,
                 max_output_tokens=min(MAX_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
             )
-            reply = await self._warmed(request, call)
-            stop = reply.stop
-            values |= with_probabilities(read_reply(reply.text, stop, pending), reply)
+            key = self.keys.key(f"reply {asked.digest}", [request.data], repeat=call.repeat)
+            found = read_document(None if call.fresh or self.cache is None else self.cache.get(key), pending)
+            call.ledger.cached_calls += bool(found)
+            if not found:
+                keep = partial(self._keep, key, pending, call)
+                reply = await self._warmed(request, call, keep)
+                stop, found = reply.stop, _values(reply, pending)
+                if part or len(found) < len(pending):
+                    keep(reply)
+            values |= found
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
                 # A model that reasons before it writes would otherwise be cut off on the first attempt of every call.
@@ -162,56 +183,69 @@ class Completer:
                 return values
             room = _MORE_ROOM if stop is Stop.TRUNCATED else room
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
+            if form.prompt.name == "support":
+                hint += " A quote that is not found, word for word, in a context named with it is not accepted."
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
 
-    async def _warmed(self, request: ChatRequest, call: Call) -> ChatReply:
+    def _keep(self, key: bytes, asked: Sequence[Field], call: Call, reply: ChatReply) -> None:
+        """Store what a reply holds of the values asked for."""
+        if self.cache is not None and not call.fresh and (found := _values(reply, asked)):
+            self.cache.put(key, document_of(found))
+
+    async def _warmed(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
         """The reply to `request`. A task's first request is sent alone, so that the others find its prefix cached."""
         if not request.cached or self.batched:
-            return await self._chat(request, call)
+            return await self._chat(request, call, late)
         warm = self._warming.get(request.name)
         if warm is not None:
             await warm.wait()
-            return await self._chat(request, call)
+            return await self._chat(request, call, late)
         warm = self._warming[request.name] = asyncio.Event()
         try:
-            return await self._chat(request, call)
+            return await self._chat(request, call, late)
         finally:
             warm.set()
 
-    async def _chat(self, request: ChatRequest, call: Call) -> ChatReply:
+    async def _chat(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
         expected = tokens_at_most(request.static) + tokens_at_most(request.data)
         output = max(512, 3 * self._output_tokens // max(1, self._replies))
         tariff = self.tariff
         likely = Usage(input_tokens=expected, output_tokens=output)
+
+        async def attempt() -> ChatReply:
+            reply = await self.provider.chat(request)
+            self._book(reply, call)
+            return reply
+
         reserved = await self.budget.reserve(tariff.cost_usd(likely, batched=self.batched) if tariff else 0.0)
-        spent = 0.0
         try:
-            reply = await self.scheduler.run(lambda: self.provider.chat(request), tokens=expected)
-            usage = reply.usage
-            cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched)
-            spent = cost or 0.0
+            reply = await self.scheduler.run(attempt, tokens=expected, late=late)
         except Rejected as fault:
             reason = fault.reason
         else:
+            usage = reply.usage
             self.scheduler.observe(reply.room)
             self.scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
             self._output_tokens += usage.output_tokens
             self._replies += 1
             self._see(reply)
-            call.ledger.add(
-                Ledger(
-                    calls=1,
-                    input_tokens=usage.all_input_tokens,
-                    cached_input_tokens=usage.cached_input_tokens,
-                    output_tokens=usage.output_tokens,
-                    cost_usd=cost,
-                )
-            )
             return reply
         finally:
-            self.budget.settle(reserved, spent)
+            self.budget.settle(reserved)
         raise JudgementFailed(reason)
+
+    def _book(self, reply: ChatReply, call: Call) -> None:
+        usage, tariff = reply.usage, self.tariff
+        paid = Ledger(
+            calls=1,
+            input_tokens=usage.all_input_tokens,
+            cached_input_tokens=usage.cached_input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_usd=usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched),
+        )
+        call.ledger.add(paid)
+        self.budget.book(paid)
 
     def _see(self, reply: ChatReply) -> None:
         """Record what the reply reports about the model that wrote it."""
@@ -222,6 +256,10 @@ class Completer:
 
     async def close(self) -> None:
         await self.provider.close()
+
+
+def _values(reply: ChatReply, fields: Sequence[Field]) -> dict[Path, object]:
+    return with_probabilities(read_reply(reply.text, reply.stop, fields), reply)
 
 
 def _names(fields: Sequence[Field]) -> str:

@@ -3,50 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import ContextUsefulness, context_id
 from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form, all_of
-from ragstone.judge.llm.replies import READING, Field, Path, document_of, read_document
+from ragstone.judge.llm.replies import Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
-from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.judge.protocol import Call
+from ragstone.judge.similarity import Similarity
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
-
-_FORMAT = f"ragstone-judgement-{READING}"
-
-
-class CacheKeys:
-    """Cache keys of one judge: its identity, the form, the content and the repeat."""
-
-    def __init__(self, identity: JudgeIdentity) -> None:
-        # Not the version, which hashes all prompts: editing one prompt leaves the others' entries valid.
-        who = [_FORMAT, identity.provider, identity.endpoint, identity.model, list(identity.parameters)]
-        self._start = hashlib.sha256(json.dumps(who).encode())
-
-    def key(self, digest: str, content: Sequence[str | None], *, repeat: int | None = None) -> bytes:
-        """SHA-256 over the judge, the form's digest, all texts that the judgement reads, and the repeat number.
-
-        Lengths are hashed with the texts, so that different contents never give the same bytes.
-        """
-        whole = self._start.copy()
-        whole.update(f"\0{digest}\0{'-' if repeat is None else repeat}\0{len(content)}".encode())
-        for text in content:
-            if text is None:
-                whole.update(b"\0-")
-            else:
-                data = text.encode("utf-8", "surrogatepass")
-                whole.update(f"\0{len(data)}:".encode())
-                whole.update(data)
-        return whole.digest()
-
 
 _T = TypeVar("_T")
 
@@ -57,20 +27,14 @@ _VALUE = "value"
 class Core:
     """Fills in forms: looks in the cache before asking the model, and splits texts to fit the model's window."""
 
-    def __init__(
-        self,
-        *,
-        identity: JudgeIdentity,
-        completer: Completer,
-        cache: JudgementCache | None,
-        notes: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, completer: Completer, notes: Sequence[str] = ()) -> None:
         self.completer = completer
         self.prompts = completer.layout.prompts
-        self.cache = cache
-        self.keys = CacheKeys(identity)
+        self.cache = completer.cache
+        self.keys = completer.keys
         self._notes = tuple(notes)
         self._in_parts = 0
+        self._comparing: set[asyncio.Task[tuple[float, ...]]] = set()
         # By the judgement's keys; gone when nobody makes it or waits for it.
         self._locks: WeakValueDictionary[tuple[bytes, ...], asyncio.Lock] = WeakValueDictionary()
 
@@ -156,10 +120,31 @@ class Core:
         if self.cache is not None:
             self.cache.put(key, document)
 
-    async def fill(self, form: Form, blocks: Sequence[Block], call: Call) -> dict[Path, object]:
-        """The form's values, judged by `blocks` whichever fields are requested."""
+    async def compared(
+        self, similarity: Similarity, text: str, others: Sequence[str], call: Call, key: bytes, **known: object
+    ) -> tuple[float, ...]:
+        """The similarities of `text` to `others`, stored with what is `known` even if the caller is cancelled."""
+
+        async def compare() -> tuple[float, ...]:
+            cosines = await similarity.similarities(text, others, call=call)
+            self.store(key, {**known, "similarities": list(cosines)})
+            return cosines
+
+        task = asyncio.get_running_loop().create_task(compare())
+        self._comparing.add(task)
+        await asyncio.wait((task,))
+        self._comparing.discard(task)
+        return task.result()
+
+    async def drain(self, closers: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        """Wait for the calls that were sent before a stop, and store what they bring."""
+        await asyncio.gather(self.completer.scheduler.drain(), *(closer() for closer in closers))
+        await asyncio.gather(*self._comparing, return_exceptions=True)
+
+    async def fill(self, form: Form, blocks: Sequence[Block], call: Call, *, part: bool = False) -> dict[Path, object]:
+        """The form's values, judged by `blocks` whichever fields are requested; `part` as in `Completer.fill`."""
         data = fenced(blocks)
-        return await self.completer.fill(form, lambda _pending: data, call)
+        return await self.completer.fill(form, lambda _pending: data, call, part=part)
 
     async def filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         """The form's values, from the cache or judged by `blocks`, none of which can be split."""

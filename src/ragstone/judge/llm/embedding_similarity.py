@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragstone.judge.llm.prices import Budget, Tariff
-from ragstone.judge.llm.provider import Broken, EmbedReply, Rejected, Usage, settle
+from ragstone.judge.llm.provider import EmbedReply, Rejected, Usage, settle
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import tokens_at_most
-from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.protocol import DRAIN_S, Call, JudgementFailed, Ledger
 from ragstone.judge.similarity import cosines
 from ragstone.judge.untrusted_text import cleaned
 
@@ -101,19 +101,20 @@ class EmbeddingSimilarity:
     async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
         expected = sum(tokens_at_most(text) for text in texts)
         price = self.tariff.input / 1_000_000 if self.tariff else 0.0
-        reserved = await self.budget.reserve(expected * price)
-        spent = 0.0
         embedder = self._made = self._made or self.embedder()
+
+        async def attempt() -> EmbedReply:
+            reply = await embedder.embed(texts)
+            self._charge(reply, batch)
+            return reply
+
+        reserved = await self.budget.reserve(expected * price)
         try:
-            reply = await self.scheduler.run(lambda: embedder.embed(texts), tokens=expected)
-            if len(reply.vectors) != len(texts):
-                raise Broken("the reply does not contain one embedding per text")
-            spent = reply.input_tokens * price
+            reply = await self.scheduler.run(attempt, tokens=expected)
         finally:
-            self.budget.settle(reserved, spent)
+            self.budget.settle(reserved)
         self.scheduler.observe(reply.room)
         self.scheduler.correct(expected, reply.input_tokens)
-        self._charge(reply, batch)
         return reply
 
     def _charge(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
@@ -124,14 +125,22 @@ class EmbeddingSimilarity:
             tokens = left if at == len(batch) - 1 else min(left, round(reply.input_tokens * size / whole))
             left -= tokens
             cost = None if self.tariff is None else self.tariff.cost_usd(Usage(input_tokens=tokens))
-            waiting.call.ledger.add(Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost))
+            paid = Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost)
+            waiting.call.ledger.add(paid)
+            self.budget.book(paid)
 
     async def close(self) -> None:
-        """Drop the waiting texts, and close the embedder."""
+        """Drop the waiting texts, wait for what was sent, and close the embedder."""
         if self._timer is not None:
             self._timer.cancel()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._made is not None:
-            await self._made.close()
+        for waiting in self._waiting:
+            waiting.done.cancel()
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=DRAIN_S)
+        finally:
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._made is not None:
+                await self._made.close()

@@ -22,9 +22,13 @@ GRADED = frozenset({"support"})
 ALTERNATIVES = 4
 """How many alternatives to each token are requested; there are three verdicts."""
 
-_PROBABILITY = "probability"
+PROBABILITY = "probability"
 _VERDICTS = {str(verdict).encode(): verdict for verdict in Verdict}
-_PLACE = re.compile(rb'"id"\s*:\s*"\s*(?P<id>s\d+)\b|"verdict"\s*:\s*"')
+_PART = re.compile(rb'"(?:(?P<name>id|verdict)"\s*:[\s\[]*")?(?P<text>(?:[^"\\\n]|\\.)*+)"?|}')
+"""A whole string, with its name if that is of interest, or the end of an item. No text is read twice."""
+_ID = re.compile(rb"\W*(s\d+)\b", re.IGNORECASE)
+_MIN_LOG, _MAX_LOG = -1e5, 0.01
+"""Of a probability; it may be rounded."""
 _MIN_MASS = 0.5
 """If the listed alternatives that begin a verdict have less, they say too little."""
 
@@ -39,9 +43,9 @@ def with_probabilities(values: Mapping[Path, object], reply: ChatReply) -> dict[
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
             verdict, chance = chances.get(path[1], (None, None))
-            found[path] = {name: item for name, item in value.items() if name != _PROBABILITY}
+            found[path] = {name: item for name, item in value.items() if name != PROBABILITY}
             if chance is not None and verdict == value["verdict"]:
-                found[path] = {**value, _PROBABILITY: chance}
+                found[path] = {**value, PROBABILITY: chance}
     return found
 
 
@@ -50,31 +54,32 @@ def keeping_probability(check: Callable[[object], dict[str, object]]) -> Callabl
 
     def checked(value: object) -> dict[str, object]:
         found = check(value)
-        chance = value.get(_PROBABILITY) if isinstance(value, dict) else None
+        chance = value.get(PROBABILITY) if isinstance(value, dict) else None
         valid = isinstance(chance, int | float) and not isinstance(chance, bool) and 0.0 <= chance <= 1.0
-        return {**found, _PROBABILITY: chance} if valid else found
+        return {**found, PROBABILITY: chance} if valid else found
 
     return checked
 
 
 def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
     """By statement, the verdict in a reply and the probability of "supported"; nothing on a statement named twice."""
-    if not all(isinstance(one, dict) for one in tokens):
-        return {}
     written = [_bytes(one) for one in tokens]
     text, starts = b"".join(written), [0, *accumulate(map(len, written))][:-1]
     found: dict[str, tuple[Verdict, float | None]] = {}
-    name, named = None, Counter[str]()
-    for place in _PLACE.finditer(text):
-        if place["id"] is not None:
-            name = place["id"].decode()
-            named[name] += 1
-        elif name is not None:
-            end = text.find(b'"', place.end())
-            at = bisect_right(starts, place.end()) - 1
-            if (verdict := _VERDICTS.get(text[place.end() : end])) is not None:
-                found[name] = verdict, _supported(tokens[at], place.end() - starts[at])
-            name = None
+    named = Counter[str]()
+    item: dict[bytes, re.Match[bytes]] = {}
+    for part in _PART.finditer(text):
+        if part["name"] is not None:
+            item[part["name"]] = part
+        elif part["text"] is None:
+            name, verdict = _ID.match(item[b"id"]["text"]) if b"id" in item else None, item.get(b"verdict")
+            if name is not None:
+                named[known := name[1].decode().lower()] += 1
+                if verdict is not None and verdict["text"] in _VERDICTS:
+                    place = verdict.start("text")
+                    at = bisect_right(starts, place) - 1
+                    found[known] = _VERDICTS[verdict["text"]], _supported(tokens[at], place - starts[at])
+            item = {}
     return {name: one for name, one in found.items() if named[name] == 1}
 
 
@@ -102,5 +107,8 @@ def _bytes(token: object) -> bytes:
 
 
 def _chance(token: object) -> float:
+    """The probability of a token; 0 if its logarithm can't be one."""
     value = token.get("logprob") if isinstance(token, dict) else None
-    return math.exp(min(0.0, value)) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _MIN_LOG < value < _MAX_LOG:
+        return 0.0
+    return math.exp(min(0.0, value))

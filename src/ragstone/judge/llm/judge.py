@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -66,6 +65,7 @@ class LlmJudge:
         self.identity = identity
         self.concurrency = concurrency
         self.cache = core.cache
+        self.budget = core.completer.budget
         self.sightings = core.completer.sightings
         self._core = core
         self._references = ReferenceJudging(core)
@@ -83,10 +83,11 @@ class LlmJudge:
 
         async def ask() -> Values:
             replies = []
-            for piece in self._core.text_parts(form, answer, [question]):
+            pieces = self._core.text_parts(form, answer, [question])
+            for piece in pieces:
                 part = Form(form.prompt, (reply_schemas.answer_field(piece),))
                 blocks = [Block("question", question), Block("answer", piece)]
-                replies.append(await self._core.fill(part, blocks, call))
+                replies.append(await self._core.fill(part, blocks, call, part=len(pieces) > 1))
             return merging.answers(replies)
 
         values = await self._core.cached(form, [question, answer], call, ask)
@@ -105,11 +106,12 @@ class LlmJudge:
         async def ask(missing: Sequence[Field]) -> Values:
             replies = []
             chunk = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
-            for part in self._core.context_parts(form, contexts, [item.text for item in chunk]):
+            parts = self._core.context_parts(form, contexts, [item.text for item in chunk])
+            for part in parts:
                 own = part_names(part)
                 asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
                 data = partial(_support_data, context_blocks(part), texts)
-                replies += [await self._core.completer.fill(asked, data, call)]
+                replies += [await self._core.completer.fill(asked, data, call, part=len(parts) > 1)]
             return merging.support(replies)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
@@ -133,9 +135,10 @@ class LlmJudge:
 
         async def ask() -> Values:
             replies = []
-            for part in self._core.context_parts(form, contexts, [question, answer]):
+            parts = self._core.context_parts(form, contexts, [question, answer])
+            for part in parts:
                 blocks = [Block("question", question), Block("answer", answer), *context_blocks(part)]
-                replies.append(await self._core.fill(only(form, part), blocks, call))
+                replies.append(await self._core.fill(only(form, part), blocks, call, part=len(parts) > 1))
             return merging.contexts(replies)
 
         content = [question, answer, "", *(context.text for context in contexts)]
@@ -153,11 +156,12 @@ class LlmJudge:
             if len(values) == n and cosines is not None:
                 call.ledger.cached_calls += 1
                 return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
-            self._core.check_room(form, [answer])
-            values = await self._core.fill(form, [Block("answer", answer)], call)
+            if len(values) < n:
+                self._core.check_room(form, [answer])
+                values = await self._core.fill(form, [Block("answer", answer)], call)
+                self._core.store(key, document_of(values))  # now, so that a stopped run need not ask again
             questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
-            cosines = await self._similarity.similarities(question, questions, call=call)
-            self._core.store(key, {**document_of(values), "similarities": list(cosines)})
+            cosines = await self._core.compared(self._similarity, question, questions, call, key, **document_of(values))
             return ReverseQuestions(questions, cosines)
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
@@ -171,8 +175,7 @@ class LlmJudge:
             if cosines is not None:
                 call.ledger.cached_calls += 1
                 return AnswerSimilarity(cosines)
-            cosines = await self._similarity.similarities(answer, references, call=call)
-            self._core.store(key, {"similarities": list(cosines)})
+            cosines = await self._core.compared(self._similarity, answer, references, call, key)
             return AnswerSimilarity(cosines)
 
     async def reference_match(
@@ -196,9 +199,10 @@ class LlmJudge:
 
         async def ask() -> Values:
             replies = []
-            for part in self._core.line_parts(form, numbered, [question]):
+            parts = self._core.line_parts(form, numbered, [question])
+            for part in parts:
                 blocks = [Block("question", question), *context_blocks(part)]
-                replies.append(await self._core.fill(only(form, part), blocks, call))
+                replies.append(await self._core.fill(only(form, part), blocks, call, part=len(parts) > 1))
             return merging.needed(replies)
 
         values = await self._core.cached(form, [question, *(context.text for context in contexts)], call, ask)
@@ -254,10 +258,9 @@ class LlmJudge:
         return str((await self._core.one(prompt, reply_schemas.reworded_field(question), blocks, call))["text"])
 
     async def close(self) -> None:
-        """Close connections, and merge the cache into one file."""
+        """Store what calls that were sent still bring within seconds, close connections, and the cache as one file."""
         try:
-            for closer in self._closers:
-                await closer()
+            await self._core.drain(self._closers)
         finally:
             await self._core.completer.close()
             if self._core.cache is not None:
@@ -274,7 +277,5 @@ def _cosines(known: object, n: int) -> tuple[float, ...] | None:
     found = known.get("similarities") if isinstance(known, dict) else None
     if not isinstance(found, list) or len(found) != n:
         return None
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-        return None
-    cosines = tuple(float(value) for value in found)
-    return cosines if all(math.isfinite(value) and -1.0 <= value <= 1.0 for value in cosines) else None
+    valid = (isinstance(value, int | float) and not isinstance(value, bool) and -1.0 <= value <= 1.0 for value in found)
+    return tuple(map(float, found)) if all(valid) else None

@@ -7,6 +7,7 @@ from typing import Any
 
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.core import Values, value_of
+from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.replies import Path
 from ragstone.judge.llm.reply_schemas import ANSWER
 
@@ -24,12 +25,17 @@ def answers(replies: Sequence[Values]) -> dict[Path, object]:
 
 
 def support(replies: Sequence[Values]) -> dict[Path, object]:
-    """The strongest verdict on each statement, with the evidence of the parts that gave it."""
+    """The strongest verdict on each statement, with the evidence of the parts that gave it.
+
+    A statement is as likely to be supported as by the part in which it is likeliest.
+    """
 
     def stronger(old: Value, new: Value) -> Value:
-        if new["verdict"] == old["verdict"]:
-            return {**old, "evidence": _union(old["evidence"], new["evidence"])}
-        return new if _STRENGTH[Verdict(new["verdict"])] > _STRENGTH[Verdict(old["verdict"])] else old
+        best, other = sorted((old, new), key=lambda one: -_STRENGTH[Verdict(one["verdict"])])
+        evidence = _union(best["evidence"], other["evidence"] if other["verdict"] == best["verdict"] else ())
+        likely = max(old, new, key=_chance).get(PROBABILITY)
+        found = {**best, "evidence": evidence, PROBABILITY: likely}
+        return {name: value for name, value in found.items() if value is not None}
 
     return _merged(replies, stronger)
 
@@ -59,6 +65,10 @@ def _merged(replies: Sequence[Values], merge: Callable[[Value, Value], Value]) -
         for path, new in reply.items():
             merged[path] = merge(value_of(merged, *path), value_of(reply, *path)) if path in merged else new
     return merged
+
+
+def _chance(value: Value) -> tuple[float, bool]:
+    return value.get(PROBABILITY, float(value["verdict"] == Verdict.SUPPORTED)), PROBABILITY in value
 
 
 def _union(one: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -310,7 +310,7 @@ def _tokens(logprobs: object) -> Sequence[object]:
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:
     try:
         cost = float(cost_usd) if isinstance(cost_usd, str | int | float) and cost_usd is not True else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return usage
     return replace(usage, cost_usd=cost) if 0.0 <= cost < math.inf else usage
 

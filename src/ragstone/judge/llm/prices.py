@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ragstone.config.settings import Price
 from ragstone.errors import JudgeError
 from ragstone.formatting import dollars
 from ragstone.judge.llm.provider import Usage
+from ragstone.judge.protocol import Ledger
 from ragstone.judge.providers import ModelPrice, find_provider
 
 _MILLION = 1_000_000
@@ -62,15 +63,17 @@ def listed_price(provider: str, model: str) -> ModelPrice | None:
 
 
 class Budget:
-    """Keeps spending, including the possible cost of calls in flight, under `max_cost_usd` (None: no limit).
+    """Keeps what is `spent`, with the possible cost of calls in flight, under `max_cost_usd` (None: no limit).
 
     A call reserves its highest likely cost before it is sent, so that concurrent calls can't overshoot together. Near
-    the limit fewer calls are in flight: a call that does not fit waits for those that are.
+    the limit fewer calls are in flight: a call that does not fit waits for those that are. A resumed run sets `spent`
+    to what it spent before; if that is not known, nothing fits. `record` is called with what is spent after each call.
     """
 
     def __init__(self, max_cost_usd: float | None) -> None:
+        self.spent = Ledger()
+        self.record: Callable[[Ledger], None] = lambda _spent: None
         self._max = max_cost_usd
-        self._spent = 0.0
         self._reserved = 0.0
         self._in_flight = 0
         self._settled = asyncio.Event()
@@ -80,11 +83,11 @@ class Budget:
 
         Raises JudgeError if it doesn't fit although nothing is in flight: then it never will.
         """
-        while self._max is not None and self._spent + self._reserved + cost_usd > self._max:
+        while self._max is not None and not self._fits(cost_usd, self._max):
             if not self._in_flight:
                 raise JudgeError(
-                    f"the budget of {dollars(self._max)} is used up: {dollars(self._spent, 4)} spent, and the next "
-                    f"call may cost {dollars(cost_usd, 4)}.",
+                    f"the budget of {dollars(self._max)} is used up: {dollars(self.spent.cost_usd, 4)} spent, and the "
+                    f"next call may cost {dollars(cost_usd, 4)}.",
                     where="judge.max_cost_usd",
                     hint="Finished samples are saved. Raise the budget and continue with --resume.",
                 )
@@ -94,8 +97,17 @@ class Budget:
         self._in_flight += 1
         return cost_usd
 
-    def settle(self, reserved_usd: float, actual_usd: float) -> None:
+    def _fits(self, cost_usd: float, limit_usd: float) -> bool:
+        spent = self.spent.cost_usd
+        return spent is not None and spent + self._reserved + cost_usd <= limit_usd
+
+    def book(self, paid: Ledger) -> None:
+        """Count a call that was answered."""
+        self.spent.add(paid)
+        self.record(self.spent)
+
+    def settle(self, reserved_usd: float) -> None:
+        """A call has ended, and needs its reservation no more."""
         self._in_flight -= 1
         self._reserved = max(0.0, self._reserved - reserved_usd) if self._in_flight else 0.0
-        self._spent += actual_usd
         self._settled.set()

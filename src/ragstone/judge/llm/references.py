@@ -59,10 +59,12 @@ class ReferenceJudging:
         async def ask(given: Given) -> Values:
             known, replies = given, []
             fixed = [question, reference, *(item.text for item in given or ())]
-            for part in core.context_parts(form(given), contexts, fixed):
+            parts = core.context_parts(form(given), contexts, fixed)
+            for part in parts:
                 blocks = [Block("question", question), Block("reference", reference)]
                 data = partial(_rendered, blocks, context_blocks(part), known)
-                reply = reply_schemas.keyed(await core.completer.fill(form_of(known, part_names(part)), data, call))
+                asked = form_of(known, part_names(part))
+                reply = reply_schemas.keyed(await core.completer.fill(asked, data, call, part=len(parts) > 1))
                 replies.append(reply)
                 known = reply_schemas.listed_statements(reply) if known is None else known
             return merging.contexts(replies)
@@ -150,6 +152,7 @@ class ReferenceJudging:
             return None
         if not all(isinstance(text, str) and text.strip() for text in texts):
             return None
+        texts = [text.encode("utf-8", "replace").decode() for text in texts]
         return self._remember(key, tuple(Statement(f"r{at}", text) for at, text in enumerate(texts, start=1)))
 
     def _remember(self, key: bytes, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:

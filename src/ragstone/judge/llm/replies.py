@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragstone.judge.llm.provider import Stop
 
-READING = "5"
+READING = "6"
 """Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
 
 Path = tuple[str, ...]
@@ -26,7 +26,11 @@ _THOUGHTS_END = re.compile(
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MEMBER = re.compile(r'[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _EMPTY = re.compile(r"\{[ \t\r\n]*\}")
-_LINE = re.compile(r"\s*(\w+)[:,.|]?(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(
+    r"""[\s*_`"'“”(\[|]*([^\W_]+)[*_`"'“”)\]]*\s*(?:[:;,.|：，、→]|[-–—=]+>?(?![\d-]))?\s*(.*)""", re.DOTALL
+)
+_ANY_ORDER = frozenset({"questions"})
+"""Groups whose items are alike, so that lines without ids may take them in order."""
 _NOTHING = object()
 
 
@@ -49,7 +53,8 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
     In a reply that was cut off, only values count that the model closed before the cut: half a list is never taken for
     a list. A reply that was refused or filtered has no values.
     """
-    groups = {field.path[0] for field in fields if len(field.path) > 1}
+    paths = [field.path for field in fields if len(field.path) > 1]
+    groups = {name: [path[1] for path in paths if path[0] == name] for name in {path[0] for path in paths}}
     text = _without_thoughts(text)
     if stop is Stop.COMPLETE:
         return read_document(_by_id(_whole(text), groups), fields)
@@ -67,7 +72,7 @@ def read_document(document: object, fields: Iterable[Field]) -> dict[Path, objec
             continue
         try:
             found[field.path] = field.check(value)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             continue
     return found
 
@@ -93,21 +98,34 @@ def _without_thoughts(text: str) -> str:
     return "" if _THOUGHTS.match(text) else text
 
 
-def _by_id(document: object, groups: Container[str]) -> object:
+def _by_id(document: object, groups: Mapping[str, Sequence[str]]) -> object:
     """A reply with its `groups`, arrays of items, as objects by id. Ids that occur twice are left out.
 
-    An item is a line that begins with its id, or an object with such a line as its `id`; the rest is its `line`.
+    An item is a line that begins with its id, or an object with such a line as its `id`; the rest is its `line`. A line
+    may be a list of its parts, and a group an object by id.
     """
     if not isinstance(document, dict):
         return None
     found = dict(document)
-    for name in document:
-        if name in groups:
-            items = document[name] if isinstance(document[name], list) else []
-            owns = (item if isinstance(item, dict) else {"id": item} for item in items)
-            lines = ((own, _LINE.fullmatch(str(own.get("id")))) for own in owns)
-            found[name] = _no_duplicates([(line[1], {**own, "line": line[2] or ""}) for own, line in lines if line])
+    for name in document.keys() & groups:
+        items, ids = document[name], groups[name]
+        if isinstance(items, dict):
+            members = ((key, one if isinstance(one, list) else [one]) for key, one in items.items())
+            items = [{"id": key, **one[0]} if isinstance(one[0], dict) else [key, *one] for key, one in members if one]
+        owns = [one if isinstance(one, dict) else {"id": one} for one in (items if isinstance(items, list) else [])]
+        lines = [(own, _LINE.match(_joined(own.get("id")))) for own in owns]
+        pairs = [(line[1].lower(), {**own, "line": line[2]}) for own, line in lines if line]
+        if name in _ANY_ORDER and len(owns) == len(ids) and not any(key in ids for key, _ in pairs):
+            texts = [_joined(own.get("id")).strip() for own in owns]
+            pairs = [(ids[at], {"line": text.removeprefix(f"{at + 1}.")}) for at, text in enumerate(texts)]
+        found[name] = _no_duplicates(pairs)
     return found
+
+
+def _joined(value: object) -> str:
+    """A line, or a list of its parts, as text."""
+    parts = value if isinstance(value, list) else [value]
+    return " ".join(map(str, parts)) if all(isinstance(part, str | int) for part in parts) else ""
 
 
 def _whole(text: str) -> object:

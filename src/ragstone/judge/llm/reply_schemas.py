@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,18 +12,16 @@ from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.llm.graded import keeping_probability
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
+from ragstone.judge.llm.quotes import Shown, is_quote, stands_in
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import cleaned, neutral
 
 _T = TypeVar("_T")
 
-_NO_LETTER = re.compile(r"[\W_]+")
-_MIN_QUOTE = 2
-"""Letters and digits; fewer quote nothing."""
-_LEFT_OUT = re.compile(r"\[?(?:…|\.{3})\]?")
-_UNSEEN = re.compile(r"[\s*_`\"'“”„‟«»‹›‘’‚‛]+")
-_DASHES = re.compile("[‐‑‒–—―−]")
+_BETWEEN = re.compile(r"(?:[\s,;:()\[\]{}*`\"'“”→，、；：。]|\.(?!\d)|->)+")
+_FILLERS = frozenset({"", "and", "context", "contexts", "sentence", "sentences"})
+_NONE = (["none"], ["n/a"])
 _LISTED = re.compile(r"\s*r\d+[:.|]?\s+(.*\S)\s*\|(.*)", re.DOTALL)
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
@@ -49,15 +46,19 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
 
 
 def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    return lambda value: {name: one_of(" ".join(map(str, _words(value, name))), words)}
+    return lambda value: {name: one_of("_".join(_words(value, name)).replace(" ", "_"), words)}
 
 
-def _words(value: object, name: str) -> list[object]:
-    """What `value` says of `name`, or else the words of its line, after a statement that is written out there."""
+def _words(value: object, name: str) -> list[str]:
+    """What `value` says of `name`, or else the words of its line, which may say "none", but not nothing."""
     found = as_object(value)
     if name in found:
-        return found[name] if isinstance(found[name], list) else [found[name]]  # type: ignore[return-value]
-    return [*str(found["line"]).rpartition("|")[2].replace(",", " ").split()]
+        given = _list(found[name]) if isinstance(found[name], list) else [found[name]]
+        words = [str(word).casefold() if isinstance(word, str | int) else "?" for word in given]
+    else:
+        parts = _BETWEEN.split(str(found["line"]).rpartition("|")[2].casefold())
+        words = [word for word in parts if word not in _FILLERS] or ["?"]
+    return [] if words in _NONE else words
 
 
 def answer_field(answer: str) -> Field:
@@ -82,24 +83,22 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
     names = tuple(contexts)
 
     @functools.cache
-    def shown(name: str) -> str:
-        return _spelt(neutral(contexts[name]))
-
-    def is_there(piece: str, evidence: Sequence[str]) -> bool:
-        return any(_spelt(piece).strip(".,;:") in shown(name) for name in evidence)
+    def shown(name: str) -> Shown:
+        return Shown(neutral(contexts[name]))
 
     def check(value: object) -> dict[str, object]:
-        verdict = one_of(as_object(value)["verdict"], VERDICTS)
-        evidence = _ids(_words(value, "evidence"), names)
+        item = as_object(value)
+        verdict = one_of(item["verdict"], VERDICTS)
+        words = _words({**item, "line": item.get("line") or "none"}, "evidence")
+        evidence = _ids([] if words == [verdict] else words, names)
         if verdict != Verdict.UNSUPPORTED and not evidence:
             raise ValueError("a verdict without evidence")
         found: dict[str, object] = {"evidence": evidence, "verdict": verdict}
-        quote = as_object(value).get("quote", "")
-        if verdict == Verdict.UNSUPPORTED or (verdict == Verdict.CONTRADICTED and not _quotes(quote)):
+        quote = item.get("quote", "")
+        if verdict == Verdict.UNSUPPORTED or (verdict == Verdict.CONTRADICTED and not is_quote(quote)):
             return found
         quote = _text(quote)
-        pieces = [piece for piece in _LEFT_OUT.split(quote) if _quotes(piece)]
-        if not pieces or not (is_there(quote, evidence) or all(is_there(piece, evidence) for piece in pieces)):
+        if not is_quote(quote) or not stands_in(quote, [shown(name) for name in evidence]):
             raise ValueError("a quote that is not there")
         return {**found, "quote": quote}
 
@@ -119,7 +118,7 @@ def attribution_fields(
     """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
-        return {"found_in": _ids([word for word in _words(value, "found_in") if word != "none"], contexts)}
+        return {"found_in": _ids(_words(value, "found_in"), contexts)}
 
     return _reference_fields(reference, statements, check)
 
@@ -140,7 +139,7 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
 
     def check(value: object, *, count: int) -> object:
-        numbers = [int(str(word)) for word in _words(value, "needed") if word != "none"]
+        numbers = [int(word) for word in _words(value, "needed")]
         return {"needed": sorted({_number(number, 1, count) for number in numbers})}
 
     return tuple(
@@ -218,10 +217,15 @@ def _reference_fields(
     if statements is not None:
         return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
-    def check_list(value: object) -> object:
-        lines = [_LISTED.fullmatch(_text(item)) for item in _list(value)]
+    def listed(item: object) -> dict[str, object]:
+        if isinstance(item, dict):  # from the cache
+            return {"text": _text(item["text"]), **check(item)}
+        line = _LISTED.fullmatch(_text(item))
         # What is no such line is None, and reading from that a TypeError.
-        items = [{"text": _text(line[1]), **check({"line": line[2]})} for line in lines]  # type: ignore[index]
+        return {"text": _text(line[1]), **check({"line": line[2]})}  # type: ignore[index]
+
+    def check_list(value: object) -> object:
+        items = [listed(item) for item in _list(value)]
         unique = _unique(items, key=lambda item: str(item["text"]).casefold())
         _bounded(len(unique), reference)
         if not unique:
@@ -234,15 +238,6 @@ def _reference_fields(
 def _flat(text: str) -> str:
     """`text` for comparing quotes: ignores white space and case."""
     return " ".join(text.split()).casefold()
-
-
-def _spelt(text: str) -> str:
-    """`text` for finding a quote: ignores white space, case and typography (quotation marks, dashes, emphasis)."""
-    return _UNSEEN.sub("", _DASHES.sub("-", unicodedata.normalize("NFKC", text))).casefold()
-
-
-def _quotes(text: object) -> bool:
-    return not isinstance(text, str) or len(_NO_LETTER.sub("", text)) >= _MIN_QUOTE
 
 
 def _list(value: object) -> list[object]:

@@ -9,12 +9,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.allowance import PATIENCE_S, Allowance, Sent
 from ragstone.judge.llm.provider import Broken, Busy, Fault, RateLimits, Rejected
-from ragstone.judge.protocol import JudgementFailed
+from ragstone.judge.protocol import DRAIN_S, JudgementFailed
 
 _T = TypeVar("_T")
 _FIRST_BACKOFF_S = 0.5
@@ -39,11 +39,10 @@ class Clock:
 
 @dataclass(slots=True)
 class SchedulerStats:
-    """Counts of requests: `attempts` were sent, `busy` of them pushed back, `broken` failed."""
+    """Counts of requests: `attempts` were sent, `busy` of them pushed back."""
 
     attempts: int = 0
     busy: int = 0
-    broken: int = 0
 
 
 class Rate:
@@ -124,6 +123,7 @@ class Scheduler:
         self._failures = 0
         self._first_failure = 0.0
         self._dead: JudgeError | None = None
+        self._left: set[asyncio.Future[Any]] = set()
         self.stats = SchedulerStats()
 
     @property
@@ -131,10 +131,13 @@ class Scheduler:
         """How many calls may be in flight now."""
         return int(self._limit)
 
-    async def run(self, attempt: Callable[[], Awaitable[_T]], *, tokens: int = 0) -> _T:
+    async def run(
+        self, attempt: Callable[[], Awaitable[_T]], *, tokens: int = 0, late: Callable[[_T], None] | None = None
+    ) -> _T:
         """The first success of `attempt`, which is expected to use `tokens`.
 
-        Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
+        If the caller is cancelled while an attempt is under way, its success is passed to `late`, if it comes within
+        DRAIN_S; nothing more is sent. Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
         """
         reason = ""
         number = refusals = 0
@@ -144,7 +147,7 @@ class Scheduler:
             started = self.stats.attempts
             over = False
             try:
-                reply = await self._timed(attempt)
+                reply = await self._timed(attempt, late)
             except Rejected:
                 self._succeeded()
                 raise
@@ -184,14 +187,42 @@ class Scheduler:
         """Book the difference between the expected and the used tokens of a call."""
         self._tokens.take(used_tokens - expected_tokens)
 
-    async def _timed(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
+    async def _timed(self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None) -> _T:
         self.stats.attempts += 1
+        task = asyncio.ensure_future(attempt())
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await attempt()
+            await asyncio.wait((task,), timeout=self._timeout_s)
+        except asyncio.CancelledError:
+            self._leave(task, late)
+            raise
+        if not (in_time := task.done()):
+            task.cancel()
+            await asyncio.wait((task,))
+        try:
+            return task.result()
         except TimeoutError:
             pass
+        except asyncio.CancelledError:
+            if in_time:
+                raise
         raise Broken(f"no reply within {self._timeout_s:g} s")
+
+    def _leave(self, task: asyncio.Future[_T], late: Callable[[_T], None] | None) -> None:
+        def ended(_: asyncio.Future[_T]) -> None:
+            self._left.discard(task)
+            if not task.cancelled() and task.exception() is None and late is not None:
+                late(task.result())
+
+        self._left.add(task)
+        task.add_done_callback(ended)
+        if self._timeout_s is None:  # it waits for a batch, which goes on without it
+            task.cancel()
+        asyncio.get_running_loop().call_later(DRAIN_S, task.cancel)
+
+    async def drain(self) -> None:
+        """Wait for the calls that were under way when their callers were cancelled."""
+        if self._left:
+            await asyncio.wait(self._left)
 
     async def _acquire(self, tokens: int) -> Sent:
         self._refuse_if_dead()
@@ -255,7 +286,6 @@ class Scheduler:
         if isinstance(fault, Busy):
             self.stats.busy += 1
             return self._push_back(fault, now, backoff_s, started)
-        self.stats.broken += 1
         self._failures += 1
         if self._failures == 1:
             self._first_failure = now

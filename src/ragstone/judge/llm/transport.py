@@ -98,7 +98,7 @@ def encoded(body: Mapping[str, object]) -> bytes:
 
 def count(value: object) -> int:
     """A token count from a usage field; anything invalid counts as 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
 def status_error(

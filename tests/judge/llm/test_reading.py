@@ -1,0 +1,431 @@
+"""Replies in other forms than the one asked for: read alike where nothing has to be guessed, and else asked again."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.judgements import Statement
+from ragstone.judge.llm import merging
+from ragstone.judge.llm.graded import with_probabilities
+from ragstone.judge.llm.provider import ChatReply, Stop, Usage
+from ragstone.judge.llm.replies import Field, document_of, read_document, read_reply
+from ragstone.judge.llm.reply_schemas import (
+    attribution_fields,
+    context_fields,
+    sentence_fields,
+    support_fields,
+    with_text,
+)
+from ragstone.judge.protocol import Call
+from ragstone.system.response import Context
+
+CONTEXTS = {
+    "c1": "The filter is resistant up to 40 °C. It was opened in 1931. Infor-\nmation on drinking water, e-mail and "
+    "R&amp;D costs 10 000 €. See the [pricing page](https://x.example/p) for rates. | Crew | €9 |\n| Solo | 5 |",
+    "c2": "Tolls ended in 1968. It froze at -40 °C, at 1.5 bar.\n- 30 seats",
+}
+STATEMENTS = [Statement("s1", "It is."), Statement("s2", "It was.")]
+SUPPORT = support_fields(STATEMENTS, CONTEXTS)
+REFERENCE = attribution_fields(
+    "It opened.", [Statement("r1", "It opened."), Statement("r2", "It is long.")], tuple(CONTEXTS)
+)
+USE = context_fields(tuple(CONTEXTS))
+NEEDED = sentence_fields({"c1": 5, "c2": 5})
+QUESTIONS = tuple(Field(("questions", f"q{number}"), with_text) for number in (1, 2))
+LISTING = attribution_fields("It opened and it is long.", None, tuple(CONTEXTS))
+
+
+def each(fields: Sequence[Field], group: str, *replies: object) -> list[tuple[Sequence[Field], str, object]]:
+    return [(fields, group, items) for items in replies]
+
+
+def read(fields: Sequence[Field], group: str, items: object) -> Mapping[Any, Any]:
+    return read_reply(json.dumps({group: items}), Stop.COMPLETE, fields)
+
+
+def verdict(shown: object, quote: str = "resistant up to 40 °C", said: str = "supported") -> Any:
+    return read(SUPPORT, "verdicts", [{"id": shown, "quote": quote, "verdict": said}]).get(("verdicts", "s1"))
+
+
+BETWEEN = st.sampled_from([" ", ": ", ":", ", ", " | ", " - ", "-", " -> ", " = ", ". ", ") ", "\t"])
+AROUND = st.sampled_from(["{}", "[{}]", "({})", "**{}**", '"{}"', "`{}`"])
+AND = st.sampled_from([" ", ", ", ",", ";", " and ", "; ", " context "])
+END = st.sampled_from(["", ".", " ", ";"])
+
+
+@st.composite
+def lines(draw: st.DrawFn, name: str, words: Sequence[str], between: st.SearchStrategy[str] = BETWEEN) -> object:
+    """A line as some model may write it, or a list of its parts, or an object with one as its id."""
+    case = draw(st.sampled_from([str.lower, str.capitalize, str.upper]))
+    if draw(st.booleans()):
+        parts = [name, *words]
+        return parts if draw(st.booleans()) else {"id": parts}
+    rest = draw(AROUND).format(draw(AND).join(map(case, words))) + draw(END)
+    line = draw(AROUND).format(name) + draw(between) + rest
+    return line if draw(st.booleans()) else {"id": line}
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_every_form_that_is_read_is_read_to_the_same_judgement(data: st.DataObject) -> None:
+    contexts = data.draw(st.lists(st.sampled_from(["c1", "c2"]), unique=True))
+    numbers = data.draw(st.lists(st.integers(1, 5), unique=True))
+    word = data.draw(st.sampled_from(["useful", "not_useful", "not useful"]))
+    found = read(REFERENCE, "reference_statements", [data.draw(lines("r1", contexts or ["none"])), "r2 c1"])
+    assert found == {
+        ("reference_statements", "r1"): {"found_in": sorted(contexts)},
+        ("reference_statements", "r2"): {"found_in": ["c1"]},
+    }
+    needed = read(
+        NEEDED,
+        "contexts",
+        [data.draw(lines("c1", list(map(str, numbers)) or ["none"], BETWEEN.filter(lambda one: one != "-")))],
+    )
+    assert needed == {("contexts", "c1"): {"needed": sorted(numbers)}}
+    used = read(USE, "contexts", [data.draw(lines("c1", [word]))])
+    assert used == {("contexts", "c1"): {"use": word.replace(" ", "_")}}
+    shown = data.draw(lines("s1", ["c1", *contexts]))
+    held = verdict(shown["id"] if isinstance(shown, dict) else shown)
+    assert held == verdict(" ".join(["s1", "c1", *contexts]))
+    assert held["verdict"] == "supported"
+
+
+@pytest.mark.parametrize("shown", ["s1", "s1 none", "s1 None", "s1 -", "s1 n/a", "s1: unsupported", "s1 c1", ["s1"]])
+def test_an_unsupported_statement_needs_no_context(shown: object) -> None:
+    assert verdict(shown, "", "unsupported")["verdict"] == "unsupported"
+    if shown != "s1 c1":
+        assert verdict(shown) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "group", "items"),
+    [
+        *each(USE, "contexts", ["c1"], ["c1 useful not_useful"], ["c1 not"], ["c1 !useful"], [7], {"c1": {}}),
+        *each(USE, "contexts", ["c1 useful", "C1 useful"], {"c1": None}, {"c1": []}, {"c1": [["useful"]]}),
+        *each(NEEDED, "contexts", ["c1"], ["c1 none 2"], ["c1 9"], ["c1 -1"], ["c1 1-3"], ["c1 1.5"], ["c1 -"]),
+        *each(REFERENCE, "reference_statements", ["r1"], ["r1 none c1"], ["r1 c9"], ["r1 c1-c2"], ["r1 -"]),
+        *each(REFERENCE, "reference_statements", [{"id": "r1", "found_in": [None]}]),
+        *each(LISTING, "reference_statements", ["r1 It opened. |"], ["r1 It opened. | none c1"]),
+        *each(QUESTIONS, "questions", ["When?"], ["When?", "Who?", "Why?"], [{}, None]),
+    ],
+)
+def test_what_would_have_to_be_guessed_is_not_read(fields: Sequence[Field], group: str, items: object) -> None:
+    assert read(fields, group, items) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "group", "items"),
+    [
+        (SUPPORT, "verdicts", [{"id": "s1: c1", "quote": "up to 40 °C", "verdict": "supported"}]),
+        (SUPPORT, "verdicts", [{"id": "s2 none", "quote": "", "verdict": "unsupported"}]),
+        *((REFERENCE, "reference_statements", [line]) for line in ("r1 c1 and c2", "r2 none")),
+        (LISTING, "reference_statements", ["r1 It opened. | c1", "r2 It is long. | none"]),
+        *((NEEDED, "contexts", [line]) for line in ("c1 [1, 3]", "c2 none")),
+        (USE, "contexts", ["c1 not useful"]),
+        (QUESTIONS, "questions", ["When?", "Who?"]),
+    ],
+)
+def test_what_was_read_is_read_again_from_the_cache(fields: Sequence[Field], group: str, items: object) -> None:
+    found = read(fields, group, items)
+    assert found
+    assert read_document(json.loads(json.dumps(document_of(found))), fields) == found
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["q1 When?", "q2 Who?"],
+        ["q1: When?", "Q2. Who?"],
+        ["When?", "Who?"],
+        ["1. When?", "2. Who?"],
+        [["q1", "When?"], {"id": "q2", "text": "Who?"}],
+        {"q1": "When?", "q2": "Who?"},
+    ],
+)
+def test_questions_may_come_without_ids(items: object) -> None:
+    texts = [value["text"].strip() for value in read(QUESTIONS, "questions", items).values()]
+    assert texts == ["When?", "Who?"]
+
+
+def test_a_group_may_be_an_object_by_id_and_names_nothing_twice() -> None:
+    assert len(read(USE, "contexts", {"c1": "useful", "c2": "not useful"})) == 2
+    assert len(read(REFERENCE, "reference_statements", {"r1": ["c1", "c2"], "r2": "none"})) == 2
+    twice = '{"contexts": {"c1": "useful", "c1": "not_useful", "c2": "useful"}}'
+    assert list(read_reply(twice, Stop.COMPLETE, USE)) == [("contexts", "c2")]
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        *("The filter … 40 °C", "filter [...] 40 °C", "the filter (...) 40 °C", "resistant up to 40 °C. It was ope"),
+        *(
+            "“resistant up to”",
+            "「resistant up to」",
+            "『resistant up to』",
+            "〝resistant up to〞",
+            "″resistant up to″",
+        ),
+        *("~~resistant~~ up to", "Information on drinking water", "drinking water, email and", "R&D costs"),
+        *("See the pricing page for rates", "See the [pricing page](https://x.example/p) for", "(https://x.example/p)"),
+        *(
+            "Crew €9",
+            "| Crew | €9 |",
+            "10\u202f000 €",
+            "10000 €",
+            "40 °C!",
+            "40 °C。",
+            "c1: resistant up to 40 °C",
+            "40",
+        ),
+        *('"resistant up to" and "opened in 1931"', "resistant up to 40 °C; opened in 1931"),
+    ],
+)
+def test_a_quote_is_found_whatever_its_markup(quote: str) -> None:
+    assert verdict("s1 c1", quote)["quote"] == quote
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        *(
+            "in",
+            "is",
+            "rink",
+            "terisres",
+            "filter is resistant … 6",
+            "filter … a",
+            "-40 °C",
+            "- 40 °C",
+            "−40",
+            "+40 °C",
+        ),
+        *(
+            "4",
+            "up to 4",
+            "193",
+            "opened in 193",
+            "filter is resistant up to 4",
+            "9 5",
+            "95",
+            "140 °C",
+            "000 €",
+            "1931 1",
+        ),
+        *("Tolls ended in 1968", "beständig bis 40 °C", "; ;;", "&nbsp;&nbsp;", "c1: c1: and", "~40 °C"),
+        *(
+            "filter; resistant; 60 °C",
+            '"resistant" and "not"',
+            "the filter is not resistant",
+            "&#99999999;40",
+            "supported",
+        ),
+    ],
+)
+def test_what_is_not_in_the_context_is_no_quote(quote: str) -> None:
+    assert verdict("s1 c1", quote) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("froze at -40 °C", True),
+        ("40 °C", False),
+        ("1.5 bar", True),
+        ("5 bar", False),
+        ("at 1", False),
+        ("15 bar", False),
+        ("30 seats", True),
+        ("-30 seats", False),
+        ("1968. It froze", True),
+        ("Tolls ended; 1968", True),
+        ("c1: Tolls", True),
+    ],
+)
+def test_a_number_is_quoted_whole_with_its_sign(quote: str, found: bool) -> None:
+    assert (verdict("s1 c2", quote) is not None) is found
+    assert (verdict("s1 c1 c2", quote) is not None) is (found or quote == "40 °C")
+
+
+def test_the_second_request_says_that_a_quote_has_to_be_found(world: Any) -> None:
+    said = {"verdicts": [{"id": "s1 c1", "quote": "It was never there.", "verdict": "supported"}]}
+    world.fake.script.append(lambda _seen: json.dumps(said))
+    world.run(world.judge().support([Context("One.")], STATEMENTS[:1], call=Call("q1")))
+    first, second = world.fake.chats
+    sentence = "A quote that is not found, word for word, in a context named with it is not accepted."
+    assert sentence in second.data
+    assert sentence not in first.data
+    assert "It was never there." not in second.data
+
+
+# -- log-probabilities -------------------------------------------------------------------------------------------------
+
+VALUES: Mapping[Any, Any] = {("verdicts", name): {"evidence": ["c1"], "verdict": "supported"} for name in ("s1", "s2")}
+
+
+def chances(tokens: Any) -> dict[str, object]:
+    found = with_probabilities(VALUES, ChatReply("", Stop.COMPLETE, Usage(), tokens=tokens))
+    return {path[1]: value.get("probability") for path, value in found.items()}  # type: ignore[attr-defined]
+
+
+def token(text: str, logprob: object = 0.0, *others: tuple[str, object]) -> dict[str, Any]:
+    listed = [{"token": other, "logprob": value, "bytes": list(other.encode())} for other, value in others]
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": listed}
+
+
+@pytest.mark.parametrize(
+    "value", [-(10**400), 10**400, math.inf, -math.inf, math.nan, True, "0", None, [0.0], 1e308, 5]
+)
+def test_a_number_that_can_not_be_a_logarithm_of_a_probability_is_none(value: object) -> None:
+    start = '{"verdicts":[{"id":"s1 c1","quote":"a","verdict":"'
+    assert chances([token(start), token("supported", value), token('"}]}')])["s1"] is None
+    sure = token("supported", math.log(0.9), ("un", value))
+    assert chances([token(start), sure, token('"}]}')])["s1"] == 1.0
+
+
+@pytest.mark.parametrize("order", [("id", "quote", "verdict"), ("verdict", "id", "quote"), ("verdict", "quote", "id")])
+def test_a_probability_goes_to_the_statement_of_its_own_item(order: Sequence[str]) -> None:
+    tokens = [token('{"verdicts":[')]
+    for name, chance in (("s1", 0.9), ("s2", 0.6)):
+        members = {
+            "id": f'"id":"{name} c1"',
+            "quote": '"quote":"\\"id\\": \\"s9\\", {\\"verdict\\":\\"unsupported\\"}"',
+        }
+        for at, member in enumerate(order):
+            tokens.append(token("{" if at == 0 else ","))
+            if member == "verdict":
+                tokens += [token('"verdict":"'), token("supported", math.log(chance), ("un", math.log(1 - chance)))]
+                tokens.append(token('"'))
+            else:
+                tokens.append(token(members[member]))
+        tokens.append(token("}," if name == "s1" else "}]}"))
+    assert chances(tokens) == {"s1": 0.9, "s2": 0.6}
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400) | st.just(-(10**400)),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+TEXT = st.sampled_from(
+    ['{"verdicts":[{"id":"s1 c1","verdict":"', "supported", "un", '"}', '"', "\\", "{", "", "\udc80"]
+)
+TOKEN = ODD | st.fixed_dictionaries(
+    {},
+    optional={
+        "token": TEXT | ODD,
+        "logprob": st.floats(-20, 0) | ODD,
+        "bytes": st.none() | st.lists(st.integers(-1, 300), max_size=9) | ODD,
+        "top_logprobs": st.lists(st.fixed_dictionaries({"token": TEXT, "logprob": ODD}) | ODD, max_size=4) | ODD,
+    },
+)
+
+
+@settings(deadline=None)
+@given(st.lists(TOKEN, max_size=12))
+def test_no_odd_log_probability_raises(tokens: list[object]) -> None:
+    for chance in chances(tokens).values():
+        assert chance is None or (isinstance(chance, float) and 0.0 <= chance <= 1.0)
+
+
+@pytest.mark.parametrize("text", ['"\\', '"', "\\", '"id":', '"id":"', "{}", '"id":[', '"verdict":"', '"id" '])
+def test_no_text_takes_long_to_look_through(text: str) -> None:
+    assert chances([token(text * 100_000)]) == {"s1": None, "s2": None}
+
+
+VERDICTS = st.sampled_from(["supported", "unsupported", "contradicted"])
+PARTS = st.lists(
+    st.fixed_dictionaries({"verdict": VERDICTS}, optional={"probability": st.sampled_from([0.0, 0.1, 0.4, 0.9, 1.0])}),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PARTS, st.randoms())
+def test_parts_are_merged_alike_in_every_order(parts: list[dict[str, Any]], order: Any) -> None:
+    def merged(several: Sequence[dict[str, Any]]) -> Any:
+        return merging.support([{("verdicts", "s1"): {"evidence": [], **one}} for one in several])
+
+    found = merged(parts)[("verdicts", "s1")]
+    assert merged(order.sample(parts, len(parts))) == {("verdicts", "s1"): found}
+    sure = [one.get("probability", float(one["verdict"] == "supported")) for one in parts]
+    assert found.get("probability", float(found["verdict"] == "supported")) == max(sure)
+
+
+def test_a_probability_in_the_cache_is_one_or_is_left_out() -> None:
+    entry = {"evidence": ["c1"], "verdict": "supported", "quote": "opened in 1931"}
+    for odd in (10**400, -1, 2.0, math.nan, math.inf, True, "1", [1]):
+        assert SUPPORT[0].check({**entry, "probability": odd}) == entry
+    assert SUPPORT[0].check({**entry, "probability": 0.1}) == {**entry, "probability": 0.1}
+
+
+# -- a cache that somebody else wrote ----------------------------------------------------------------------------------
+
+HOSTILE = [
+    *(
+        "",
+        "{",
+        "null",
+        "[]",
+        "7",
+        "NaN",
+        '"x"',
+        "[" * 900 + "]" * 900,
+        "9" * 5_000,
+        '{"value": NaN}',
+        '{"a": 1' + "0" * 400 + "}",
+    ),
+    '{"value": {"evidence": ["c1"], "verdict": "supported", "quote": "Three.", "probability": 1' + "0" * 400 + "}}",
+    '{"value": {"evidence": {"c1": 1}, "verdict": ["supported"], "quote": 7}, "similarities": "no"}',
+    '{"questions": {"q1": "When?"}, "similarities": [1' + "0" * 400 + ", NaN, Infinity]}",
+    *(
+        '{"questions": {"q1": {"text": "A?"}, "q2": {"text": "B?"}, "q3": {"text": 7}}, "similarities": [' + odd + "]}"
+        for odd in ("1e999, 9, 9", "1" + "0" * 400 + ", 0, 0", "true, 0, 0", "0, 0", "-2, 0, 0")
+    ),
+    '{"statements": ["\\ud800", 7], "contexts": {"c1": {"line": ' + "[" * 900 + "]" * 900 + "}}}",
+    '{"answer": {"kind": "answers", "statements": "all"}}',
+]
+
+
+def everything(world: Any, judge: Any) -> list[object]:
+    contexts, call = [Context("One."), Context("Two.")], Call("q1")
+    return [
+        world.run(judge.statements("When?", "One. Two.", call=call)),
+        world.run(judge.support(contexts, STATEMENTS, call=call)),
+        world.run(judge.context_use("When?", "One.", "It.", contexts, call=call)),
+        world.run(judge.context_use("When?", None, "It.", contexts, call=call)),
+        world.run(judge.reverse_questions("When?", "One.", n=3, call=call)),
+        world.run(judge.answer_similarity("One.", ["Two."], call=call)),
+        world.run(judge.reference_match("When?", "One.", STATEMENTS, "It.", call=call)),
+        world.run(judge.context_relevance("When?", contexts, call=call)),
+        world.run(judge.entities("A sentence for names.", call=call)),
+    ]
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, b"\xff\xfe", b'{"value": 1}', None])
+def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss(world: Any, tmp_path: Path, value: object) -> None:
+    path = tmp_path / "judgements.sqlite"
+    first = world.judge("openai:gpt-4o-mini", cache=path)
+    expected = everything(world, first)
+    world.run(first.close())
+    asked = len(world.fake.seen)
+    cache = JudgementCache(path)
+    how = "CAST(? AS TEXT)" if isinstance(value, bytes) and value.startswith(b"\xff") else "?"
+    cache._db.execute(f"UPDATE judgements SET value = coalesce({how}, zeroblob(8))", (value,))  # type: ignore[union-attr]
+    cache.close()
+
+    second = world.judge("openai:gpt-4o-mini", cache=path)
+    assert everything(world, second) == expected
+    world.run(second.close())
+    assert len(world.fake.seen) == 2 * asked
+    third = world.judge("openai:gpt-4o-mini", cache=path)
+    assert everything(world, third) == expected
+    assert len(world.fake.seen) == 2 * asked
