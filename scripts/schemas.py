@@ -1,14 +1,17 @@
-"""Write the JSON Schema of a policy, which ships with the package, from its model: python scripts/schemas.py"""
+"""Write the JSON Schemas that ship with the package, from their models: python scripts/schemas.py"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from ragstone.app.attestation import attestation_schema
 from ragstone.gate.policy_file import policy_schema
 
-FILE = Path(__file__).parents[1] / "src" / "ragstone" / "gate" / "policy.schema.json"
+PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
+SCHEMAS = {"gate/policy.schema.json": policy_schema, "app/attestation.schema.json": attestation_schema}
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(policy_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, schema in SCHEMAS.items():
+        (PACKAGE / name).write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -85,6 +85,12 @@ class ExportError(PlatformError):
     """A tracker or a collector could not be reached, or refused what was exported."""
 
 
+class AttestationError(RagstoneError):
+    """A run or what the verifier has differs from what an attestation says."""
+
+    exit_code = 9
+
+
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
     """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM)."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import RunSettings, Settings, SystemSettings
+from ragstone.config.settings import JudgeSettings, RunSettings, Settings, SystemSettings
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.project.plan import run_plan
@@ -42,7 +42,7 @@ def other(sample: Sample) -> str:
 
 def settings(folder: Path, **run: Any) -> Settings:
     given = RunSettings(out="run", metrics=("faithfulness", "answer_relevancy"), **run)
-    return Settings(root=folder, run=given)
+    return Settings(root=folder, run=given, judge=JudgeSettings(planted=0))
 
 
 def both(
@@ -100,10 +100,10 @@ def test_both_keep_to_one_budget(world: Any, tmp_path: Path) -> None:
     judge = world.judge(cache=tmp_path / "both" / "run" / "judgements.sqlite", max_cost_usd=budget)
     with pytest.raises(JudgeError, match="the budget"):
         both(world, tmp_path / "both", answering(other), answering(same), judge)
-    spent = [
+    spent, by_base = [
         RunDirectory.open(tmp_path / "both" / folder).manifest.cost.usd or 0.0 for folder in ("run", "run/base-commit")
     ]
-    assert sum(spent) <= budget
+    assert 0.0 < by_base < spent <= budget  # what the base costs is part of the run's
     assert RunDirectory.open(tmp_path / "both" / "run").manifest.state == "stopped"
 
 
@@ -161,3 +161,22 @@ def test_when_one_breaks_down_both_are_saved_with_the_reason_and_resumed(world: 
     assert run.manifest.state == before.manifest.state == "finished"
     everything = {sample.id for sample in GOLDEN}
     assert all(one.scores().metrics["faithfulness"].values.keys() == everything for one in (run, before))
+
+
+def test_a_stopped_run_and_its_base_count_on_where_they_were(world: Any, tmp_path: Path) -> None:
+    one = alone(world, tmp_path / "alone", answering(same))
+    cache, folder = tmp_path / "both" / "run" / "judgements.sqlite", tmp_path / "both"
+    budget = 1.2 * (one.manifest.cost.usd or 0.0)
+    world.fake.seen.clear()
+    with pytest.raises(JudgeError, match="the budget"):
+        both(world, folder, answering(other), answering(same), world.judge(cache=cache, max_cost_usd=budget))
+    paid = len(world.fake.seen)
+    judge = world.judge(cache=cache, max_cost_usd=budget)
+    with pytest.raises(JudgeError, match="the budget"):
+        both(world, folder, answering(other), answering(same), judge, resume=True)
+    stopped = RunDirectory.open(folder / "run").manifest.cost
+    assert paid <= stopped.calls == len(world.fake.seen)
+    assert 0.0 < (stopped.usd or 0.0) <= budget
+    head, base = both(world, folder, answering(other), answering(same), resume=True)
+    assert head.manifest.cost.calls == len(world.fake.seen)
+    assert 0 < base.manifest.cost.calls < head.manifest.cost.calls

@@ -299,6 +299,7 @@ def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: A
 
 def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> None:
     alone = judged(System(good), out="alone").run.manifest.cost.usd
+    judged.fake.seen.clear()
     found = judged(System(always_bad(1, 2, 3, 4, 5, 6)), **{"judge.max_cost_usd": alone * 1.3})
     assert found.exit_code == 1
     assert found.verdict.warnings[0] == (
@@ -306,6 +307,8 @@ def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Any) -> 
         "answers."
     )
     assert found.run.manifest.answers == 1
+    # Those of the round that came to nothing, too.
+    assert found.run.manifest.cost.calls == len(judged.fake.chats) > N
 
 
 def test_a_confirmed_run_is_decided_again_as_it_was(project: Project) -> None:

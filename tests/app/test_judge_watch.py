@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from ragstone.cli import main
 from ragstone.config.load import load_settings
+from ragstone.gate.verdict import CheckKind, Status
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import CANARIES, choose_canaries
+from ragstone.rounds.planted import planted_statement
 from ragstone.run.directory import RunDirectory
+from ragstone.run.manifest import Planted
 from tests.app.reported import gated
-from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.judge.conftest import PLANTED, FakeLlm, Loop, fill_in
 
 SAMPLES = 30
 
@@ -165,3 +169,86 @@ def test_the_offline_judge_can_not_move(project: Project) -> None:
     found = project.gate("two", "one", name="offline", base_url=None, canaries=CANARIES)
     assert found.run.manifest.canaries is None
     assert found.run.manifest.observed is None
+
+
+def credulous(fake: FakeLlm, *, until: int = 99) -> None:
+    """From now on the judge finds the first words of a context a reason for `until` planted answers."""
+    passed: list[str] = []
+
+    def fill(schema: Any, prompt: str) -> Any:
+        planted = PLANTED.search(prompt)
+        if planted is None or len(passed) >= until:
+            return fill_in(schema, prompt)
+        passed.append(prompt)
+        return fill_in(schema, PLANTED.sub("says so of", prompt))
+
+    fake.fill = fill
+
+
+def test_three_planted_wrong_answers_are_part_of_a_run_and_of_no_score(project: Project) -> None:
+    found = project.gate("one")
+    assert found.run.manifest.planted == Planted(asked=3, passed=0)
+    assert support_calls(project.fake) == SAMPLES + 3
+    assert found.run.manifest.cost.calls == len(project.fake.seen)
+    assert len(found.run.scores().metrics["faithfulness"].values) == SAMPLES
+    assert not any(check.kind is CheckKind.PLANTED for check in found.verdict.checks)
+    stored = b"".join(path.read_bytes() for path in found.run.path.rglob("*") if path.is_file())
+    assert not PLANTED.search(stored.decode("utf-8", "replace"))
+
+
+def test_they_are_judged_anew_with_each_new_judgement_and_not_without_one(project: Project) -> None:
+    project.gate("one")
+    calls = len(project.fake.seen)
+    assert project.gate("two", "one").run.manifest.planted is None
+    assert len(project.fake.seen) == calls
+    project.answer(" or so", first=1)
+    assert project.gate("three", "two").run.manifest.planted == Planted(asked=3, passed=0)
+
+
+def test_a_judge_that_supports_everything_is_an_error(project: Project) -> None:
+    credulous(project.fake)
+    found = project.gate("one")
+    assert found.verdict.status is Status.ERROR
+    assert found.exit_code == 5
+    assert "let 3 of 3 planted wrong answers pass" in found.verdict.reason
+    assert "let 3 of 3 planted wrong answers pass" in (project.root / "one" / "report.md").read_text(encoding="utf-8")
+    assert project.gate("two", planted=0).verdict.status is Status.PASS
+
+
+def test_a_judge_that_lets_one_pass_is_reported(project: Project) -> None:
+    credulous(project.fake, until=1)
+    found = project.gate("one")
+    assert found.verdict.status is Status.PASS
+    assert any("let 1 of 3 planted wrong answers pass" in warning for warning in found.verdict.warnings)
+
+
+def test_a_judge_that_fails_on_them_has_let_none_pass(project: Project) -> None:
+    project.fake.fill = lambda schema, prompt: {} if PLANTED.search(prompt) else fill_in(schema, prompt)
+    found = project.gate("one")
+    assert found.run.manifest.planted == Planted(asked=0, passed=0, unanswered=3)
+    assert found.verdict.status is Status.PASS
+
+
+@pytest.mark.parametrize("command", ["run", "rescore"])
+def test_without_a_gate_it_is_an_error_too(
+    project: Project, command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    credulous(project.fake)
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    (project.root / "ragstone.toml").write_text(
+        f'[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:outputs.jsonl"\n'
+        f'[judge]\nname = "openai:gpt-4o-mini"\nbase_url = "{project.fake.url}/v1"\n[run]\nmetrics = ["faithfulness"]\n'
+    )
+    if command == "rescore":
+        project.gate("one", planted=0)
+    with pytest.raises(SystemExit, match="5"):
+        main([command, *(["one", "--out", "two", "--refresh"] if command == "rescore" else [])])
+    assert "let 3 of 3 planted wrong answers pass" in capfd.readouterr().err
+
+
+def test_a_planted_statement_is_new_for_each_sample_and_the_same_each_time() -> None:
+    made = [planted_statement(f"q{number}") for number in range(200)]
+    assert made == [planted_statement(f"q{number}") for number in range(200)]
+    assert len(set(made)) == len(made)
+    assert all(PLANTED.search(statement) for statement in made)

@@ -13,7 +13,7 @@ import pytest
 from ragstone.app.gate import GateOutcome
 from ragstone.config.load import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, BaselineError
-from ragstone.gate.early import EarlyStop
+from ragstone.gate.early import EarlyStop, draw_samples
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.metrics.score import Scored
@@ -86,6 +86,7 @@ class Project:
                 "system.entrypoint": "file:outputs.jsonl",
                 "judge.name": judge,
                 "judge.base_url": None if judge == "offline" else f"{self.fake.url}/v1",
+                "judge.planted": 0,  # calls are counted
                 "run.metrics": metrics,
                 "run.out": out,
                 "gate.baseline": baseline,
@@ -275,7 +276,7 @@ def test_early_stopping_waits_for_a_baseline_that_is_to_be_judged_again(project:
     )
     stops = []
     for manifest in (same, other):
-        watching = EarlyStop(tuple(many), many, policy, manifest, before)
+        watching = EarlyStop(draw_samples(many, 0), many, policy, manifest, before)
         for sample_id in many:
             watching.add(sample_id, {"faithfulness": Scored(1.0)})
         stops.append(watching.enough())

@@ -66,6 +66,7 @@ class Project:
                 "system.entrypoint": "file:outputs.jsonl",
                 "judge.name": judge,
                 "judge.base_url": None if judge == "offline" else f"{self.fake.url}/v1",
+                "judge.planted": 0,  # calls are counted
                 "run.metrics": metrics,
                 "run.out": out,
                 **more,

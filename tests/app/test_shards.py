@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shutil
 import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,16 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from ragstone.app.decide import ComparedRun
 from ragstone.app.gate import GateOutcome
 from ragstone.app.merge import Shards
+from ragstone.app.second_opinion import doubts_of
 from ragstone.config.load import load_settings
 from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.gate.verdict import Status
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.factory import build_judge
+from ragstone.judge.judgements import Verdict
 from ragstone.judge.protocol import Judge
 from ragstone.rounds import round as round_module
 from ragstone.rounds import sources
@@ -31,10 +36,11 @@ from ragstone.run.directory import CACHE, RunDirectory
 from ragstone.run.manifest import Manifest
 from ragstone.run.merge import ALIKE, find_runs, merge_runs
 from ragstone.run.writer import samples_digest, write_manifest
-from tests.judge.conftest import FakeLlm, Loop
+from tests.judge.conftest import PLANTED, FakeLlm, Loop, Seen
 from tests.project.asked import evaluate_run, evaluate_shard, gate, merge
 
 N = 30
+INVENTED = "The Eiffel tower was painted green by forty volunteers in 1923."
 OF = 3
 POLICY = """
 [gate]
@@ -238,6 +244,8 @@ COMBINED = {
     "created_at",
     "observed",
     "canaries",
+    "planted",
+    "sealed",
     "confirmed",
     "counts",
     "cost",
@@ -308,6 +316,51 @@ def test_judgements_are_merged_so_that_a_later_run_reuses_them(judged: Project, 
     assert entries(judged.root / "run") == entries(judged.root / "one") > 0
     calls = len(fake.seen)
     judged.shards(gate__baseline="run")
+    assert len(fake.seen) == calls
+
+
+def test_probabilities_and_second_opinions_survive_shards_the_cache_and_a_resumed_run(
+    judged: Project, fake: FakeLlm
+) -> None:
+    def unsure(seen: Seen) -> web.Response | None:
+        if seen.kind == "answer":
+            answer = {"kind": "answers", "statements": [INVENTED, "Towers are buildings.", "It is tall."]}
+            return web.json_response(fake.completion(seen, json.dumps({"answer": answer})))
+        if PLANTED.search(seen.data):
+            return None
+        start, word, end = fake.text(seen).partition('"supported"')
+        chance = (1 + zlib.crc32(seen.data.encode()) % 97) / 99
+        written = [(start + '"', 1.0), (word[1:-1], chance), ('"' + end, 1.0)]
+        tokens = [{"token": text, "logprob": math.log(p), "top_logprobs": []} for text, p in written]
+        tokens[1]["top_logprobs"] = [{"token": "un", "logprob": math.log(1 - chance)}]
+        document = fake.completion(seen, start + word + end)
+        document["choices"][0]["logprobs"] = {"content": tokens}
+        return web.json_response(document)
+
+    def facts(run: RunDirectory | None) -> tuple[Any, Any, Any]:
+        assert run is not None
+        found = {one.sample.id: one for one in run.records()}
+        supports = {name: one.judgements[0].support for name, one in found.items()}
+        return supports, run.scores().metrics["faithfulness"].values, sorted(doubts_of(run), key=str)
+
+    fake.always = unsure
+    one = judged.gate(run__out="one").run
+    expected = supports, scores, doubts = facts(one)
+    assert len({support.supports[0].probability for support in supports.values()} - {None}) > N / 2
+    assert len(set(scores.values())) > N / 2
+    assert {(one.statement, one.verdict) for one in doubts} >= {(INVENTED, Verdict.SUPPORTED)}
+
+    judged.shards()
+    assert facts(judged.gate_merged().run) == expected
+
+    calls = len(fake.seen)
+    assert facts(judged.gate(run__out="two", gate__baseline="one").run) == expected
+    path = judged.root / "three"
+    shutil.copytree(judged.root / "one", path)
+    lines = (path / "samples.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (path / "samples.jsonl").write_text("".join(lines[: N // 2]), "utf-8")
+    write_manifest(path, RunDirectory.open(path).manifest.model_copy(update={"state": "running"}))
+    assert facts(judged.gate(run__out="three", run__resume=True).run) == expected
     assert len(fake.seen) == calls
 
 

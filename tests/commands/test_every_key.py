@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +20,7 @@ import pytest
 from pydantic import BaseModel
 
 from ragstone.cli import main
+from ragstone.config.load import option_of
 from ragstone.config.settings import Settings
 from ragstone.gate.policy_table import PolicyTable
 from tests.commands.project import golden_lines
@@ -167,15 +169,23 @@ POLICY: Mapping[str, Example] = {
     "must_pass.metrics": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"]}),
     "must_pass.min": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"], "min": 0.5}),
     "must_pass.action": policy(must_pass={"samples": ["house-7"], "action": "warn"}),
+    "sealed.max_gap": policy(sealed={"max_gap": 0.05}),
+    "sealed.action": policy(sealed={"action": "block"}),
     "labels.file": policy(labels={"file": "calibration.json"}),
     "labels.min_agreement": policy(labels={"file": "calibration.json", "min_agreement": 0.1}),
     "labels.estimate": policy(labels={"file": "calibration.json", "estimate": "judge"}),
 }
 
+HELD = config(golden={"quarantine": [{"id": "house-7", "until": str(date.today()), "reason": "it flips"}]})
+
 CONFIG: Mapping[str, Example] = {
     "golden.paths": config(golden={"paths": ["gol*.jsonl"]}),
     "golden.columns": config(golden={"columns": {"group": "id", "reference": "Antwort"}}),
     "golden.limit": config(golden={"limit": 10}),
+    "golden.sealed": config(golden={"sealed": ["../elsewhere/sealed.jsonl"]}),  # not read: nobody asks for it
+    "golden.sealed_releases": config(golden={"sealed_releases": 12}),
+    "golden.sealed_drawn": config(golden={"sealed_drawn": True}),
+    **{f"golden.quarantine.{key}": HELD for key in ("id", "until", "reason")},
     "system.entrypoint": config(system=PYTHON),
     "system.part": Example({"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {}}),
     "system.takes_contexts": system(takes_contexts=False),
@@ -248,6 +258,7 @@ CONFIG: Mapping[str, Example] = {
     "judge.ca_bundle": config(judge={"ca_bundle": "{ca}"}),
     "judge.refresh": config(judge={"refresh": True}),
     "judge.canaries": config(judge={"canaries": 2}),
+    "judge.planted": config(judge={"planted": 1}),
     "judge.graded": config(judge={"graded": "never"}),
     "judge.batch": config(judge={"batch": True}),
     "run.out": config(run={"out": "elsewhere"}),
@@ -289,8 +300,12 @@ CONFIG: Mapping[str, Example] = {
     "metrics.NAME.timeout_s": config(metrics={"shouts": {**SHOUTS, "timeout_s": 5}}),
 }
 
-ELSEWHERE = {"run.dask": "tests/commands/test_dask.py", "run.shard": "tests/commands/test_shards.py"}
-"""Keys that need a cluster, or several runs: where they are tested."""
+ELSEWHERE = {
+    "run.dask": "tests/commands/test_dask.py",
+    "run.shard": "tests/commands/test_shards.py",
+    "gate.ask_sealed": "tests/commands/test_sealed.py",
+}
+"""Keys that need a cluster, several runs, or files outside of the project: where they are tested."""
 
 CODE = """
 FACTS = {f"What is the colour of house number {i}?": f"House number {i} is painted {c}."
@@ -395,7 +410,7 @@ def test_every_key_has_an_example(model: type[BaseModel], examples: Mapping[str,
     assert set(keys_of(model)) - known == set()
     assert set(examples) - set(keys_of(model)) == set()
     for key, file in ELSEWHERE.items():
-        assert f"--{key.partition('.')[2]}" in (ROOT / file).read_text(encoding="utf-8")
+        assert f"--{option_of(key).flag}" in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.early import draw_samples
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
+from tests.gate.test_early import MANIFEST
 
 MakeRun = Callable[..., RunScores]
 
@@ -502,6 +505,20 @@ def test_answers_that_say_more_than_their_contexts_are_counted(run: MakeRun, man
     assert said not in decide_gate(offline, None, floor(0.5)).notes
 
 
+@pytest.mark.parametrize(("generated", "said"), [(5, False), (6, True)])
+def test_generated_questions_say_what_they_can_decide(
+    run: MakeRun, manifest: Callable[..., Manifest], generated: int, said: bool
+) -> None:
+    made = manifest()
+    made = made.model_copy(update={"golden": made.golden.model_copy(update={"generated": generated})})
+    scores = {"faithfulness": [1.0] * 10, "recall@5": [1.0] * 10}
+    notes = decide_gate(run(scores, manifest=made), None, floor(0.5)).notes
+    found = [note for note in notes if "generated and not reviewed" in note]
+    assert [note.startswith("6 of 10 questions") and "drops of faithfulness deserve" in note for note in found] == (
+        [True] if said else []
+    )
+
+
 def test_answers_that_stopped_claiming_anything_are_pointed_out(run: MakeRun) -> None:
     silent = {f"s{index}": "the answer abstains, so it claims nothing" for index in range(50, 60)}
     baseline = run({"faithfulness": HIGH})
@@ -571,5 +588,6 @@ def test_tags_are_not_looked_at_in_a_run_that_could_stop_early(run: MakeRun) -> 
     tags = {f"s{index}": ("billing",) if index < 12 else ("other",) for index in range(100)}
     before = run({"faithfulness": [1.0] * 100}, tags=tags)
     after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
-    found = decide_gate(after, before, drop(0.1), looked_in_order=sorted(after.samples))
+    drawn = MANIFEST.model_copy(update={"drawn": draw_samples(after.samples, 0), "state": "finished"})
+    found = decide_gate(replace(after, manifest=drawn), before, drop(0.1))
     assert all(check.slice is None for check in found.checks)

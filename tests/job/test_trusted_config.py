@@ -307,7 +307,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 
 HARMLESS = {
     *("concurrency", "timeout_s", "max_attempts", "breaker_failures", "requests_per_minute", "tokens_per_minute"),
-    *("context_window", "refresh", "canaries", "batch", "graded"),
+    *("context_window", "refresh", "canaries", "planted", "batch", "graded"),
 }
 """How often and how fast the same address is asked, within the budget."""
 
@@ -640,6 +640,16 @@ def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
     assert checkout.gate(github, "push").code == 0
 
 
+def test_a_pull_request_can_not_choose_which_questions_an_early_stop_asks(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    github.files[BASE_SHA]["ragstone.toml"] = (GOLDEN + METRICS + "seed = 3\n").encode()
+    checkout.write("ragstone.toml", GOLDEN + METRICS + "seed = 4\nstop_early = true\n")
+    found = checkout.gate(github, "pull_request", pull_request())
+    assert any("'run.seed' is 3 (as in the base branch)" in line for line in found.annotations)
+    assert any("'run.stop_early' is not set (as in the base branch)" in line for line in found.annotations)
+
+
 def test_a_limit_of_a_pull_request_does_not_count_where_the_base_can_not_be_read(
     github: FakeGitHub, checkout: Checkout
 ) -> None:
@@ -648,3 +658,53 @@ def test_a_limit_of_a_pull_request_does_not_count_where_the_base_can_not_be_read
     found = checkout.gate(github, "pull_request", pull_request(), GITHUB_TOKEN="")
     assert found.code == 1, found.log
     assert any("'golden.limit' is not set" in line for line in found.annotations)
+
+
+def held(*names: str, until: str = "2026-12-20") -> str:
+    entries = (f'[[golden.quarantine]]\nid = "{name}"\nuntil = {until}\nreason = "flips"\n' for name in names)
+    return f"{GOLDEN}{METRICS}{''.join(entries)}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "code"),
+    [
+        (held(), held("earth"), 1),
+        (held("earth"), held("earth"), 0),
+        (held("earth", until="2026-11-01"), held("earth"), 1),  # nor for longer than the base says
+        (held("earth"), held(), 1),  # it can take one out
+        (held("sun"), held("earth"), 1),
+    ],
+)
+def test_a_pull_request_can_not_put_what_it_breaks_in_quarantine(
+    github: FakeGitHub, checkout: Checkout, theirs: str, mine: str, code: int
+) -> None:
+    with_one_bad_answer(checkout)
+    github.files[BASE_SHA]["ragstone.toml"] = theirs.encode()
+    checkout.write("ragstone.toml", mine)
+    found = checkout.gate(github, "pull_request", pull_request())
+    assert found.code == code, found.log
+    adds = code == 1 and mine != held()
+    assert any("adds earth until 2026-12-20 to 'golden.quarantine'" in line for line in found.annotations) == adds
+    assert ("1 question in quarantine until 2026-12-20: earth." in found.log) == (code == 0)
+    # On the branch itself, its own list counts.
+    assert checkout.gate(github, "push").code == (1 if mine == held() else 0)
+
+
+def test_a_quarantine_of_a_pull_request_does_not_count_where_the_base_can_not_be_read(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    with_one_bad_answer(checkout)
+    checkout.write("ragstone.toml", held("earth"))
+    found = checkout.gate(github, "pull_request", pull_request(), GITHUB_TOKEN="")
+    assert found.code == 1, found.log
+    assert any("that counts after the merge (the base branch can't be read" in line for line in found.annotations)
+
+
+def test_a_quarantine_that_has_ended_is_a_warning_and_the_question_counts(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    with_one_bad_answer(checkout)
+    checkout.write("ragstone.toml", held("earth", until="2026-11-01"))
+    found = checkout.gate(github, "push")
+    assert found.code == 1, found.log
+    assert "The quarantine of earth ended on 2026-11-01, so it counts again: remove its entry." in found.log

@@ -79,7 +79,7 @@ class TestFaithfulness:
         score = self.score(SAMPLE, RESPONSE, found)
         assert isinstance(score, Scored)
         assert score.value == pytest.approx(0.6)
-        assert score.note == "2 of 3 statements supported"
+        assert score.note == "2 of 3 statements supported; the score is their mean probability"
 
     @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
     def test_fails_for_what_is_no_probability(self, chance: float) -> None:

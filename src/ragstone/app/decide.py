@@ -10,25 +10,28 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragstone.app.history import RunHistory, level_of, measure_run_drift
+from ragstone.app.history import RunHistory, level_of, looks_known, measure_run_drift, wear_note
 from ragstone.app.robustness import robustness_of
 from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
-from ragstone.formatting import counted, score, some
+from ragstone.formatting import counted, figure, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
 from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import pair_runs, renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
+from ragstone.gate.early import stopped, with_weights
 from ragstone.gate.facts import Facts, facts_of
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.labelled_pairs import labelled_notes
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
+from ragstone.gate.resolution import quarantine_warning
 from ragstone.gate.style import decides, moved, style_line, style_of, style_shift
-from ragstone.gate.verdict import GateVerdict, OracleShares, Status
+from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
+from ragstone.history.file import History
 from ragstone.judge.names import moving_name, near_end
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Links, ReportView
@@ -36,9 +39,8 @@ from ragstone.report.templates import render_lines
 from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
-from ragstone.run.manifest import Manifest
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores, means, without_drafts
+from ragstone.run.scores import RunScores, means, set_apart, with_planned, without_drafts
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -52,6 +54,9 @@ FailOn = Literal["fail", "inconclusive", "never"]
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
     """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
+    if golden.quarantine:
+        counting = {sample.id: sample.tags for sample in golden.counting()}
+        policy = _sparing(policy, {one.id: one.tags for one in golden if one.id not in counting}, counting)
     return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
 
 
@@ -64,13 +69,19 @@ def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[
     return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
 
 
+def _sparing(policy: Policy, apart: Mapping[str, Iterable[str]], left: Mapping[str, Iterable[str]]) -> Policy:
+    """`policy` without the must-pass samples that are set `apart`, and the slices of no other; both map ids to tags."""
+    gone = {tag for tags in apart.values() for tag in tags} - {tag for tags in left.values() for tag in tags}
+    return policy.for_part(set(policy.must_pass.samples) - apart.keys(), policy.slices.keys() - gone)
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file.
 
     `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
-    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of samples
-    that count in no check; they are not in `scores`.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` and `quarantined` are the
+    scores of samples that count in no check; they are not in `scores`.
     """
 
     scores: RunScores
@@ -78,6 +89,16 @@ class ComparedRun:
     details: RunDirectory | None = None
     stored_ids: Mapping[str, str] = field(default_factory=dict)
     drafts: RunScores | None = None
+    quarantined: RunScores | None = None
+
+    @classmethod
+    def counting(
+        cls, scores: RunScores, run: RunDirectory | None = None, drafts: RunScores | None = None
+    ) -> ComparedRun:
+        """A run whose `scores` are without its `drafts`, and here without what its manifest has in quarantine."""
+        held = () if scores.manifest is None else scores.manifest.quarantine
+        scores, quarantined = set_apart(scores, {one.id for one in held})
+        return cls(scores, run, drafts=drafts, quarantined=quarantined)
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -89,15 +110,24 @@ class ComparedRun:
                 hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
             )
         scores, drafts = without_drafts(run.scores())
-        return cls(scores, run, drafts=drafts)
+        return cls.counting(with_weights(scores), run, drafts)
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
-        """The baseline in a directory. One that can't be read is a BaselineError, not an error of the current run."""
+        """The baseline in a directory, with what was in quarantine then: what is in it now, the current run says.
+
+        One that can't be read is a BaselineError, not an error of the current run.
+        """
         try:
-            return None if run is None else cls.of(run)
+            return None if run is None else replace(cls.of(run), scores=with_weights(without_drafts(run.scores())[0]))
         except RunDirectoryError as error:
             raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+
+    @property
+    def apart(self) -> dict[str, RunScores]:
+        """The scores of samples that count in no check, by why they don't."""
+        found = {"draft": self.drafts, "quarantine": self.quarantined}
+        return {why: scores for why, scores in found.items() if scores is not None}
 
     @property
     def day(self) -> date | None:
@@ -127,6 +157,11 @@ class ComparedRun:
         """This run with the ids that samples with the same content have in `current`."""
         scores, stored = with_ids_of(current, self.scores)
         return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
+
+    def beside(self, current: ComparedRun) -> ComparedRun:
+        """This run as the baseline of `current`: with its ids, and without what it has in quarantine."""
+        held = () if current.quarantined is None else current.quarantined.samples
+        return replace(self, scores=set_apart(self.scores, held)[0]).with_ids_of(with_planned(current.scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +208,7 @@ def decide(
     terms: Terms,
     *,
     past: RunHistory | None = None,
-    looked_in_order: Sequence[str] | None = None,
+    looks: Sequence[History] | None = None,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
     folder: str | None = None,
@@ -181,28 +216,33 @@ def decide(
 ) -> GateVerdict:
     """The verdict on `current`, with its warnings, notes and commands.
 
-    `past` is the history to compare with. `looked_in_order` is the order of evaluation of a run that could stop early.
-    `notes` and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to
-    run the commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
+    `past` is the history to compare with, `looks` all that is known of looks at the golden set (None: `past`). `notes`
+    and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to run the
+    commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
     """
     run, baseline = current.run, terms.baseline
     if baseline is not None:
-        baseline = baseline.with_ids_of(current.scores)
+        baseline = baseline.beside(current)
+    policy, quarantine = terms.in_force, tuple[str, ...]()
+    if (held := current.quarantined) is not None:
+        apart, left = ({name: one.tags for name, one in side.samples.items()} for side in (held, current.scores))
+        policy = _sparing(policy, apart, left)
+    if current.scores.manifest is not None and current.scores.manifest.quarantine:
+        quarantine = (quarantine_warning(current.scores, current.scores.manifest.quarantine, policy),)
     corpus = Corpus()
     drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
     if past is not None and run is not None:
         if baseline is not None and terms.level:
             reference, compared = level_of(
-                past, run, current.scores, baseline.scores, terms.policy, baseline.stored_ids
+                past, run, with_planned(current.scores), baseline.scores, terms.policy, baseline.stored_ids
             )
         drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
     verdict = decide_gate(
         current.scores,
         reference,
-        terms.in_force,
+        policy,
         baseline_required=terms.baseline_required,
         seed=terms.seed,
-        looked_in_order=looked_in_order,
         drift=drift.checks,
         facts_of=None if run is None else partial(_facts, current, baseline, corpus),
     )
@@ -217,8 +257,8 @@ def decide(
     if run is not None and terms.today is not None:
         judge = run.manifest.judge
         ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
-    if run is not None and looked_in_order is not None:
-        spared = (_spared_note(run.manifest),)
+    if run is not None and run.manifest.drawn is not None:
+        spared = _spared_notes(current.scores, verdict)
     verdict = replace(
         verdict,
         notes=(
@@ -231,10 +271,12 @@ def decide(
             *spared,
             *drift.notes,
             *moving,
+            *wear_note(looks_known(past) if looks is None else looks, current.scores),
         ),
         warnings=(
             *warnings,
             *_turned_into_drafts(current, baseline),
+            *quarantine,
             *terms.accepted.warnings,
             *loud,
             *ending,
@@ -243,7 +285,7 @@ def decide(
         ),
         asides=verdict.asides | {*ending, *terms.accepted.removable},
         oracle=oracle_of(current, terms.policy.gate.confidence),
-        changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
+        changes=() if baseline is None else changes_since(with_planned(current.scores), baseline.scores, corpus),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
@@ -367,13 +409,22 @@ def _accept_commands(
     )
 
 
-def _spared_note(manifest: Manifest) -> str:
-    """A sentence on how many samples early stopping saved."""
-    evaluated = manifest.counts.total
-    total = manifest.golden.samples
-    if evaluated == total:
-        return f"Early stopping saved nothing: all {total} samples were needed."
-    return f"Stopped early: {evaluated} of {total} samples were evaluated, {total - evaluated} saved."
+def _spared_notes(current: RunScores, verdict: GateVerdict) -> tuple[str, ...]:
+    """Sentences on how many samples early stopping saved, and on what is shown of those that were not asked."""
+    drawn, evaluated = stopped(current), len(current.samples)
+    if drawn is None:
+        return (f"Early stopping saved nothing: all {evaluated} samples were needed.",)
+    total = len(drawn.ids)
+    changes = [check for check in verdict.checks if check.kind in CHANGES and check.action is Action.BLOCK]
+    ends = [(check.interval, check.kind is CheckKind.RISE) for check in changes if check.interval is not None]
+    losses = [found.high if rise else -found.low for found, rise in ends]
+    ruled_out = f" A loss of more than {figure(max(losses))} in any metric is ruled out." if losses else ""
+    return (
+        f"Stopped after {evaluated} of {counted(total, 'question')}, {total - evaluated} saved: every blocking check "
+        f"was decided.{ruled_out}",
+        f"Means, changes and their intervals are estimates for all {total}: each answer is weighted by the probability "
+        "with which it was asked. The intervals hold at every look; other figures are of the questions asked.",
+    )
 
 
 def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
@@ -393,7 +444,7 @@ def view_of(
 ) -> ReportView:
     """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
-    baseline = None if baseline is None else baseline.with_ids_of(current.scores)
+    baseline = None if baseline is None else baseline.beside(current)
     view = build_view(
         verdict,
         current.scores,
@@ -401,7 +452,7 @@ def view_of(
         current.find(ids),
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
-        drafts=current.drafts,
+        apart=current.apart,
         robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
         advisory=advisory,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ragstone.app.attestation import Digests, baseline_digests, write_attestation
 from ragstone.app.baseline import NamedRun, baseline_beside
 from ragstone.app.confirm import Confirmed, confirm_run
 from ragstone.app.decide import (
@@ -20,16 +21,20 @@ from ragstone.app.decide import (
     policy_for,
     view_of,
 )
-from ragstone.app.early import EarlyStops
-from ragstone.app.history import RunHistory, add_run, store_history
+from ragstone.app.early import MAX_DRAWN, EarlyStops
+from ragstone.app.history import RunHistory, add_look, add_run, looks_known, store_history
 from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
 from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
 from ragstone.app.role import Role, baseline_fact, hand_on
+from ragstone.app.sealed import release_sealed
 from ragstone.errors import ConfigError, RagstoneError
+from ragstone.gate.checks.sealed import sealed_checks
+from ragstone.gate.decide import with_more
 from ragstone.gate.policy import Policy, policy_hash
-from ragstone.gate.verdict import GateVerdict
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.history.file import History
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
@@ -53,6 +58,9 @@ REPORT_FILES: dict[Format, str] = {
     "junit": "junit.xml",
     "html": "report.html",
 }
+
+OWN_IMAGE = "RAGSTONE_OWN_IMAGE"
+"""The variable with the digest of Ragstone's own image, which the released action sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,8 @@ class GateRequest:
     `policy` has `fail-on` applied. `baseline` and `past` are trusted. `base` is a system to ask in the same job and
     compare with; then `baseline` only provides judgements and its lineage. `shards` are what to merge instead of
     evaluating. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in which to run the
-    commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't pass.
+    commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't pass. `bar` is
+    what a job logged before any code of the change ran, and `trusted` says what came from where, for the attestation.
     """
 
     run: RunPlan
@@ -98,6 +107,8 @@ class GateRequest:
     folder: str | None = None
     unproven: str | None = None
     shards: Shards | None = None
+    bar: Digests | None = None
+    trusted: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self) -> Iterator[Part]:
         """The parts of the gate that may not fit together."""
@@ -119,6 +130,7 @@ class GateInputs:
     base: BaseSystem | None
     role: Role
     terms: Terms
+    looks: tuple[History, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -135,17 +147,13 @@ class GateInputs:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The finished run, and the terms on which to decide it: with the baseline as it can be compared now.
-
-    `order` is the order in which the samples were evaluated, if the run could stop early.
-    """
+    """The finished run, and the terms on which to decide it: with the baseline as it can be compared now."""
 
     run: RunDirectory
     terms: Terms
     role: Role
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    order: tuple[str, ...] | None = None
 
     @property
     def baseline(self) -> RunDirectory | None:
@@ -164,6 +172,7 @@ async def gate(
     plan = request.run
     refuse_conflicts(request.parts())
     _refuse_confirming(request.policy)
+    refuse_uncounted(request)
     if plan.shard is not None:
         raise ConfigError(
             "a verdict needs all shards, and this run evaluates one of them.",
@@ -203,6 +212,17 @@ async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirect
         return run
 
 
+def refuse_uncounted(request: GateRequest) -> None:
+    """Raise ConfigError if sealed questions are asked, and no history counts what is released of them."""
+    past = request.past
+    if request.run.sealed is not None and (past is None or not past.main):
+        raise ConfigError(
+            "a release of sealed questions counts in the history, and this run adds nothing to one.",
+            where=needs.SEALED.where,
+            hint="Name a history with --history FILE, or leave out --sealed.",
+        )
+
+
 def _refuse_confirming(policy: Policy) -> None:
     """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
     if policy.gate.asks_to_confirm and policy.gate.decision != "evidence":
@@ -240,7 +260,8 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInp
         seed=plan.seed,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
-    return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
+    looks = looks_known(request.past, plan.ledger)
+    return GateInputs(request, baseline, base, role, terms, looks, notes, (*undrawn, *request.warnings))
 
 
 _STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compared with is used instead."
@@ -256,7 +277,10 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
     """
     request, terms, plan = inputs.request, inputs.terms, session.plan
     lost: tuple[str, ...] = ()
-    watching = EarlyStops(terms) if plan.stop_early else None
+    watching = EarlyStops(terms, request.past) if plan.stop_early else None
+    if watching is not None and len(plan.golden) > MAX_DRAWN:
+        session.context.say(f"--stop-early is not used: it keeps the order of at most {MAX_DRAWN:,} samples.")
+        watching = None
     with inputs.handing_on():
         if request.shards is not None:
             run, lost = _merged(inputs, request.shards, session)
@@ -272,16 +296,12 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
     with inputs.handing_on(undecided=True):
         rejudged = await _rejudged(inputs, run, session, folder)
     drop_carried(plan.out, BASE_COMMIT)
-    baseline = rejudged.baseline
-    if watching is not None and baseline is not None:  # also those that were renamed and not evaluated
-        baseline = baseline.with_ids_of(watching.everything(plan.golden))
     return Evaluated(
         run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)})),
-        replace(terms, baseline=baseline),
+        replace(terms, baseline=rejudged.baseline),
         inputs.role,
         (*inputs.notes, *rejudged.notes),
         (*lost, *inputs.warnings, *rejudged.warnings),
-        None if watching is None else watching.order,
     )
 
 
@@ -331,7 +351,7 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
             ComparedRun.of(run),
             terms,
             past=request.past,
-            looked_in_order=evaluated.order,
+            looks=inputs.looks,
             notes=evaluated.notes,
             warnings=evaluated.warnings,
             folder=request.folder,
@@ -340,16 +360,23 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
 
     first = Confirmed(evaluated.run, decided(evaluated.run))
     found = await confirm_run(first, decided, request.policy, session, merged=request.shards is not None)
-    if not session.plan.extras:
+    found = replace(found, run=session.with_whole_cost(found.run))
+    if not session.plan.extras and session.plan.sealed is None:
         return found
     # Whoever ends the job from here on leaves a run with its verdict.
     run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
         run = await session.follow(run)
+        said = ""
+        if request.past is not None and found.verdict.status is not Status.ERROR:
+            run, said = await release_sealed(run, session, request.past.history, terms.policy)
     notes = (line for extra in session.plan.extras for line in extra.lines(run))
     oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
-    return Confirmed(run, replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes)))
+    verdict = replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes, *filter(None, [said])))
+    if run.manifest.sealed is not None:
+        verdict = with_more(verdict, tuple(sealed_checks(run.manifest, terms.policy)), terms.policy)
+    return Confirmed(run, verdict)
 
 
 # -- write -------------------------------------------------------------------------------------------------------------
@@ -369,9 +396,17 @@ def write(
     manifest = run.manifest.model_copy(
         update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
     )
+    before = None if inputs.base is not None or inputs.terms.baseline is None else inputs.terms.baseline.scores.metrics
     recorded = RecordedTerms.of(
-        terms, past, looked_in_order=evaluated.order, unproven=request.unproven, limited=request.run.golden.limited
+        terms,
+        past,
+        commit=manifest.system.commit,
+        unproven=request.unproven,
+        limited=request.run.golden.limited,
+        rejudged=before is not None and terms.baseline is not None and terms.baseline.scores.metrics is not before,
+        fail_on=request.fail_on,
     )
+    compared_with = None if baseline is None else baseline_digests(baseline)
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
@@ -390,8 +425,22 @@ def write(
     if past is not None and history is not None:
         store_history(past, run, history)
     finished = run.with_manifest(manifest)
+    if past is None or not past.main:
+        add_look(request.run.ledger, finished, context.say)
     write_verdict(finished, recorded, view, context.redact)
     reports = tuple(_report(run, view, name, request.templates) for name in formats)
+    write_attestation(
+        finished,
+        verdict,
+        recorded,
+        request.run.golden,
+        context.redact,
+        past=past,
+        baseline=compared_with,
+        bar=request.bar,
+        image=context.environ.get(OWN_IMAGE),
+        trusted=request.trusted,
+    )
     return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports)
 
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ragstone.app.sealed import sealed_line
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
-from ragstone.history.codes import compact
+from ragstone.history.codes import Compact, Floats, compact, sample_code
 from ragstone.history.drift import Drift, measure_drift
-from ragstone.history.entry import run_line
+from ragstone.history.entry import look_line, run_line
 from ragstone.history.file import History, read_history, write_history
-from ragstone.history.level import at_level, is_seen, looks_before, needed_runs, past_of
+from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, noise, past_of, scores_of
 from ragstone.history.lines import RunLine
+from ragstone.history.wear import wear_of
 from ragstone.metrics.registry import is_relative
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
-from ragstone.run.scores import RunScores, without_drafts
+from ragstone.run.scores import RunScores, set_apart, without_drafts
 
+_NOISE_RUNS = 30
 _SHOWN = 3
 """Maximum number of damaged lines that are named individually."""
 
@@ -61,7 +65,7 @@ def measure_run_drift(
 
 def level_of(
     past: RunHistory,
-    run: RunDirectory,
+    run: RunDirectory | None,
     scores: RunScores,
     baseline: RunScores,
     policy: Policy,
@@ -69,13 +73,9 @@ def level_of(
 ) -> tuple[RunScores, tuple[str, ...]]:
     """`baseline` with the scores of the level of its branch, as far as the history can be compared; and a note of it.
 
-    `names` are the ids that samples had before they were renamed.
+    `run` is None before it starts. `names` are the ids that samples had before they were renamed.
     """
-    line = _undecided_line(past, run, scores, policy, ())
-    looks = [look for look in looks_before(past.history, line) if not past.main or not is_seen((look,), line)]
-    comparable = {
-        name: past_of(looks, line, name).level(main=past.main) for name in scores.metrics if not is_relative(name)
-    }
+    comparable = {name: found.level(main=past.main) for name, found in _pasts(past, run, scores, policy).items()}
     counts = sorted({len(runs) for runs in comparable.values() if runs})
     if not counts:
         return baseline, ()
@@ -83,6 +83,27 @@ def level_of(
     runs = counted(most, "comparable run") if few == most else f"{few} to {most} comparable runs"
     note = f"Scores are compared with the level of the branch: the mean of its newest {runs}."
     return at_level(baseline, scores, comparable, names), (note,) if most > 1 else ()
+
+
+def noise_of(past: RunHistory, scores: RunScores, policy: Policy, names: Mapping[str, str]) -> dict[str, Floats]:
+    """How far the score of each sample, sorted, of a run that is yet to start moves between the runs of its branch.
+
+    By metric, as the expected squared change; NaN for unknown samples. `names` as in `level_of`.
+    """
+    codes = [sample_code(names.get(name, name), scores.samples[name].content_hash) for name in sorted(scores.samples)]
+    pasts = _pasts(past, None, scores, policy).items()
+    return {name: noise(scores_of(found.looks[-_NOISE_RUNS:], codes, name)) for name, found in pasts if found.looks}
+
+
+def _pasts(past: RunHistory, run: RunDirectory | None, scores: RunScores, policy: Policy) -> dict[str, MetricPast]:
+    """What the history has of each metric of `scores`."""
+    if run is not None:
+        line = _undecided_line(past, run, scores, policy, ())
+    else:
+        assert scores.manifest is not None  # noqa: S101 - of a run that is about to start
+        line = run_line(scores, scores.manifest, policy, fingerprint="0" * 16, github_run=past.github_run)
+    looks = [look for look in looks_before(past.history, line) if not past.main or not is_seen((look,), line)]
+    return {name: past_of(looks, line, name) for name in scores.metrics if not is_relative(name)}
 
 
 def _undecided_line(
@@ -105,13 +126,18 @@ def add_run(
 ) -> History:
     """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit.
 
-    `checks` are those of its verdict: a drop that failed or is not settled is a loss of the branch from then on.
+    `scores` are those that count; those of questions in quarantine are kept beside them. `checks` are those of its
+    verdict: a drop that failed or is not settled is a loss of the branch from then on.
     """
     line, codes = line_of(run, manifest, scores, policy, past=past), compact(scores, _metrics(scores))
     history = past.history.with_releases(past.releases)
     if past.main:
         below = measure_drift(history, line, codes, scores, policy, decided=checks).below
         line = line.model_copy(update={"below": below})
+    if (more := sealed_line(run, manifest)) is not None:
+        history = history.with_sealed(more)
+    if manifest.quarantine:
+        codes = _all_codes(run)
     return _trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
 
 
@@ -127,6 +153,37 @@ def store_history(past: RunHistory, run: RunDirectory, history: History) -> None
     """Write `history` to the file of `past`, if its run is part of it."""
     if past.main:
         write_history(past.file or run.path / HISTORY, history)
+
+
+def looks_known(past: RunHistory | None, ledger: Path | None = None) -> tuple[History, ...]:
+    """What is known of looks at the golden set: the history of the branch, and the file `ledger`, if it can be read."""
+    found = [] if past is None else [past.history]
+    if ledger is not None:
+        with suppress(RunDirectoryError):
+            found.append(read_history(ledger))
+    return tuple(found)
+
+
+def wear_note(known: Sequence[History], scores: RunScores) -> tuple[str, ...]:
+    """A sentence on how worn the golden set of a run is by looks before it, if that is worth one."""
+    if scores.manifest is None:
+        return ()
+    sizes = {name: len(scores.metrics[name].values) for name in _metrics(scores) if not is_relative(name)}
+    wear = wear_of(known, scores.manifest.golden.content_hash, compact(scores, ()).samples, sizes)
+    return () if wear is None or (said := wear.sentence()) is None else (said,)
+
+
+def add_look(ledger: Path | None, run: RunDirectory, say: Callable[[str], None]) -> None:
+    """Add the look that a finished run is to the file `ledger`. What prevents that is said, and ends nothing."""
+    if ledger is None or run.manifest.shard is not None:
+        return
+    scores, _ = without_drafts(run.scores())
+    samples = compact(scores, ()).samples
+    try:
+        look = look_line(scores, run.manifest, run.fingerprint, samples.key)
+        write_history(ledger, read_history(ledger).with_looks([look], {samples.key: samples}).within())
+    except RunDirectoryError as error:
+        say(f"This look at the golden set was not recorded: {error}")
 
 
 def damage(history: History) -> Iterable[str]:
@@ -148,9 +205,9 @@ def add_runs(
         manifest = run.manifest
         if manifest.state != "finished" or manifest.shard or manifest.oracle_of or manifest.perturbed:
             raise RunDirectoryError(f"can't be added: {manifest.standing.reason}.", where=str(path))
-        scores, _ = without_drafts(run.scores())
+        scores, _ = set_apart(without_drafts(run.scores())[0], {one.id for one in manifest.quarantine})
         line = line_of(run, manifest, scores, policy, release=release)
-        history = history.with_run(line, compact(scores, _metrics(scores)))
+        history = history.with_run(line, _all_codes(run))
         added.append(line)
     return _trimmed(history, policy), added
 
@@ -179,6 +236,12 @@ def line_of(
             event=None if past is None else past.event,
             release=release,
         )
+
+
+def _all_codes(run: RunDirectory) -> Compact:
+    """The scores of `run`, with those of questions in quarantine: a record that says when they are steady again."""
+    scores, _ = without_drafts(run.scores())
+    return compact(scores, _metrics(scores))
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:

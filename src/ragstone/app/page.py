@@ -32,7 +32,7 @@ def page_of(
     answers are.
     """
     if baseline is not None:
-        baseline = baseline.with_ids_of(current.scores)
+        baseline = baseline.beside(current)
 
     def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
         then = baseline.scores if baseline is not None else None
@@ -44,7 +44,7 @@ def page_of(
                 now = record_of(sample_id)
                 return None if now is None else sample_texts(now, before_of(sample_id), redact)
 
-            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts, limit=MAX_ROWS):
+            for row in rows_of(verdict, current.scores, then, links or Links(), current.apart, limit=MAX_ROWS):
                 now, before = _contexts(current, row.id), _contexts(baseline, row.id)
                 if now is not None and before is not None and now != before:
                     row = replace(row, changed=(*row.changed, "contexts"))
@@ -54,9 +54,9 @@ def page_of(
 
 
 def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
-    """The hash of the contexts of a sample, which may be a draft."""
-    sides = () if run is None else (run.scores, run.drafts)
-    return next((one.system.contexts[sample_id] for one in sides if one and sample_id in one.system.contexts), None)
+    """The hash of the contexts of a sample, which may be one that doesn't count."""
+    sides = () if run is None else (run.scores, *run.apart.values())
+    return next((one.system.contexts[sample_id] for one in sides if sample_id in one.system.contexts), None)
 
 
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from ragstone.app.decide import ComparedRun, Terms
+from ragstone.app.decide import ComparedRun, FailOn, Terms
 from ragstone.app.history import RunHistory
 from ragstone.errors import BaselineError, RunDirectoryError, disk_errors, parse_errors
 from ragstone.files import read_regular
@@ -20,6 +21,7 @@ from ragstone.gate.calibration import Calibration
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.source import Source
+from ragstone.history.file import History
 from ragstone.report.escape import encodable
 from ragstone.report.parts import ReportView
 from ragstone.run.directory import BASE_COMMIT, MANIFEST, VERDICT, RunDirectory
@@ -31,10 +33,34 @@ MAX_VERDICT_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedPast:
+    """How the run is related to the history that it was compared with; see `RunHistory`."""
+
+    main: bool
+    pull_request: int | None = None
+    github_run: int | None = None
+    event: str | None = None
+    releases: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, past: RunHistory, commit: str | None) -> RecordedPast:
+        """That of the run of `commit`, with the releases that it can need."""
+        commits = {commit, *(one.commit for one in past.history.runs)}
+        releases = {name: release for name, release in past.releases.items() if name in commits}
+        return cls(past.main, past.pull_request, past.github_run, past.event, releases)
+
+    def again(self, history: History) -> RunHistory:
+        """`history` as the run was compared with it."""
+        return RunHistory(history, None, self.main, self.pull_request, self.github_run, self.event, self.releases)
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedTerms:
     """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
-    `history` is the place of a history that is not in the run. `looked_in_order` and `unproven` are as in `decide`,
-    `level` as in `Terms`. `limited`: a limit left samples out. `gates` share the policy's error rate.
+    `history` is the place of a history that is not in the run. `unproven` is as in `decide`, `level` as in `Terms`.
+    `limited`: a limit left samples out. `gates` share the policy's error rate. `rejudged`: the baseline's scores are
+    not those of its records, because it was judged again. `fail_on` is applied to the policy. `required`: there had to
+    be a baseline. `given` are the keys of the policy's tables that were not left out.
     """
 
     policy: PolicyTable
@@ -45,11 +71,15 @@ class RecordedTerms:
     fingerprint: str | None = None
     history: str | None = None
     seed: int = 0
-    looked_in_order: tuple[str, ...] | None = None
     unproven: str | None = None
     limited: bool = False
     gates: int = 1
     level: bool = False
+    past: RecordedPast | None = None
+    rejudged: bool = False
+    fail_on: FailOn | None = None
+    required: bool = False
+    given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -57,9 +87,11 @@ class RecordedTerms:
         terms: Terms,
         past: RunHistory | None,
         *,
-        looked_in_order: tuple[str, ...] | None,
+        commit: str | None,
         unproven: str | None,
         limited: bool,
+        rejudged: bool,
+        fail_on: FailOn | None,
     ) -> RecordedTerms:
         policy, run = terms.policy, terms.baseline.run if terms.baseline is not None else None
         return cls(
@@ -71,16 +103,22 @@ class RecordedTerms:
             fingerprint=None if run is None else run.fingerprint,
             history=None if past is None or past.file is None else os.path.abspath(past.file),  # noqa: PTH100
             seed=terms.seed,
-            looked_in_order=looked_in_order,
             unproven=unproven,
             limited=limited,
             gates=policy.gates,
             level=terms.level,
+            past=None if past is None else RecordedPast.of(past, commit),
+            rejudged=rejudged,
+            fail_on=fail_on,
+            required=terms.baseline_required,
+            given={name: tuple(sorted(getattr(policy.table, name).model_fields_set)) for name in ("gate", "system")},
         )
 
     def policy_again(self) -> Policy:
+        tables = {name: getattr(self.policy, name) for name in self.given if name in ("gate", "system")}
+        tables = {name: type(one).model_construct({*self.given[name]}, **dict(one)) for name, one in tables.items()}
         return Policy(
-            self.policy,
+            self.policy.model_copy(update=tables),
             Source(self.policy_file),
             calibration=self.calibration,
             accepted=self.accepted,

@@ -88,7 +88,6 @@ def _decided(run: RunDirectory, recorded: RecordedVerdict | None, wanted: Report
         current,
         terms,
         past=past if past.history.runs else None,
-        looked_in_order=None if then is None else then.looked_in_order,
         warnings=warnings,
         unproven=None if then is None else then.unproven,
     )

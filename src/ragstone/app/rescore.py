@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ragstone.app.history import add_look
 from ragstone.app.rejudge import stored_cost
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
@@ -80,14 +81,18 @@ async def rescore(
                 stored.read_run(existing, only_new=True)
                 stored.read_aside(plan.out)
             joined = stored.join(plan.golden) if len(plan.golden) else None
-            golden = stored.golden
+            held = {one.id: one for run in runs for one in run.manifest.quarantine}
+            golden = replace(stored.golden, quarantine=tuple(held.values()))
             project = _of_their_part(plan.metrics, runs)
             names = project.selected or _metrics_of(runs if existing is None else [*runs, existing], golden, project)
             work = _Work(stored, names, runs, existing)
             own = replace(plan, golden=golden, metrics=project, answers=stored.answers, cached=not dry_run, extras=())
             session = Session(own, context, deadline_of(own))
             try:
-                return await _rescore(work, session, joined, dry_run=dry_run)
+                found = await _rescore(work, session, joined, dry_run=dry_run)
+                if found.run is not None:
+                    add_look(plan.ledger, found.run, context.say)
+                return found
             finally:
                 await session.close()
         finally:
@@ -155,7 +160,8 @@ async def _rescore(work: _Work, session: Session, joined: int | None, *, dry_run
         run = await run_round(main, context)
         if of_partners is not None and partners is not None:
             run = await _with_partners(run, partners, of_partners, session)
-        run = await watch_judge(run, session.judge, work.existing if kept else None, 0, inherits=True)
+        planted = plan.judge.settings.planted
+        run = await watch_judge(run, session.judge, work.existing if kept else None, 0, inherits=True, planted=planted)
         if of_half is not None and half is not None:
             run = await _with_half(run, half, of_half, work, session)
         return replace(found, run=_with_standing(run, work.runs))
@@ -295,6 +301,8 @@ def _system(work: _Work, plan: RunPlan) -> SystemManifest:
 
 def _with_standing(run: RunDirectory, sources: Sequence[RunDirectory]) -> RunDirectory:
     """`run`, which can't be a baseline if one of its sources can't: new scores don't undo a failure."""
+    if len(sources) == 1 and sources[0].manifest.drawn is not None:
+        run = update_manifest(run, drawn=sources[0].manifest.drawn)
     barred = next((source.manifest.standing for source in sources if not source.manifest.standing.eligible), None)
     if barred is None:
         return run

@@ -109,7 +109,9 @@ def command(**flags: object) -> int:
         found = run_to_end(check(gate_request(settings, context), context))
         hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))
     blocks, warns = _rules(found)
-    extra = found.perturbed
+    cost = found.estimate
+    for extra in (found.perturbed, found.sealed):
+        cost = cost if extra is None else cost.plus(extra.estimate)
     text = render_text_template(
         "check.txt.j2",
         __package__,
@@ -123,9 +125,7 @@ def command(**flags: object) -> int:
         sizes={tag: sum(tag in sample.tags for sample in found.golden) for tag in found.policy.slices},
         must_pass=_must_pass(found),
         baseline=found.baseline or stored,
-        cost=_cost(
-            found.estimate if extra is None else found.estimate.plus(extra.estimate), settings.judge.max_cost_usd
-        ),
+        cost=_cost(cost, settings.judge.max_cost_usd),
         measured=bool(found.baseline) and not settings.gate.baseline_commit,
         bounds=_bounds,
         hosts=hosts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -42,12 +43,15 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
     from ragstone.golden.sample import GoldenSet
+    from ragstone.project.invocation import ledger_of
     from ragstone.project.plan import read_golden_set, run_plan
+    from ragstone.rounds.planted import credulous
 
     settings = settings_from(flags)
     with run_context(settings) as context:
         references = read_golden_set(settings, golden) if golden else GoldenSet(())
         plan = run_plan(settings, context, golden=references, command=None)
+        plan = replace(plan, ledger=ledger_of(settings.root, context.environ))
         columns = settings.golden.columns
         found = run_to_end(rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run))
     if found.joined is not None:
@@ -62,5 +66,7 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
         f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
     )
+    if (error := credulous(found.run.manifest)) is not None:
+        raise error
     answered = counts.scored + counts.partly_failed
     return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

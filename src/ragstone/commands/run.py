@@ -30,6 +30,7 @@ def command(**flags: object) -> int:
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import JudgeError, SystemUnderTestError
     from ragstone.project.plan import run_plan
+    from ragstone.rounds.planted import credulous
 
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -53,6 +54,8 @@ def command(**flags: object) -> int:
         print_robustness(context.redact.view(found))
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0
+    if (error := credulous(run.manifest)) is not None:
+        raise error
     answered = counts.scored + counts.partly_failed
     if counts.system_failed and not answered:
         return SystemUnderTestError.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -64,14 +65,29 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Quarantined(_Table):
+    """[[golden.quarantine]]: a question that counts in no check up to and including the day `until`."""
+
+    id: str = Field(min_length=1, description="the question's id")
+    until: date = Field(description="the last day, at most 90 days from now")
+    reason: str = Field(min_length=1, max_length=500, description="why it can't be relied on")
+
+    def __str__(self) -> str:
+        return f"{self.id} until {self.until}"
+
+
 class GoldenSettings(_Table):
     """[golden]"""
 
     paths: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
+    sealed: tuple[str, ...] = ()
+    sealed_releases: int = Field(default=50, ge=1, le=200)
+    sealed_drawn: bool = False
+    quarantine: tuple[Quarantined, ...] = ()
 
-    @field_validator("paths", mode="before")
+    @field_validator("paths", "sealed", mode="before")
     @classmethod
     def _one_or_many(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
@@ -103,6 +119,7 @@ class SystemSettings(_Table):
     part: Literal["retrieval", "generation"] | None = None
     takes_contexts: bool | None = None
     version: str | None = Field(default=None, max_length=200)
+    image: str | None = Field(default=None, pattern=r"^sha256:[0-9a-f]{64}$")
     python: str | None = None
     working_directory: str | None = None
     timeout_s: Seconds = 60.0
@@ -193,6 +210,7 @@ class JudgeSettings(_Table):
     ca_bundle: str | None = None
     refresh: bool = False
     canaries: int | None = Field(default=None, ge=0, le=500)
+    planted: int = Field(default=3, ge=0, le=20)
     graded: Literal["auto", "never"] = "auto"
     batch: bool = False
 
@@ -266,6 +284,7 @@ class GateSettings(_Table):
     fail_on: Literal["fail", "inconclusive", "never"] | None = None
     gates: int = Field(default=1, ge=1, le=MAX_GATES)
     without_key: Literal["skip", "offline"] = "skip"
+    ask_sealed: bool = False
 
 
 class CustomMetric(_Table):

@@ -90,6 +90,15 @@ def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
             )
 
 
+def changes_of(asked: Sequence[BoundCheck]) -> Iterator[Change]:
+    """The scores behind drops, those of slices with what they are a part of."""
+    whole = {one.rule.metric: one.change for one in asked if one.rule.slice is None}
+    for one in asked:
+        assert one.change is not None  # noqa: S101 - of a drop
+        part = one.rule.slice is not None
+        yield replace(one.change, part=part, whole=whole.get(one.rule.metric) if part else None)
+
+
 def answers_per_sample(run: RunScores) -> int:
     """How often the system was asked each question; 1 for a plain score file."""
     return 1 if run.manifest is None else run.manifest.answers

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ragstone.formatting import counted
 from ragstone.gate.alignment import alignment_warnings
 from ragstone.gate.attribution import attribute
+from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.registry import run_checks, unguarded
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
@@ -52,7 +53,6 @@ def decide_gate(
     *,
     baseline_required: bool = False,
     seed: int = 0,
-    looked_in_order: Sequence[str] | None = None,
     drift: Sequence[Check] = (),
     facts_of: Callable[[Sequence[str], Collection[str]], Mapping[str, Facts]] | None = None,
 ) -> GateVerdict:
@@ -60,9 +60,9 @@ def decide_gate(
 
     Blocking floors and drops are decided as one family, so that an unchanged run fails with at most the probability in
     the policy; those that warn are a separate family. The order of samples never matters, and the same inputs and seed
-    give the same verdict. `looked_in_order` is the order of evaluation of a run that could stop early: blocking checks
-    are then decided by limits that are valid at every look. `drift` are the checks against the history, which have a
-    separate error rate. Raises ConfigError if the policy names an unknown metric.
+    give the same verdict. A run that stopped early is decided by limits that are valid at every look. `drift` are the
+    checks against the history, which have a separate error rate. Raises ConfigError if the policy names an unknown
+    metric.
     """
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
     evidence = Evidence.of(
@@ -71,7 +71,6 @@ def decide_gate(
         policy,
         baseline_required=baseline_required,
         seed=seed,
-        order=looked_in_order,
         drift=drift,
     )
     evidence, complete = run_checks(evidence)
@@ -127,6 +126,7 @@ def decide_gate(
             *retrieval_warnings(retrieval),
             *model_warnings(current, baseline),
             *canary_warnings(current),
+            *planted_warnings(current),
             *permissive(evidence),
             *asides,
         ),
@@ -139,6 +139,16 @@ def decide_gate(
         inconclusive_blocks=policy.gate.inconclusive == "fail",
         lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
     )
+
+
+def with_more(verdict: GateVerdict, found: Sequence[Check], policy: Policy) -> GateVerdict:
+    """`verdict`, and the checks `found` on what came after it, which can't make it better."""
+    checks = (*verdict.checks, *found)
+    fails = any(one.status is Status.FAIL and one.action is Action.BLOCK for one in found)
+    if verdict.status is Status.PASS or (fails and verdict.status is Status.INCONCLUSIVE):
+        status, reason = _combined(checks, policy)
+        verdict = replace(verdict, status=status, reason=reason)
+    return replace(verdict, checks=checks)
 
 
 def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
+from ragstone.gate.confirm import EARLY
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
@@ -20,7 +21,7 @@ class Evidence:
 
     `pairing` is None without a baseline. `asked` are the floors and drops that have a score. `unknown_tags` maps a tag
     of the policy that no sample has to a hint. `baseline_required`: a run without a comparable baseline is an error.
-    `order` is the order of evaluation of a run that could stop early. `drift` are the checks against the history.
+    `drift` are the checks against the history.
     `decided` are the checks so far, in the order of the registry.
     """
 
@@ -32,7 +33,6 @@ class Evidence:
     unknown_tags: Mapping[str, str] = field(default_factory=dict)
     baseline_required: bool = False
     seed: int = 0
-    order: Sequence[str] | None = None
     drift: Sequence[Check] = ()
     decided: tuple[Check, ...] = ()
 
@@ -45,7 +45,6 @@ class Evidence:
         *,
         baseline_required: bool = False,
         seed: int = 0,
-        order: Sequence[str] | None = None,
         drift: Sequence[Check] = (),
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
@@ -54,7 +53,7 @@ class Evidence:
         resolved = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
-            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order or ())
+            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order_of(current) or ())
         return cls(
             current,
             policy,
@@ -64,7 +63,6 @@ class Evidence:
             resolved.unknown_tags,
             baseline_required,
             seed,
-            order,
             drift,
         )
 
@@ -101,8 +99,18 @@ class Evidence:
         return self.current.manifest is not None and self.current.manifest.judge.offline
 
     @property
+    def order(self) -> Sequence[str] | None:
+        """The order of evaluation of a run that could stop early; None if it could not."""
+        return order_of(self.current)
+
+    @property
     def watch_level(self) -> float:
-        """The error rate of each blocking floor and drop in a run that could stop early, by Bonferroni's inequality."""
+        """The error rate of each blocking floor and drop at all early looks at a run, by Bonferroni's inequality."""
         floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in self.rules)
         drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in self.rules)
-        return self.policy.alpha / max(1, floors + (drops if self.pairing is not None else 0))
+        share = EARLY if self.policy.gate.decision == "evidence" else 1.0
+        return share * self.policy.alpha / max(1, floors + (drops if self.pairing is not None else 0))
+
+
+def order_of(run: RunScores) -> Sequence[str] | None:
+    return None if run.manifest is None or run.manifest.drawn is None else run.manifest.drawn.ids

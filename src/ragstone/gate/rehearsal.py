@@ -16,7 +16,7 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
 
     Its answers report the latency and the tokens that `response` does: no time, and the tokens of that answer.
     """
-    samples = {sample.id: SampleFacts.of(sample) for sample in golden if not sample.draft}
+    samples = {sample.id: SampleFacts.of(sample) for sample in golden.counting()}
     return RunScores(
         label="this run",
         metrics={metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics},
@@ -30,7 +30,7 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
 
 
 def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
-    counting = [sample for sample in golden if not sample.draft]
+    counting = list(golden.counting())
     excused = {sample.id: excuse.reason for sample in counting if (excuse := metric.excuse(sample)) is not None}
     if answers == 1 and compares_answers(metric):
         excused = {sample.id: "it compares answers, and each question is asked once" for sample in counting}

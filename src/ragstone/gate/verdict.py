@@ -43,6 +43,8 @@ class CheckKind(StrEnum):
     PAIRED = "paired"
     ANSWERS = "answers"
     SHARE = "share"
+    SEALED = "sealed"
+    PLANTED = "planted"
 
 
 COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ragstone.formatting import counted, most_common, some
-from ragstone.gate.comparability import Pairing
+from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.confirm import FLOORS, look_at
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.resolution import watched_drops
@@ -145,8 +145,16 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
-    """Notes about answers that say more than their contexts, and about metrics that do not apply."""
+    """Notes about generated questions, answers that say more than their contexts, and metrics that do not apply."""
     current = evidence.current
+    golden = None if current.manifest is None else current.manifest.golden
+    judged = [name for name, scores in current.metrics.items() if scores.values and is_judged(name, scores.version)]
+    if golden is not None and judged and 2 * golden.generated > golden.samples:
+        yield (
+            f"{golden.generated:,} of {counted(golden.samples, 'question')} were generated and not reviewed. Such "
+            "questions rank retrievers as people's do, answers less reliably (arXiv 2508.11758), so drops of "
+            f"{some(judged)} deserve a second look. Review them with `ragstone review`."
+        )
     invented = current.metrics.get("hallucination", _NO_SCORES).values.values()
     if not evidence.offline and (flagged := sum(value >= FLAGGED_FROM for value in invented)):
         yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(invented), 'answer')}."

@@ -11,6 +11,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Literal, Self, get_args, overload
 
+from ragstone.config.settings import Quarantined
 from ragstone.formatting import counted, some
 from ragstone.golden.spool import spooled
 
@@ -138,6 +139,13 @@ class Sample:
         return self.review is not None and self.review.status == "draft"
 
     @property
+    def generated(self) -> bool:
+        """Whether a model wrote the question, by its provenance or ragas' tag, and no review of it is known."""
+        unreviewed = self.review is None or self.review.status == "draft"
+        made = (self.provenance or "").startswith("ragstone generate") or any("synthesizer" in tag for tag in self.tags)
+        return unreviewed and made
+
+    @property
     def references(self) -> tuple[str, ...]:
         """All reference answers, `reference` first; empty if there is none."""
         return () if self.reference is None else (self.reference, *self.other_references)
@@ -216,12 +224,19 @@ class ColumnMapping:
 class GoldenSet:
     """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out.
 
-    `samples` may be read from a file each time that they are iterated.
+    Those in `quarantine` count in no check, as drafts don't. `samples` may be read from a file each time that they are
+    iterated.
     """
 
     samples: Sequence[Sample]
     mappings: tuple[ColumnMapping, ...] = ()
     limited: bool = False
+    quarantine: tuple[Quarantined, ...] = ()
+
+    def counting(self) -> Iterator[Sample]:
+        """The samples that count in checks."""
+        apart = {one.id for one in self.quarantine}
+        return (sample for sample in self.samples if not sample.draft and sample.id not in apart)
 
     def __len__(self) -> int:
         return len(self.samples)

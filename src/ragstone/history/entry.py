@@ -6,12 +6,12 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from ragstone.gate.policy import Policy
-from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
+from ragstone.history.lines import AcceptedPart, LookLine, MeanPart, RunLine
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores
@@ -65,7 +65,32 @@ def run_line(
             AcceptedPart(id=one.id[:_TEXT], metric=one.metric, slice=one.slice, drop=one.drop)
             for one in standing.accepted
         ),
+        answers=_answers_key(run),
     )
+
+
+def look_line(run: RunScores, manifest: Manifest, fingerprint: str, samples: str) -> LookLine:
+    """The look that `run` is, for which there is no line of a run; `samples` is the key of its samples."""
+    started = manifest.invocation
+    is_clean = started is not None and started.changed == started.untracked == 0
+    return LookLine(
+        run=fingerprint,
+        time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
+        by={"local": 1.0},
+        golden=manifest.golden.content_hash[:_TEXT],
+        samples=samples,
+        commit=manifest.system.commit[:_TEXT] if is_clean and manifest.system.commit is not None else None,
+        answers=_answers_key(run),
+        verdict=manifest.verdict or "none",
+        metrics={name: round(one.mean, _DIGITS) for name, one in run.metrics.items() if one.mean is not None},
+    )
+
+
+def _answers_key(run: RunScores) -> str:
+    """16 hexadecimal digits that identify what the system answered; where it gave no answers, its scores."""
+    answers = sorted((name, given) for name, given in run.system.answers.items() if any(given))
+    body = repr(answers or [(name, sorted(one.values.items())) for name, one in sorted(run.metrics.items())])
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def judge_key(judge: JudgeIdentity) -> str:
@@ -78,9 +103,14 @@ def judge_key(judge: JudgeIdentity) -> str:
 
 def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None) -> Iterator[tuple[str, MeanPart]]:
     for name, scores in metrics.items():
-        values = [value for sample, value in scores.values.items() if only is None or sample in only]
-        if values:
-            found = mean_interval(np.array(values))
+        members = [sample for sample in scores.values if only is None or sample in only]
+        if members:
+            found = mean_interval(np.array([scores.values[sample] for sample in members]))
+            mean = scores.mean_of(members) if scores.weights else None
+            if mean is not None:  # of a run that stopped early
+                moved = mean - found.estimate
+                low, high = max(0.0, found.low + moved), min(1.0, found.high + moved)
+                found = replace(found, estimate=mean, low=low, high=high)
             low, high = math.floor(found.low * 10**_DIGITS), math.ceil(found.high * 10**_DIGITS)
             yield (
                 name,

@@ -1,4 +1,5 @@
-"""The lines of history.jsonl, strictly parsed: one per run, and one per set of samples that runs refer to."""
+"""The lines of history.jsonl, strictly parsed: one per run, per other look, per set of samples of these, and one
+per release of sealed means."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import json
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+
+from ragstone.run.manifest import SealedFact
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -16,11 +19,23 @@ Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # whole numbers that every reader of JSON has
 Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
+Amount = Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False)]
+Verdict = Literal["pass", "fail", "inconclusive", "error", "none"]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("in UTC, it is not in the years 1 to 9999") from None
+
+
+Time = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 class MeanPart(_Line):
@@ -66,13 +81,13 @@ class RunLine(_Line):
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = SCHEMA_VERSION
     run: Key = Field(description="the run's fingerprint")
-    time: datetime = Field(description="when it started")
+    time: Time = Field(description="when it started")
     commit: Text | None = None
     pull_request: Number | None = Field(default=None, description="the one that was merged, where it is known")
     release: Text | None = Field(default=None, description="the release or tag of this commit")
     github_run: Number | None = Field(default=None, description="GitHub's id of the workflow run")
     event: Event | None = Field(default=None, description="what started the job, as GitHub names it")
-    verdict: Literal["pass", "fail", "inconclusive", "error", "none"]
+    verdict: Verdict
     eligible: bool = Field(description="whether it may be a baseline")
     judge: Text = Field(description="its name, for people")
     judge_key: Key = Field(description="hash of all that tells one judge from another")
@@ -93,14 +108,7 @@ class RunLine(_Line):
     below: tuple[BelowPart, ...] = Field(default=(), description="losses that are not over, or are over with this run")
     samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
     scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
-
-    @field_validator("time")
-    @classmethod
-    def _in_utc(cls, value: datetime) -> datetime:
-        try:
-            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-        except OverflowError:
-            raise ValueError("in UTC, it is not in the years 1 to 9999") from None
+    answers: Key | None = Field(default=None, description="hash of what the system answered")
 
 
 class SamplesLine(_Line):
@@ -113,11 +121,47 @@ class SamplesLine(_Line):
     groups: Codes | None = None
 
 
-Line = Annotated[RunLine | SamplesLine, Field(discriminator="kind")]
-LINE: TypeAdapter[RunLine | SamplesLine] = TypeAdapter(Line)
+class SealedLine(_Line):
+    """What was released of a sealed set with a run, and by which judge."""
+
+    kind: Literal["sealed"] = "sealed"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run: Key
+    judge_key: Key
+    versions: dict[Text, Text]
+    fact: SealedFact
 
 
-def line_text(line: RunLine | SamplesLine) -> str:
+By = Literal["main", "pull_request", "local"]
+
+
+class LookLine(_Line):
+    """A look at the golden set that no run of the branch is, or several, by whom they were.
+
+    With `since`, it is the sum of all looks up to `time`, which count there alone. It can have fractions, of looks at
+    a golden set that was partly another one.
+    """
+
+    kind: Literal["look"] = "look"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run: Key | None = Field(default=None, description="the run's fingerprint, of a look that was a run here")
+    time: Time
+    since: Time | None = None
+    by: dict[By, Amount]
+    golden: Text = Field(description="hash of the golden set")
+    samples: Key | None = Field(default=None, description="key of the line that names its samples")
+    candidates: Amount = Field(default=1.0, description="how many different versions of the system looked")
+    commit: Text | None = Field(default=None, description="the commit, if nothing in the checkout differed from it")
+    answers: Key | None = Field(default=None, description="hash of what the system answered")
+    verdict: Verdict | None = None
+    metrics: dict[Text, Share] = Field(default_factory=dict, description="metric to its mean")
+
+
+AnyLine = RunLine | SamplesLine | SealedLine | LookLine
+LINE: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="kind")])
+
+
+def line_text(line: AnyLine) -> str:
     """`line` as JSON without a line end, in ASCII, without defaults."""
     body = {"kind": line.kind, "schema_version": line.schema_version}
     body.update(line.model_dump(mode="json", exclude_defaults=True))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.app.attestation import Digests, history_digest, judge_digest
 from ragstone.app.baseline import open_baseline
 from ragstone.app.gate import GateOutcome, GateRequest, evaluate_shard, gate
 from ragstone.app.history import RunHistory
@@ -17,10 +19,18 @@ from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
-from ragstone.gate.policy import Policy
+from ragstone.gate.policy import Policy, policy_hash
+from ragstone.golden.quarantine import expired
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
-from ragstone.job.baseline import TrustedBaseline, find_baseline, history_from, merged_pull_request, tagged_commits
+from ragstone.job.baseline import (
+    TrustedBaseline,
+    find_baseline,
+    history_from,
+    merged_pull_request,
+    tagged_commits,
+    with_pull_requests,
+)
 from ragstone.job.credentials import asks_a_server
 from ragstone.job.gates import GatesOfJob, files_read, gates_of_job, require_own_paths
 from ragstone.job.job import Job
@@ -28,11 +38,11 @@ from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
-from ragstone.job.trusted_config import Trusted, restrict_to_base
+from ragstone.job.trusted_config import Trusted, restrict_to_base, with_sealed
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.gate import gate_policy
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
-from ragstone.project.plan import read_golden_set, run_plan
+from ragstone.project.plan import quarantined, read_golden_set, run_plan
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import Templates, own_templates
 from ragstone.rounds.base_commit import BaseSystem
@@ -94,6 +104,9 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
     if judged.outcome is not None:
         return ShardOutcome() if shard else judged.outcome
     request = gate_request(job, checkout, judged, context, write)
+    bar = await _bar(request, context)
+    write(f"{bar.line()}\n")  # before any code of the checkout runs
+    request = replace(request, bar=bar, trusted=_trusted(job))
     if judged.shards is not None:  # no code of the checkout runs
         return await gate(request, context)
     log = job.temporary / SYSTEM_LOG
@@ -138,11 +151,15 @@ def read_checkout(job: Job) -> Checkout:
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _blocking(job, _with_gates(allowed.settings.value, job.gates))
+    sealed = with_sealed(allowed.settings, job.event, job.api, evaluates=not job.inputs.merge)
+    settings = job.settings = _blocking(job, _with_gates(sealed, job.gates))
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     templates = job.templates = own_templates(settings.root, settings.within)
-    return Checkout(Trusted(settings), policy, read_golden_set(settings), templates, commit)
+    today = job.now().date()
+    job.notes += expired(settings.golden.quarantine, today)
+    golden = quarantined(read_golden_set(settings), settings, today)
+    return Checkout(Trusted(settings), policy, golden, templates, commit)
 
 
 def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:
@@ -206,6 +223,30 @@ def gate_request(
         unproven=judged.unproven,
         shards=judged.shards,
     )
+
+
+async def _bar(request: GateRequest, context: RunContext) -> Digests:
+    """What the run is measured by, for the job's log and the attestation. Shards that are merged have their judge."""
+    plan, judge = request.run, None
+    if request.shards is None:
+        with suppress(RagstoneError):  # which is raised again when the judge is needed
+            built = plan.judge.build(plan.golden, None, context)
+            judge = judge_digest(built.identity)
+            await built.close()
+    golden, history = plan.golden.content_hash(), history_digest(request.past)
+    return Digests(policy=policy_hash(request.policy), golden=golden, judge=judge, history=history)
+
+
+def _trusted(job: Job) -> dict[str, str]:
+    """What the job trusts, and from where."""
+    kept = job.baseline
+    found = {
+        "event": job.event.name,
+        "branch": job.base.branch,
+        "commit": job.base_commit,
+        "baseline": None if kept is None else f"run {kept.run_id} of '{kept.branch}', commit {kept.sha}",
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _blocking(job: Job, settings: Settings) -> Settings:
@@ -349,6 +390,8 @@ def _past(job: Job, policy: Policy, role: Role) -> RunHistory:
     history, damage = history_from(job.history)
     if damage is not None:
         job.notes.append(damage)
+    if role.refusal is None and job.api is not None:
+        history = with_pull_requests(history, job.api, job.inputs.artifact_name, job.event.branch, job.now())
     return RunHistory(
         history,
         main=role.refusal is None,

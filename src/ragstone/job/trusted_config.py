@@ -5,8 +5,8 @@ The author of a pull request controls the config file in it, just like the code.
 from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
 a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
 digests of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails
-the job (`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow
-the base's config too.
+the job (`fail_on`), how many samples are evaluated (`limit`), what is in quarantine and how many gates share the error
+rate (`gates`) follow the base's config too.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ragstone.ci.github.base_files import read_base_files
-from ragstone.ci.github.client import GitHubApi, GitHubApiError
+from ragstone.ci.github.client import GitHubApi, GitHubApiError, Repository
+from ragstone.ci.github.event import Event, EventKind
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
+from ragstone.formatting import some
 from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
@@ -52,11 +54,15 @@ _OF_VERDICT: Mapping[str, tuple[object, str]] = {
     "gate.fail_on": (None, "as the policy says"),
     "golden.limit": (None, "not set"),
     "gate.gates": (1, "1"),
+    "run.seed": (0, "0"),
+    "run.stop_early": (False, "not set"),
+    "golden.quarantine": ((), "empty"),
 }
 """Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
 
 A pull request's config file can't say that a failing gate passes, leave out samples (slices and must-pass samples would
-not be checked), or let more gates share the error rate (each of them would fail less).
+not be checked), choose the order in which an early stop may leave out others, let more gates share the error rate (each
+of them would fail less), or add what it breaks to the quarantine. It can take a question out.
 """
 
 _ENV = "system.env"
@@ -156,11 +162,32 @@ def restrict_to_base(
     if budget_open:
         settings, notes = _within_budget(settings, base)
     theirs = {key: _value(base.settings, key) for key in _OF_VERDICT}
-    allowed = _as_in_base(settings, theirs, "as in the base branch")
+    allowed = _as_in_base(settings, theirs, _AS_IN_BASE)
     return replace(allowed, notes=(*notes, *allowed.notes))
 
 
+_AS_IN_BASE = "as in the base branch"
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
+
+
+def with_sealed(settings: Trusted[Settings], event: Event, api: GitHubApi | None, *, evaluates: bool) -> Settings:
+    """`settings` that ask the sealed questions in a run of the default branch, which evaluates, and nowhere else.
+
+    Not in a job for a pull request, from wherever its code is: its author could ask them. Nor in a merge queue, which
+    runs what is not merged yet, and can be repeated at will.
+    """
+    found = settings.value
+    asks = bool(found.golden.sealed) and evaluates and found.run.shard is None and event.kind in _ASK_SEALED
+    if asks:
+        try:
+            default = event.default_branch or (None if api is None else api.get(Repository, api.base).default_branch)
+        except GitHubApiError:
+            default = None
+        asks = default is not None and event.branch == default
+    return found.having("gate.ask_sealed", asks)
+
+
+_ASK_SEALED = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 
 
 class _Unreadable(Exception):  # noqa: N818 - an outcome to report
@@ -370,7 +397,14 @@ def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> R
     notes = []
     for key, (unset, in_words) in _OF_VERDICT.items():
         mine, value = _value(settings, key), theirs[key]
-        if key in settings.from_file and mine != value:
+        if key in settings.from_file and isinstance(mine, tuple) and isinstance(value, tuple):
+            left = {one.id for one in mine}
+            value = tuple(one for one in value if one.id in left)
+            if new := [str(one) for one in mine if one not in value]:
+                added = f"{_place(settings)} of this checkout adds {some(new)} to '{key}'"
+                notes.append(f"{added}: that counts after the merge{'' if why == _AS_IN_BASE else f' ({why})'}.")
+            settings = settings.having(key, value)
+        elif key in settings.from_file and mine != value:
             quote = "'" if isinstance(mine, str) else ""
             counts = in_words if value == unset else f"{quote}{value}{quote}"
             notes.append(

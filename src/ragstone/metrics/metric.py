@@ -206,6 +206,10 @@ def supported(supports: Sequence[Support], statements: Sequence[Statement], mism
     return sum(one.verdict is Verdict.SUPPORTED for one in supports)
 
 
+_SEEN = 0.05
+"""A score that is so far from the share by verdicts would otherwise look like a contradiction of it."""
+
+
 def expected_share(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str, what: str) -> Scored:
     """The expected share of supported statements: the sum of their probabilities ÷ their number.
 
@@ -215,8 +219,11 @@ def expected_share(supports: Sequence[Support], statements: Sequence[Statement],
     held, total = supported(supports, statements, mismatch), len(statements)
     for one in supports:
         check_probability(one.chance)
+    share = sum(one.chance for one in supports) / total
     note = f"{held} of {total} {what}" if any(one.probability is not None for one in supports) else None
-    return Scored(sum(one.chance for one in supports) / total, note)
+    if note is not None and abs(share - held / total) >= _SEEN:
+        note += "; the score is their mean probability"
+    return Scored(share, note)
 
 
 def check_probability(value: float) -> None:

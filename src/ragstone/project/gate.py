@@ -16,10 +16,12 @@ from ragstone.app.report import ReportTerms
 from ragstone.config.settings import Settings
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.golden.quarantine import expired
 from ragstone.project.base_commit import base_from_git, with_one_baseline
 from ragstone.project.plan import run_plan
 from ragstone.report.templates import own_templates, read_templates
 from ragstone.rounds.context import RunContext
+from ragstone.run.directory import HISTORY
 
 ASKABLE = {"gate.thresholds": "--thresholds", "gate.baseline": "--baseline", "run.history": "--history"}
 """The settings that ask for another decision than the recorded one, and their flags."""
@@ -40,6 +42,12 @@ def report_terms(
         asked={ASKABLE[key]: value for key, value in (asked or {}).items()},
         templates=own_templates(settings.root) if templates is None else read_templates(templates),
     )
+
+
+def history_file(settings: Settings) -> Path:
+    """The history that `settings` name, else that of the run directory."""
+    named = settings.run.history
+    return settings.path(settings.run.out) / HISTORY if named is None else settings.path(named)
 
 
 def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
@@ -87,6 +95,9 @@ def gate_request(settings: Settings, context: RunContext, *, shards: Shards | No
         base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
         past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
-        warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
+        warnings=(
+            *expired(settings.golden.quarantine, context.now().date()),
+            *(() if gate.baseline_store is None else (_STORE_NOT_READ,)),
+        ),
         shards=shards,
     )

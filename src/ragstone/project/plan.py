@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal
 
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.quarantine import with_quarantine
 from ragstone.golden.sample import GoldenSet
-from ragstone.project.invocation import invocation_of, system_commit
+from ragstone.project.invocation import invocation_of, ledger_of, system_commit
+from ragstone.project.sealed import sealed_set
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.registry import EXTRA_ROUNDS
@@ -37,10 +40,18 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
     )
 
 
+def quarantined(golden: GoldenSet, settings: Settings, today: date) -> GoldenSet:
+    """`golden` with the questions that `settings` have in quarantine on the day `today`. Raises ConfigError."""
+    own = None if settings.of_file is None else settings.of_file.golden.paths
+    whole = not golden.limited and (not own or own == settings.golden.paths)
+    where = None if settings.file is None else str(settings.file)
+    return with_quarantine(golden, settings.golden.quarantine, today, where=where, whole=whole)
+
+
 def golden_size(settings: Settings) -> int:
     """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
     try:
-        return sum(not sample.draft for sample in read_golden_set(settings))
+        return sum(1 for _ in read_golden_set(settings).counting())
     except (ConfigError, GoldenSetError):
         return 0
 
@@ -64,8 +75,10 @@ def run_plan(
     """
     run = settings.run
     shard = None if run.shard is None else Shard.parse(run.shard)
+    if golden is None:
+        golden = quarantined(read_golden_set(settings), settings, context.now().date())
     return RunPlan(
-        golden=read_golden_set(settings) if golden is None else golden,
+        golden=golden,
         judge=JudgeSource(settings.judge if shard is None else shard.share(settings.judge), settings.within),
         metrics=project_metrics(settings, system_commit(settings.root, context.environ)),
         out=settings.path(run.out),
@@ -80,7 +93,9 @@ def run_plan(
         stop_early=run.stop_early,
         extras=tuple(found for kind in EXTRA_ROUNDS if (found := kind.of(run)) is not None),
         folders=tuple(kind.folder for kind in EXTRA_ROUNDS),
+        sealed=sealed_set(settings, golden, context) if command == "gate" else None,
         invocation=None if command is None else started_by(settings, context, command),
+        ledger=ledger_of(settings.root, context.environ) if command is not None and context.trusts_checkout else None,
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ragstone.config.settings import SystemSettings
 from ragstone.run.engine import Progress, Quiet
 from ragstone.run.redact import Redactor
 from ragstone.system.response import System
@@ -21,7 +20,7 @@ class RunContext:
     files there may come from the author under test (on GitHub): then records found there are not resumed from, and
     judgements found there are not reused. `system_log` is a private file for the output of the system under test; it is
     stored in the run directory, redacted. `system_factory` builds systems where the entry point does it in a way of its
-    own (a sandbox, an object of the caller's).
+    own (a sandbox, an object of the caller's), without a log if it is called with ``logged=False``.
     """
 
     environ: Mapping[str, str]
@@ -31,7 +30,7 @@ class RunContext:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     trusts_checkout: bool = True
     system_log: Path | None = None
-    system_factory: Callable[[SystemSettings], System] | None = None
+    system_factory: Callable[..., System] | None = None
 
     def quiet(self, log: str | None = None) -> RunContext:
         """The context of a round beside another one: it says nothing. `log` begins the name of its system's log."""

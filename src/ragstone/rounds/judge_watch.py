@@ -11,6 +11,7 @@ from ragstone.errors import JudgeError
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sightings
+from ragstone.rounds.planted import judge_planted
 from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Canaries, Cost, Observed
 from ragstone.run.record import SampleRecord
@@ -24,15 +25,20 @@ async def watch_judge(
     canaries: int,
     *,
     inherits: bool,
+    planted: int = 0,
     mine: Callable[[Sample], bool] | None = None,
 ) -> RunDirectory:
-    """Record the observed judge in `run`, and repeat `canaries` judgements of `baseline`.
+    """Record the observed judge in `run`, repeat `canaries` judgements of `baseline`, and judge `planted` answers.
 
-    Nothing is repeated if the judge differs from the baseline's or can't change. `inherits`: judgements of the baseline
-    were reused, so what was observed for it also applies to this run. `mine`: of those to repeat, only the samples for
-    which it is true, because other shards repeat the rest.
+    Nothing is repeated if the judge differs from the baseline's or can't change, and nothing planted if no judgement of
+    the run is new, or it was done before the run was resumed. `inherits`: judgements of the baseline were reused, so
+    what was observed for it also applies to this run. `mine`: of those to repeat, only the samples for which it is
+    true, because other shards repeat the rest.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
+    if planted and run.manifest.planted is None and (run.manifest.cost.calls or judge.identity.provider == "local"):
+        count, cost = await judge_planted(judge, run.records(), planted)
+        run = update_manifest(run, planted=count, cost=run.manifest.cost.plus(Cost.of(cost)))
     if sightings is None:
         return run
     earlier = baseline.manifest.observed if baseline is not None and inherits else None

@@ -79,7 +79,7 @@ class Perturb(ExtraRound):
 
     def expected(self, golden: GoldenSet) -> GoldenSet:
         """The partners before anything is asked, to estimate the cost: those that a model writes have no text yet."""
-        drawn = draw(golden, self.samples, seed=self.seed)
+        drawn = draw(golden.counting(), self.samples, seed=self.seed)
         return partners(drawn, self.kinds, seed=self.seed, written=lambda sample, _kind: f"{sample.question}?")
 
     async def write(self, golden: Iterable[Sample], judge: Judge) -> Partners:
@@ -139,7 +139,7 @@ class Perturb(ExtraRound):
         try:
             async with until(session.deadline):
                 evaluated = run.scores().samples
-                found = await self.write((one for one in session.plan.part if one.id in evaluated), judge)
+                found = await self.write((one for one in session.plan.part.counting() if one.id in evaluated), judge)
                 plan, cost = found.plan, Cost.of(found.ledger)
                 for note in found.notes:
                     context.say(note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +29,7 @@ from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Work, run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
-from ragstone.run.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
+from ragstone.run.manifest import Cost, DrawnManifest, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.shards import Shard
@@ -40,10 +40,10 @@ from ragstone.system.response import GENERATION, System
 
 
 class Watcher(Protocol):
-    """Watches a round, and may stop it. `order` is the order in which the samples are evaluated."""
+    """Watches a round, and may stop it. `drawn` says in which order the samples are evaluated."""
 
     @property
-    def order(self) -> Sequence[str]: ...
+    def drawn(self) -> DrawnManifest: ...
 
     def add(self, sample_id: str, scores: Mapping[str, Score]) -> None: ...
 
@@ -117,7 +117,9 @@ class Round:
                 content_hash=golden.content_hash(),
                 samples=len(golden),
                 limited=golden.limited,
+                generated=sum(sample.generated for sample in golden),
             ),
+            quarantine=golden.quarantine,
             judge=self.judge.identity,
             system=self.recorded or self.project.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
@@ -155,7 +157,12 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             this.check(this.system)
             await measures.start()
         manifest = this.describe(context)
-        watching = this.watcher(this.samples, manifest) if this.watcher is not None else None
+        watching: Watcher | None = None
+        if this.watcher is not None:
+            if this.resume and (out / MANIFEST).is_file():  # in the order in which it was begun
+                manifest = manifest.model_copy(update={"drawn": RunDirectory.open(out).manifest.drawn})
+            watching = this.watcher(this.samples, manifest)
+            manifest = manifest.model_copy(update={"drawn": watching.drawn})
         for folder in this.clears:
             drop_carried(out, folder)
         start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
@@ -332,5 +339,5 @@ def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> 
     samples: Iterable[Sample] = golden
     if watching is not None:
         by_id = {sample.id: sample for sample in golden}
-        samples = (by_id[sample_id] for sample_id in watching.order)
+        samples = (by_id[sample_id] for sample_id in watching.drawn.ids)
     return (sample for sample in samples if sample.id not in writer.finished_ids)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from ragstone.config.settings import RunSettings
+from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
-from ragstone.judge.protocol import Judge
+from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.rounds import needs
 from ragstone.rounds.base_commit import BaseSystem, evaluate_both
@@ -24,13 +26,15 @@ from ragstone.rounds.needs import Need, Part
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
-from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, REJUDGED, RunDirectory
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SPENT, RunDirectory
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import cache_of, drop_carried
 from ragstone.run.manifest import Cost, Invocation
 from ragstone.run.placing import JUDGED
 from ragstone.run.shards import Shard
+from ragstone.run.spent import read_spent, write_spent
 from ragstone.run.stored import StoredAnswers
+from ragstone.run.writer import update_manifest
 from ragstone.system.entrypoint import recognised
 from ragstone.system.given import Wrapped, refuse_without_contexts
 from ragstone.system.response import System
@@ -66,13 +70,25 @@ class ExtraRound(ABC):
         return ()
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class SealedSet:
+    """Sealed questions, to be asked after everything else, and how many `releases` of their means there may be.
+
+    `drawn`: they and the golden set were drawn at random from one set.
+    """
+
+    golden: GoldenSet
+    releases: int
+    drawn: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """A run: what its rounds have in common, and which rounds follow the evaluation.
 
     `golden` is the whole golden set, of which a `shard` evaluates a part. `judge` has the shard's share of the budget.
     `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
-    run was started.
+    run was started. `ledger` is the file of its look at the golden set, unless a history has the run.
     """
 
     golden: GoldenSet
@@ -93,7 +109,9 @@ class RunPlan:
     """The folders of all rounds that can follow an evaluation, asked for or not."""
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
+    sealed: SealedSet | None = None
     invocation: Invocation | None = field(default=None, repr=False)
+    ledger: Path | None = None
 
     @property
     def system(self) -> SystemSource:
@@ -124,6 +142,8 @@ class RunPlan:
         if self.answers > 1:
             yield needs.ANSWERS
         yield from (extra.part for extra in self.extras)
+        if self.sealed is not None:
+            yield needs.SEALED
         settings = self.system.settings
         if settings.part is not None:
             yield needs.half(settings.part)
@@ -163,14 +183,32 @@ class Session:
     deadline: float | None = None
     _judge: Judge | None = None
     _system: StaysOpen | None = None
+    _spent: Ledger = field(default_factory=Ledger)
+    _evaluates: bool = False
 
     @property
     def judge(self) -> Judge:
         """The judge of all rounds, open. Raises ConfigError."""
         if self._judge is None:
-            cache = self.plan.out / CACHE if self.plan.cached else None
+            cache, spent = self.plan.out / CACHE if self.plan.cached else None, self.plan.out / SPENT
             self._judge = self.plan.judge.build(self.plan.golden, cache, self.context)
+            if cache is not None and (budget := getattr(self._judge, "budget", None)) is not None:
+                budget.spent = read_spent(spent) if self.plan.resume else Ledger()
+                budget.record = partial(write_spent, spent)
+                self._spent = budget.spent
         return self._judge
+
+    def judge_apart(self) -> Judge:
+        """A judge without a cache, which counts on in what the one of this session has spent. Raises ConfigError."""
+        plan, ours = self.plan, self.judge
+        if plan.judge.ready is not None:
+            raise ConfigError("a judge of the caller's may keep what it is asked.")
+        settings = plan.judge.settings.model_copy(update={"batch": False})  # batches are remembered in a file
+        found = replace(plan.judge, settings=settings).build(plan.golden, None, self.context)
+        budget, spent = getattr(found, "budget", None), getattr(ours, "budget", None)
+        if budget is not None and spent is not None:
+            budget.spent, budget.record = spent.spent, spent.record
+        return found
 
     @property
     def system(self) -> System:
@@ -183,6 +221,12 @@ class Session:
         """Whether the judge's budget is used up by `cost`; True too if the cost is not known."""
         budget = self.plan.judge.settings.max_cost_usd
         return budget is not None and (cost.usd is None or cost.usd >= budget)
+
+    def with_whole_cost(self, run: RunDirectory) -> RunDirectory:
+        """`run`, evaluated here, with the cost of all calls: also for samples and rounds that were lost to a stop."""
+        if not (self._evaluates and self._spent.calls):
+            return run
+        return update_manifest(run, cost=Cost.of(replace(self._spent, cached_calls=run.manifest.cost.cached_calls)))
 
     @property
     def time_left_s(self) -> float | None:
@@ -217,7 +261,7 @@ class Session:
         """
         plan, context, out = self.plan, self.context, self.plan.out
         metrics = plan.selected_metrics()
-        system = self.system
+        system, self._evaluates = self.system, True
         if baseline is not None and not plan.judge.settings.refresh:
             restore_judgements(cache_of(baseline), out / CACHE)
         judge = self.judge
@@ -245,14 +289,16 @@ class Session:
         finally:
             if earlier is not None:
                 await earlier.close()
-        return await watch_judge(
+        run = await watch_judge(
             run,
             judge,
             baseline,
             plan.judge.settings.canaries or 0,
             inherits=baseline is not None,
+            planted=plan.judge.settings.planted if plan.shard is None or plan.shard.number == 1 else 0,
             mine=plan.shard.holds if plan.shard is not None else None,
         )
+        return self.with_whole_cost(run)
 
     def _refuse_started(self, system: System) -> None:
         """Raise SystemUnderTestError if the started `system` can't do what a later round gives it to do."""
@@ -263,13 +309,18 @@ class Session:
     async def follow(self, run: RunDirectory) -> RunDirectory:
         """The rounds that follow the evaluation; each can end early without harm to `run`."""
         for extra in self.plan.extras:
-            run = await extra.follow(run, self)
+            run = self.with_whole_cost(await extra.follow(run, self))
         return run
+
+    async def stop_system(self) -> None:
+        """Close the system, if it was used. The next round that asks it starts it again."""
+        if self._system is not None:
+            system, self._system = self._system, None
+            await system.stop()
 
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
-        if self._system is not None:
-            await self._system.stop()
+        await self.stop_system()
         if self._judge is None:
             return
         for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge
@@ -277,8 +328,13 @@ class Session:
         cache = getattr(self._judge, "cache", None)
         if finished and isinstance(cache, JudgementCache):
             cache.prune()
-        if self.plan.judge.ready is None:
-            await self._judge.close()
+        try:
+            if self.plan.judge.ready is None:
+                await self._judge.close()
+        finally:
+            with suppress(RunDirectoryError):
+                if not finished and (self.plan.out / MANIFEST).is_file():
+                    self.with_whole_cost(RunDirectory.open(self.plan.out))
 
 
 @asynccontextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -33,23 +32,26 @@ class SystemSource:
     within: Path | None = None
     commit: str | None = None
 
-    def build(self, context: RunContext) -> System:
-        """The system, not yet started. Raises ConfigError."""
+    def build(self, context: RunContext, *, logged: bool = True) -> System:
+        """The system, not yet started; its output is dropped if it is not `logged`. Raises ConfigError."""
         settings = self.settings
         if context.system_factory is not None:
-            return context.system_factory(settings)
+            return context.system_factory(settings) if logged else context.system_factory(settings, logged=False)
         if not settings.entrypoint and not settings.functions:
             raise ConfigError(
                 "no entrypoint.",
                 hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
             )
-        return self.builder(context)(settings)
+        return self.builder(context)(settings, logged=logged)
 
-    def builder(self, context: RunContext) -> Callable[[SystemSettings], System]:
+    def builder(self, context: RunContext) -> Callable[..., System]:
         """Builds systems where this one is, with other settings."""
-        return partial(
-            build_system, root=self.root, environ=context.environ, log=context.system_log, within=self.within
-        )
+
+        def made(settings: SystemSettings, *, logged: bool = True) -> System:
+            log = context.system_log if logged else None
+            return build_system(settings, root=self.root, environ=context.environ, log=log, within=self.within)
+
+        return made
 
     def of_part(self, part: SystemPart | None) -> SystemSource:
         """This system, of which only `part` is evaluated."""
@@ -65,6 +67,7 @@ class SystemSource:
             entrypoint=system.entrypoint,
             commit=self.commit,
             version=self.settings.version,
+            image=self.settings.image,
             part=self.settings.part,
             conversations=sum(bool(sample.history) for sample in golden),
             takes_history=takes_history(system),

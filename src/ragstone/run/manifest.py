@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config.settings import MAX_SHARDS, Perturbing, SystemPrice
+from ragstone.config.settings import MAX_SHARDS, Perturbing, Quarantined, SystemPrice
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -59,8 +59,16 @@ class Canaries(_Summed):
     models: tuple[str, ...] = ()
 
 
+class Planted(_Summed):
+    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on."""
+
+    asked: int = Field(ge=0)
+    passed: int = Field(ge=0)
+    unanswered: int = Field(default=0, ge=0)
+
+
 class SystemManifest(_Part):
-    """The system under test: its entrypoint, and its commit and version if known.
+    """The system under test: its entrypoint, and its commit, version and image (a digest) if known.
 
     `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
     turns, and `takes_history` whether the entrypoint takes these (None if that can't be known).
@@ -69,6 +77,7 @@ class SystemManifest(_Part):
     entrypoint: str
     commit: str | None = None
     version: str | None = None
+    image: str | None = None
     part: Literal["retrieval", "generation"] | None = None
     conversations: int = Field(default=0, ge=0)
     takes_history: bool | None = None
@@ -97,13 +106,14 @@ class Invocation(_Part):
 class GoldenManifest(_Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated.
 
-    `limited`: a limit left samples out.
+    `limited`: a limit left samples out. `generated` counts those that a model wrote and nobody reviewed.
     """
 
     files: tuple[str, ...]
     content_hash: str
     samples: int = Field(ge=0)
     limited: bool = False
+    generated: int = Field(default=0, ge=0)
 
 
 class ShardManifest(_Part):
@@ -121,6 +131,21 @@ class ShardManifest(_Part):
     @property
     def name(self) -> str:
         return f"shard {self.number} of {self.of}"
+
+
+class DrawnManifest(_Part):
+    """The samples of a run that could stop early, in the order in which they are drawn, without replacement.
+
+    The next sample is drawn with a probability in proportion to its weight among those that are left. `noise` is the
+    expected squared change of its scores, and `contents` has the hash of its content. `tags` are the places of the
+    samples with each tag.
+    """
+
+    ids: tuple[str, ...]
+    weights: tuple[float, ...]
+    noise: tuple[float, ...]
+    contents: tuple[str | None, ...]
+    tags: dict[str, tuple[int, ...]] = Field(default_factory=dict)
 
 
 class PerturbedPlan(_Part):
@@ -214,6 +239,47 @@ class OracleFact(_Part):
     incomplete: str | None = None
 
 
+MIN_SEALED = 20
+"""Of a mean over fewer sealed questions, one could tell single scores."""
+
+
+class SealedMean(_Part):
+    """A mean over `n` questions with its 95 % interval, rounded where the questions are sealed."""
+
+    mean: float = Field(ge=0, le=1)
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+    n: int = Field(ge=1)
+
+
+class SealedMeans(_Part):
+    """The means of one metric over the golden set and over the sealed questions."""
+
+    seen: SealedMean
+    sealed: SealedMean
+
+
+class SealedFact(_Part):
+    """What is released of a sealed set of `questions`, which `key` identifies: means, by metric, and nothing else.
+
+    `release` counts the releases of all sealed sets from 1, and `count` those of this one. `first` are the means of
+    this one's first release by the same judge, and `alarms` the metrics whose gap is one. `content` identifies the
+    system, as far as it is known; `repeated`: it was released before, and was not asked again. `drawn`: both sets were
+    drawn at random from one.
+    """
+
+    key: str = Field(pattern=r"^[0-9a-f]{16}$")
+    questions: int = Field(ge=1)
+    release: int = Field(ge=1)
+    count: int = Field(ge=1)
+    drawn: bool
+    means: dict[str, SealedMeans]
+    first: dict[str, SealedMeans] = Field(default_factory=dict)
+    alarms: tuple[str, ...] = ()
+    content: str | None = None
+    repeated: bool = False
+
+
 class BaselineUsed(_Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
@@ -262,6 +328,7 @@ class Manifest(_Part):
     state: Literal["running", "finished", "stopped"]
     created_at: str
     golden: GoldenManifest
+    quarantine: tuple[Quarantined, ...] = Field(default=(), description="questions that count in no check")
     judge: JudgeIdentity
     system: SystemManifest
     metrics: dict[str, str] = Field(description="metric name to version")
@@ -270,6 +337,7 @@ class Manifest(_Part):
     confirmed: bool = Field(default=False, description="whether it was asked again because of a doubt")
     observed: Observed | None = None
     canaries: Canaries | None = None
+    planted: Planted | None = None
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
@@ -284,8 +352,10 @@ class Manifest(_Part):
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
+    drawn: DrawnManifest | None = Field(default=None, description="null: the run could not stop early")
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
+    sealed: SealedFact | None = Field(default=None, description="null: nothing of sealed questions is released")
     invocation: Invocation | None = None
     perturbed: PerturbedPlan | None = Field(default=None, description="set for a run of perturbed questions")
 

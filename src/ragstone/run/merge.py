@@ -27,7 +27,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.run.directory import CACHE, MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.files import replace_text
-from ragstone.run.manifest import Canaries, Cost, Counts, Manifest, Observed, ShardManifest
+from ragstone.run.manifest import Canaries, Cost, Counts, Manifest, Observed, Planted, ShardManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.replay import contradicted, recomputable
 from ragstone.run.scoring import sample_scores, sample_state, scored_answer
@@ -42,6 +42,7 @@ ALIKE = {
     "schema_version": "the format of the run",
     "ragstone_version": "the version of Ragstone",
     "golden": "the golden set",
+    "quarantine": "the quarantine",
     "judge": "the judge or its prompts",
     "system": "the entrypoint, the commit or the version of the system",
     "metrics": "the metrics",
@@ -49,6 +50,7 @@ ALIKE = {
     "answers": "answers",
     "price": "the price of the system's tokens",
     "policy_hash": "the policy",
+    "drawn": "an order of drawing, which a shard can't have",
     "oracle": "an oracle half, which a shard can't have",
     "oracle_of": "the run whose oracle half it is",
 }
@@ -333,6 +335,7 @@ def _merged_manifest(whole: Sequence[_Part]) -> Manifest:
     manifests = [part.manifest for part in whole]
     observed = [one.observed for one in manifests if one.observed is not None]
     canaries = [one.canaries for one in manifests if one.canaries is not None]
+    planted = [one.planted for one in manifests if one.planted is not None]
     first = min(whole, key=_time).manifest
     return first.model_copy(
         update={
@@ -344,10 +347,12 @@ def _merged_manifest(whole: Sequence[_Part]) -> Manifest:
             "wall_s": 0.0,
             "observed": reduce(Observed.plus, observed) if observed else None,
             "canaries": reduce(Canaries.plus, canaries) if canaries else None,
+            "planted": reduce(Planted.plus, planted) if planted else None,
             "verdict": None,
             "stop_reason": None,
             "baseline": None,
             "retrieval": None,
+            "sealed": None,
             "confirmed": False,
             "same_job": False,
         }

@@ -19,13 +19,14 @@ from ragstone.run.directory import (
     PERTURBED,
     REJUDGED,
     SAMPLES,
+    SPENT,
     VERDICT,
 )
 from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import CARRIED, drop_carried
 from ragstone.run.writer import refuse_foreign
 
-JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES)
+JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES, SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the database."""
 
 _PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)

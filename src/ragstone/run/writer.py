@@ -23,6 +23,7 @@ from ragstone.run.directory import (
     MAX_MANIFEST_BYTES,
     PERTURBED,
     SAMPLES,
+    SPENT,
     RunDirectory,
     read_manifest,
 )
@@ -79,7 +80,8 @@ class RunWriter:
         with writing_to(path):
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
-            (path / ASIDE).unlink(missing_ok=True)
+            for name in (ASIDE, SPENT):
+                (path / name).unlink(missing_ok=True)
             drop_carried(path, PERTURBED)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
@@ -147,9 +149,9 @@ class RunWriter:
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
             written, counts, cost = _finished_part(path, keep, usage)
-        kept = manifest.model_copy(
-            update={"counts": counts, "cost": cost, "wall_s": earlier.wall_s, "created_at": earlier.created_at}
-        )
+        planted = earlier.planted if earlier.judge == manifest.judge else None
+        told = {"wall_s": earlier.wall_s, "created_at": earlier.created_at, "planted": planted}
+        kept = manifest.model_copy(update={"counts": counts, "cost": cost, **told})
         write_manifest(path, kept)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")

@@ -1,118 +1,135 @@
-"""Anytime-valid inference for bounded means: valid at every look and for any stopping rule.
+"""Anytime-valid inference for the mean of a finite set: valid at every look, for any stopping rule and any prediction.
 
-Betting: a gambler bets that the mean is below m, with wealth that can't grow in expectation if that is false. If it
-ever reaches 1/alpha, m is rejected. By Ville's inequality, the probability of a false rejection at any look is at most
-alpha.
-Source: I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024),
-section 4.1 (bets after equation 26), Theorem 3.
+Values are drawn one by one without replacement, each with a known probability. With every draw a gambler bets that the
+mean of the whole set is above m, with wealth that can't grow in expectation if that is false. If it ever reaches
+1/alpha, m is rejected. By Ville's inequality, the probability of a false rejection at any look is at most alpha.
+Predictions of the values (`controls`, `noise`) and the probabilities only say how soon it gets there.
+
+Sources: S. Shekhar, Z. Xu, Z. Lipton, P. Liang, A. Ramdas, Risk-limiting financial audits via weighted sampling without
+replacement, UAI 2023 (bets, control variates); I. Waudby-Smith, A. Ramdas, Estimating means of bounded random variables
+by betting, JRSS B 86 (2024), Theorem 3; D. Raj, Some estimators in sampling with varying probabilities without
+replacement, JASA 51 (1956): the estimate.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_CAP = 0.75
-_GRID = 2001
-_CELLS = 2_000_000
+
+_CAP = 0.98
+_PRIOR = 5.0
+"""Draws that the prediction counts as, when the next bet is sized."""
+_SMALLEST_GAP = 0.02
+_STEPS = 30
 
 
-def log_wealth(values: Floats, bound: Floats, *, alpha: float, below: bool) -> Floats:
-    """Log wealth (n, k) of bets that the mean of `values` (n,) in [0, 1] lies below (or above) each of `bound` (k,).
+@dataclass(frozen=True)
+class Draws:
+    """The first n of N values, in the order in which they were drawn; n may be 0.
 
-    A wealth of 1/alpha at any time rejects the bound at level alpha. The bets depend on past values only.
+    The next one is drawn with a probability in proportion to its weight among those that are left. `weights`,
+    `controls` (predicted values), `noise` (predicted squared errors of these), `low` and `high` (limits of each value)
+    have N elements, in the same order, and may not depend on `values` (n,).
     """
-    x = np.asarray(values, dtype=np.float64)
-    times = np.arange(1, len(x) + 1)
-    means = (0.5 + np.cumsum(x)) / (times + 1)
-    variances = (0.25 + np.cumsum((x - means) ** 2)) / (times + 1)
-    before = np.concatenate([[0.25], variances[:-1]])
-    stake = np.sqrt(2.0 * math.log(1.0 / alpha) / (before * times * np.log(times + 1.0)))
-    m = np.atleast_1d(np.asarray(bound, dtype=np.float64))[None, :]
-    room = np.maximum((1.0 - m) if below else m, 1e-12)
-    bets = np.minimum(stake[:, None], _CAP / room)
-    gain = (m - x[:, None]) if below else (x[:, None] - m)
-    return np.asarray(np.cumsum(np.log1p(bets * gain), axis=0))
+
+    values: Floats
+    weights: Floats
+    controls: Floats
+    noise: Floats
+    low: Floats
+    high: Floats
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for values that are not finite, or out of their limits."""
+        n = len(self.values)
+        inside = (self.values >= self.low[:n] - 1e-9) & (self.values <= self.high[:n] + 1e-9)
+        if not np.all(inside):  # also for NaN
+            raise ValueError("values must be finite and within their limits")
+
+    @property
+    def complete(self) -> bool:
+        return len(self.values) == len(self.weights)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The probability (N,) with which each value was drawn when it was, among those that were left."""
+        return np.asarray(self.weights / _sums_from(self.weights))
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The factors (n,) by which the values count in the estimate, less their predictions; 1/n if weights are equal.
+
+        Raj's ordered estimator: the mean of unbiased estimates, one from each draw. With n = N, it is the exact mean.
+        """
+        n, total = len(self.values), len(self.weights)
+        if self.complete:
+            return np.full(n, 1.0 / total)
+        left = total - np.arange(n, dtype=np.float64)  # before each draw
+        share = total * (total - n) / (max(n, 1) * left * (left - 1.0))  # of each draw's estimate; the sum is 1
+        return np.asarray((share / self.probabilities[:n] + _sums_from(share) - share) / total)
+
+    @property
+    def estimate(self) -> float:
+        """The estimated mean of all N values, unbiased for any fixed n, whatever was predicted."""
+        return float(self.controls.mean() + self.factors @ (self.values - self.controls[: len(self.values)]))
+
+    def lower(self, alpha: float, aim: float) -> float:
+        """A lower limit of the mean of all N; over all n together, it is wrong with probability `alpha` at most.
+
+        The bets are the best for showing that the mean is above `aim`, which may not depend on `values`.
+        """
+        low, high = self._least, self.estimate
+        for _ in range(_STEPS if high > low else 0):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self.shown_above(middle, alpha, aim) else (low, middle)
+        return low
+
+    def upper(self, alpha: float, aim: float) -> float:
+        """An upper limit of the mean of all N, as `lower`."""
+        return -self.mirrored.lower(alpha, -aim)
+
+    def shown_above(self, m: float, alpha: float, aim: float) -> bool:
+        """Whether `m` is rejected: the mean of all N is at least m. If so, any lower m is rejected too."""
+        if self._least >= m:
+            return True
+        estimates, least, variances = self._terms
+        before = np.arange(len(estimates))
+        seen = np.concatenate([[0.0], np.cumsum(estimates - aim)])[: len(estimates)]
+        hoped = max(float(self.controls.mean()) - aim, 2.0 * _SMALLEST_GAP)
+        gap = np.maximum((_PRIOR * hoped + seen) / (_PRIOR + before), _SMALLEST_GAP)
+        bets = np.minimum(gap / (variances + gap**2), _CAP / np.maximum(m - least, 1e-9))
+        wealth = np.cumsum(np.log1p(bets * (estimates - m)))
+        return bool(len(wealth) and wealth.max() >= math.log(1.0 / alpha))
+
+    @cached_property
+    def mirrored(self) -> Draws:
+        """The same draws of the values with the other sign."""
+        return Draws(-self.values, self.weights, -self.controls, self.noise, -self.high, -self.low)
+
+    @cached_property
+    def _least(self) -> float:
+        """The mean if all values that are left were as low as they can be."""
+        return float((self.values.sum() + self.low[len(self.values) :].sum()) / len(self.weights))
+
+    @cached_property
+    def _terms(self) -> tuple[Floats, Floats, Floats]:
+        """Of each draw: its unbiased estimate of the mean, the least that this could be, and its predicted variance."""
+        n, total = len(self.values), len(self.weights)
+        errors, left = self.values - self.controls[:n], _sums_from(self.weights)
+        known = self.controls.mean() + (np.cumsum(errors) - errors) / total
+        worst = np.maximum.accumulate(((self.controls - self.low) / self.weights)[::-1])[::-1] * left / total
+        variances = _sums_from(self.noise / self.weights) * left / total**2
+        predicted, prior = self.noise[:n], 3.0 * self.noise.mean() + 1e-12
+        scale = (prior + np.cumsum(errors**2) - errors**2) / (prior + np.cumsum(predicted) - predicted)
+        return known + errors / (self.probabilities[:n] * total), known - worst[:n], variances[:n] * scale
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """The state of one bound after n values: decided `below` or `above` it at value number `at`, or neither yet."""
-
-    decision: Literal["below", "above"] | None
-    at: int | None
-    n: int
-
-
-def watch(
-    values: Floats,
-    bound: float,
-    *,
-    alpha_below: float = 0.05,
-    alpha_above: float = 0.05,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Watched:
-    """Decide whether the mean is below or above `bound`, with a look after each of `values` (n,), in order.
-
-    The values must be independent and in random order (pass group means for related samples). The probability of ever
-    wrongly deciding "below" is at most `alpha_below` (divide a family's alpha by Bonferroni); likewise for above. The
-    first decision is final. Raises ValueError for values out of `bounds`.
-    """
-    x, m = _scaled(values, bounds), (bound - bounds[0]) / (bounds[1] - bounds[0])
-    below = _first_crossing(x, m, alpha_below, below=True) if 0.0 < m <= 1.0 else None
-    above = _first_crossing(x, m, alpha_above, below=False) if 0.0 <= m < 1.0 else None
-    if below is not None and (above is None or below <= above):
-        return Watched("below", below, len(x))
-    return Watched("above" if above is not None else None, above, len(x))
-
-
-def _first_crossing(x: Floats, m: float, alpha: float, *, below: bool) -> int | None:
-    """The number of the value after which the mean is decided to be below (or above) m; None if it is not."""
-    reached = np.flatnonzero(log_wealth(x, np.array([m]), alpha=alpha, below=below)[:, 0] >= math.log(1.0 / alpha))
-    return int(reached[0]) + 1 if len(reached) else None
-
-
-def confidence_sequence(
-    values: Floats, *, confidence: float = 0.95, bounds: tuple[float, float] = (0.0, 1.0)
-) -> tuple[Floats, Floats]:
-    """Limits `low` (n,) and `high` (n,) that all hold simultaneously with probability `confidence`.
-
-    The limits only tighten, and are rounded outwards to a grid of 1/2000 of the width of the bounds. Makes the same
-    assumptions as `watch`.
-    """
-    x = _scaled(values, bounds)
-    grid = np.linspace(0.0, 1.0, _GRID)
-    tail = (1.0 - confidence) / 2.0
-    # Rejecting a bound rejects all bounds further out; the outermost bound not rejected is the limit.
-    high = np.ones(len(x) + 1)
-    low = np.zeros(len(x) + 1)
-    np.minimum.at(high, _crossings(x, grid, tail, below=True), grid)
-    np.maximum.at(low, _crossings(x, grid, tail, below=False), grid)
-    high = np.minimum.accumulate(high[:-1])
-    low = np.maximum.accumulate(low[:-1])
-    lo, width = bounds[0], bounds[1] - bounds[0]
-    return lo + width * low, lo + width * high
-
-
-def _crossings(x: Floats, grid: Floats, tail: float, *, below: bool) -> NDArray[np.intp]:
-    """For each bound of `grid`, the index of the value at which it is rejected; n if none."""
-    columns = max(1, _CELLS // max(1, len(x)))
-    first = np.full(len(grid), len(x), dtype=np.intp)
-    for start in range(0, len(grid), columns):
-        part = slice(start, start + columns)
-        reached = log_wealth(x, grid[part], alpha=tail, below=below) >= math.log(1.0 / tail)
-        first[part] = np.where(reached.any(axis=0), np.argmax(reached, axis=0), len(x))
-    return first
-
-
-def _scaled(values: Floats, bounds: tuple[float, float]) -> Floats:
-    lo, hi = bounds
-    x = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(x)) or (len(x) and (x.min() < lo - 1e-9 or x.max() > hi + 1e-9)):
-        raise ValueError(f"values must be finite and within {bounds}")
-    return np.clip((x - lo) / (hi - lo), 0.0, 1.0)
+def _sums_from(values: Floats) -> Floats:
+    """The sum of each value and all that follow it."""
+    return np.asarray(np.cumsum(values[::-1])[::-1])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ragstone.gate.bounds import ROUNDING, BoundCheck, questions
+from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
 from ragstone.gate.confirm import look_at
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.resolution import Spread, visible_loss
 from ragstone.stats.family import Decision, Hypothesis, deviation_of, samples_to_settle
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import Change, p_values
+from ragstone.stats.losses import p_values
 
 MIN_TAGGED = 5
 """A tag of fewer samples is not looked at by itself: not even their total collapse would show."""
@@ -52,7 +52,7 @@ def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decisi
         return []
     policy, look = evidence.policy, look_at(evidence.confirmed)
     labels = group_labels(evidence.current, asked[0].ids)
-    found = p_values(list(_changes(asked)), groups=labels, seed=evidence.seed)
+    found = p_values(list(changes_of(asked)), groups=labels, seed=evidence.seed)
     parts = any(one.rule.slice is not None for one in asked)
     metrics = sum(one.rule.slice is None for one in asked)
     decisions = []
@@ -86,11 +86,3 @@ def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decisi
             )
         )
     return decisions
-
-
-def _changes(asked: Sequence[BoundCheck]) -> Iterator[Change]:
-    whole = {one.rule.metric: one.change for one in asked if one.rule.slice is None}
-    for one in asked:
-        assert one.change is not None  # noqa: S101 - of a drop
-        part = one.rule.slice is not None
-        yield replace(one.change, part=part, whole=whole.get(one.rule.metric) if part else None)

@@ -9,7 +9,7 @@ too few samples to show even a collapse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class FloorsAndDrops(Checker):
         hypotheses = [_hypothesis(one, evidence, slices) for one in asked]
         confidence = 1.0 - evidence.policy.alpha
         decisions = decide(hypotheses, alpha=family.alpha, confidence=confidence, seed=evidence.seed)
-        for one, decision in zip(asked, self._watched(asked, decisions, evidence), strict=True):
+        for one, decision in watched_decisions(asked, decisions, evidence):
             lean = LEAN / (1 if one.rule.slice is None else sum(one.rule.slice is not None for one in asked))
             against = decision.estimate < one.bound - ROUNDING and (
                 decision.p_below <= lean or decision.estimate < COLLAPSE * one.bound
@@ -81,7 +81,7 @@ class FloorsAndDrops(Checker):
         decisions = decide_drops((*asked, *tags), evidence)
         own = [
             _dropped(one, decision, policy.gate.decision, few=True)
-            for one, decision in zip(asked, self._watched(asked, decisions[: len(asked)], evidence), strict=True)
+            for one, decision in watched_decisions(asked, decisions[: len(asked)], evidence)
         ]
         yield from own
         lost = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}
@@ -90,14 +90,6 @@ class FloorsAndDrops(Checker):
             found = check.status is not Status.PASS or is_doubt(check, policy.alpha, look_at(evidence.confirmed))
             if found and check.metric not in lost:
                 yield check
-
-    def _watched(
-        self, asked: Sequence[BoundCheck], decisions: Sequence[Decision], evidence: Evidence
-    ) -> Sequence[Decision]:
-        """`decisions`; the blocking ones of a run that could stop early, by limits that are valid at every look."""
-        if evidence.order is None or self._action is not Action.BLOCK:
-            return decisions
-        return watched_decisions(asked, decisions, evidence.order, level=evidence.watch_level)
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK:

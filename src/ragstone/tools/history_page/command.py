@@ -19,11 +19,10 @@ from ragstone.formatting import counted
 from ragstone.history.codes import sample_code
 from ragstone.history.drift import find_cause
 from ragstone.history.file import History, read_history, write_history
-from ragstone.project.gate import read_policy
+from ragstone.project.gate import history_file, read_policy
 from ragstone.project.plan import read_golden_set
 from ragstone.report.escape import terminal
 from ragstone.report.terminal import look_of
-from ragstone.run.directory import HISTORY
 from ragstone.run.files import replace_text, writing_to
 from ragstone.tools.history_page.page import GENERATOR, SampleName, history_page, render_history
 from ragstone.tools.history_page.production import read_monitor_report
@@ -239,7 +238,4 @@ def _existing(flags: dict[str, object]) -> Path:
 
 
 def _path(flags: dict[str, object]) -> Path:
-    settings = settings_from(flags)
-    if settings.run.history is not None:
-        return settings.path(settings.run.history)
-    return settings.path(settings.run.out) / HISTORY
+    return history_file(settings_from(flags))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, group_codes, sample_codes
 from ragstone.history.file import History
+from ragstone.history.level import incomparable
 from ragstone.history.lines import RunLine, SamplesLine
 from ragstone.stats.intervals import mean_interval
 
@@ -75,7 +75,7 @@ def _newest_of_each(places: Sequence[int], names: Sequence[str | None]) -> list[
 def _compared(
     before: RunLine, after: RunLine, samples: Mapping[str, SamplesLine], metrics: Sequence[str]
 ) -> dict[int, Difference]:
-    if before.samples is None or after.samples is None or before.part != after.part:
+    if before.samples is None or after.samples is None:
         return {}
     line = samples[after.samples]
     then = {code: at for at, code in enumerate(sample_codes(samples[before.samples]))}
@@ -84,7 +84,7 @@ def _compared(
     groups = group_codes(line)
     found = {}
     for place, metric in enumerate(metrics):
-        if metric not in before.scores or metric not in after.scores or not _comparable(before, after, metric):
+        if metric not in after.scores or incomparable(before, after, metric) is not None:
             continue
         changes = decode(after.scores[metric])[ours] - decode(before.scores[metric])[theirs]
         scored = ~np.isnan(changes)
@@ -94,10 +94,3 @@ def _compared(
             low, high = math.floor(interval.low * SCALE), math.ceil(interval.high * SCALE)
             found[place] = (round(interval.estimate * SCALE), low, high, interval.n, interval.n_groups)
     return found
-
-
-def _comparable(before: RunLine, after: RunLine, metric: str) -> bool:
-    version = after.versions.get(metric)
-    return before.versions.get(metric) == version and (
-        before.judge_key == after.judge_key or not is_judged(metric, version)
-    )

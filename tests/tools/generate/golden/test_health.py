@@ -1,155 +1,217 @@
-"""What a golden set consists of, what changed in it, and what its documents no longer hold."""
+"""The record of each question: flaky, disputed, unwinnable, dead wood, and what it adds."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from ragstone.errors import ConfigError
-from ragstone.golden.sample import Review, Sample
-from ragstone.tools.generate.golden.changes import changes
-from ragstone.tools.generate.golden.corpus import check_references, read_corpus
-from ragstone.tools.generate.golden.health import examine
+from ragstone.config.load import load_settings
+from ragstone.config.settings import Quarantined
+from ragstone.gate.policy import default_policy
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.history.codes import compact
+from ragstone.history.file import History, write_history
+from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.tools.generate.golden.command import command
+from ragstone.tools.generate.golden.health import Health, health_of
+from ragstone.tools.judging.labels import Labels
+from tests.history import seasons
 
-
-def test_contents_duplicates_and_near_duplicates() -> None:
-    samples = [
-        Sample("a", "How long is the warranty?", reference="24 months.", tags=("w", "fact"), group="g"),
-        Sample("b", "How long is THE warranty", reference="24 months.", tags=("w",), group="g"),
-        Sample("c", "How long is warranty?", answerable=False),
-        Sample("d", "Where is the office?", reference_contexts=("In Bonn.",), relevant_ids={"x": 1.0}),
-    ]
-    found = examine(samples)
-    assert found.kinds == {"with reference": 2, "unanswerable": 1, "without reference": 1}
-    assert found.unanswerable == 0.25
-    assert found.tags == {
-        "": {"unanswerable": 1, "without reference": 1},
-        "w": {"with reference": 2},
-        "fact": {"with reference": 1},
-    }
-    assert (found.with_passages, found.with_relevant_ids, found.groups, found.largest_group) == (1, 1, 1, 2)
-    assert [[one.id for one in members] for members in found.duplicates] == [["a", "b"]]
-    assert [(one.first.id, one.second.id) for one in found.similar] == [("a", "c")]
+TODAY = date(2027, 1, 10)
+METRICS = ("faithfulness", "answer_relevancy", "context_recall", "answer_correctness")
+Score = Callable[[int, str, str], float | None]
+"""A score by run, question and metric."""
 
 
-def test_texts_of_unusual_length() -> None:
-    samples = [Sample(f"s{i}", f"Which one is number {i}?", reference="word " * (8 + i % 5)) for i in range(40)]
-    samples[3] = replace(samples[3], reference="word " * 2000)
-    samples[4] = replace(samples[4], reference="w")
-    found = examine(samples).outliers
-    assert [(one.id, one.field, one.length) for one in found] == [
-        ("s3", "reference", 10_000),
-        ("s4", "reference", 1),
-    ]
-    assert examine(samples[:10]).outliers == ()  # too few to say
+def golden_of(n: int) -> GoldenSet:
+    return GoldenSet(tuple(Sample(f"q{i}", f"Question {i}?", reference="Yes.") for i in range(n)))
 
 
-@pytest.fixture
-def docs(tmp_path: Path) -> Path:
-    folder = tmp_path / "docs"
-    (folder / "sub").mkdir(parents=True)
-    (folder / ".git").mkdir()
-    (folder / ".git" / "config.md").write_text("# Hidden\nhidden words here")
-    (folder / "Warranty.md").write_text(
-        "# How long\n\nThe *warranty* lasts\n24 months, since 2019.\n## Claims & Costs\n"
-    )
-    (folder / "sub" / "travel.html").write_text("<h2 id='who'>Who</h2><p>The&nbsp;head <b>approves</b> it.</p>")
-    (folder / "faq.jsonl").write_text(json.dumps({"doc_id": "faq-7", "text": "Ask the desk."}) + "\n")
-    (folder / "plan.pdf").write_bytes(b"%PDF")
-    return folder
+def history_of(golden: GoldenSet, runs: int, score: Score, **fields: Callable[[int], object]) -> History:
+    """A run per commit, unless `fields` say otherwise."""
+    found = History()
+    for number in range(runs):
+        metrics = {
+            metric: MetricScores(
+                {one.id: value for one in golden if (value := score(number, one.id, metric)) is not None}, version="1"
+            )
+            for metric in METRICS
+        }
+        facts = {one.id: SampleFacts(content_hash=one.content_hash()) for one in golden}
+        scores = compact(RunScores("run", metrics, facts), METRICS)
+        given: dict[str, Any] = {name: value(number) for name, value in fields.items()}
+        found = found.with_run(seasons.line(number, metrics=METRICS, **given), scores)
+    return found
+
+
+def steady(number: int, name: str, metric: str) -> float:
+    """Nothing moves but q1, which gets worse once and better once."""
+    return 0.0 if name == "q1" and 10 <= number < 20 else 1.0
+
+
+def of(score: Mapping[str, Score], otherwise: Score = steady) -> Score:
+    return lambda number, name, metric: score.get(name, otherwise)(number, name, metric)
+
+
+def classes(found: Health) -> dict[str, set[str]]:
+    return {one.id: set(one.found) for one in found.records if one.found and set(one.found) != {"dead wood"}}
+
+
+def health(golden: GoldenSet, history: History, **given: object) -> Health:
+    return health_of(history, golden, default_policy(), TODAY, **given)  # type: ignore[arg-type]
+
+
+def test_each_class_has_the_questions_that_belong_to_it() -> None:
+    golden = golden_of(40)
+    flips: Score = lambda number, name, metric: float(number % 3 == 0) if metric == "faithfulness" else 1.0  # noqa: E731
+    wrong: Score = lambda number, name, metric: 0.2 if metric == "answer_correctness" else 1.0  # noqa: E731
+    blind: Score = lambda number, name, metric: 0.0 if metric in ("context_recall", "answer_correctness") else 1.0  # noqa: E731
+    history = history_of(golden, 30, of({"q2": flips, "q3": wrong, "q4": blind}))
+    found = health(golden, history)
+    assert classes(found) == {"q2": {"flaky"}, "q3": {"disputed"}, "q4": {"unwinnable"}}
+    records = {one.id: one for one in found.records}
+    assert records["q2"].found["flaky"] == "flips in 19 of 29 unchanged pairs of runs (faithfulness)"
+    assert records["q3"].found["disputed"] == "faithful, relevant and wrong in 30 of 30 runs"
+    assert records["q4"].found["unwinnable"] == "context recall 0 in all of 30 runs"
+    assert len(found.of("dead wood")) == 36
+    assert "dead wood" not in records["q1"].found  # it moved
+    assert (records["q1"].failed, records["q1"].moved, records["q1"].flips) == (True, True, 2)
+    assert [one.id for one in found.proposed] == ["q2"]
+    assert (found.runs, found.versions, found.samples, found.too_few) == (30, 30, 40, "")
+
+
+def test_a_change_that_moves_many_questions_is_no_flip() -> None:
+    golden = golden_of(20)
+    moves: Score = lambda number, name, metric: float(number % 2 == 0)  # noqa: E731
+    many = {f"q{i}": moves for i in range(10)}
+    assert not classes(health(golden, history_of(golden, 12, of(many))))
+    # But between runs of the same version, all of them flip, as a system does that is noisy as a whole.
+    same = history_of(golden, 12, of({"q5": moves, "q6": moves, "q7": moves}), system=lambda number: "2.1")
+    assert set(classes(health(golden, same))) == {"q5", "q6", "q7"}
+
+
+def test_a_question_that_was_broken_and_repaired_is_not_flaky() -> None:
+    golden = golden_of(20)
+    stairs: Score = lambda number, name, metric: max(0.0, 1.0 - 0.25 * (number // 3))  # noqa: E731
+    assert not classes(health(golden, history_of(golden, 19, of({"q5": stairs}))))
+
+
+def test_other_judges_and_edited_questions_start_a_new_record() -> None:
+    golden = golden_of(12)
+    flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
+    history = history_of(golden, 12, of({"q2": flips}), judge_key=lambda number: ("0" if number < 8 else "1") * 16)
+    found = health(golden, history)
+    assert {one.runs for one in found.records} == {4}
+    assert not classes(found)
+    edited = GoldenSet((*golden.samples[:2], Sample("q2", "Other?"), *golden.samples[3:]))
+    assert health(edited, history_of(golden, 12, of({"q2": flips}))).records[2].runs == 0
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("runs", "said"),
     [
-        *("warranty.md", "docs/Warranty.md", "warranty", "warranty.md#how-long", "warranty.md#claims--costs"),
-        *(
-            "warranty-chunk-3",
-            "warranty.md:12",
-            "sub/travel.html#who",
-            "travel",
-            "faq-7",
-            "faq-7#x",
-            "plan.pdf",
-            "plan_p4",
-        ),
+        (0, "0 runs in the history: too few to tell; from 5 on."),
+        (3, "3 runs in the history: too few to tell; from 5 on."),
+        (12, "12 runs: too few to call a question dead wood; from 20 on."),
+        (20, ""),
     ],
 )
-def test_an_id_may_name_a_document_in_many_ways(docs: Path, name: str) -> None:
-    known = [Sample("k", "?", relevant_ids={"warranty.md#how-long": 1.0, "sub/travel.html#who": 1.0})]
-    found = check_references([*known, Sample("s", "?", relevant_ids={name: 1.0})], read_corpus(docs))
-    assert found.missing_ids == ()
-    assert found.known_ids == found.ids == 3
+def test_a_short_history_says_so(runs: int, said: str) -> None:
+    golden = golden_of(10)
+    flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
+    found = health(golden, history_of(golden, runs, of({"q2": flips})))
+    assert found.too_few == said
+    assert said in found.text()
+    assert bool(classes(found)) == (runs >= 5)
 
 
-@pytest.mark.parametrize("name", ["returns.md", "warranty.md#gone", "config.md", "faq-8"])
-def test_an_id_of_a_document_or_section_that_is_gone_is_named(docs: Path, name: str) -> None:
-    known = [Sample("k", "?", relevant_ids={"warranty.md#how-long": 1.0, "sub/travel.html#who": 1.0})]
-    unjudged = Sample("u", "?", relevant_ids={"never-relevant": 0.0})
-    found = check_references([*known, unjudged, Sample("s", "?", relevant_ids={name: 2.0})], read_corpus(docs))
-    assert [(one.sample_id, one.what) for one in found.missing_ids] == [("s", name)]
+def test_labels_of_people_and_documents_have_a_say() -> None:
+    golden = golden_of(12)
+    wrong: Score = lambda number, name, metric: 0.0 if metric == "answer_correctness" else 0.5  # noqa: E731
+    history = history_of(golden, 6, of({"q2": wrong, "q3": wrong}))
+    labels = Labels({"answer_correctness": {"q2": {"anna": 1.0}, "q3": {"anna": 0.0}, "q4": {"anna": 1.0, "ben": 0.0}}})
+    found = health(golden, history, labels=labels, missing={"q5"})
+    assert classes(found) == {"q2": {"disputed"}, "q4": {"disputed"}, "q5": {"unwinnable"}}
+    assert "people call its answer right" in found.records[2].found["disputed"]
+    assert "people disagree" in found.records[4].found["disputed"]
 
 
-def test_ids_that_are_no_paths_are_not_called_missing(docs: Path) -> None:
-    samples = [Sample(f"s{i}", "?", relevant_ids={f"a81c-{i}f": 1.0}) for i in range(5)]
-    found = check_references(samples, read_corpus(docs))
-    assert (found.scheme_known, found.missing_ids, found.known_ids, found.ids) == (False, (), 0, 5)
+def test_what_a_question_adds_sums_to_one() -> None:
+    golden, chance = golden_of(40), np.random.default_rng(3)
+    noise = chance.normal(0.0, 0.02, (30, 40))
+    noise[:, 9] = chance.choice([-0.5, 0.0], 30)
+
+    def score(number: int, name: str, metric: str) -> float:
+        at = int(name[1:])
+        return float(np.clip(0.8 + (0.15 * (number // 5 % 2) if at < 4 else 0.0) + noise[number, at], 0.0, 1.0))
+
+    found = health(golden, history_of(golden, 30, score))
+    adds = [one.adds for one in found.records]
+    assert sum(adds) == pytest.approx(1.0, abs=1e-3)
+    assert sum(adds[:4]) > 0.5
+    assert found.without is not None
+    assert found.smallest is not None
 
 
-def test_passages_are_looked_up_without_markup_and_line_breaks(docs: Path) -> None:
-    samples = [
-        Sample("held", "?", reference_contexts=("The warranty lasts 24 months, since 2019", "the head approves it")),
-        Sample("gone", "?", reference_contexts=("The warranty lasts 12 months.", "hidden words here")),
-        Sample("part", "?", reference_contexts=("warranty lasts 24 month",)),  # not the end of a word
-    ]
-    found = check_references(samples, read_corpus(docs))
-    assert [one.sample_id for one in found.missing_passages] == ["gone", "gone", "part"]
-    assert (found.documents, found.unread, found.passages) == (4, 1, 5)
+def test_questions_in_quarantine_leave_room_for_fewer() -> None:
+    golden = golden_of(40)
+    flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
+    history = history_of(golden, 10, of(dict.fromkeys(("q2", "q3", "q5"), flips)), system=lambda number: "1")
+    assert [one.id for one in health(golden, history).proposed] == ["q2", "q3"]
+    held = GoldenSet(golden.samples, quarantine=(Quarantined(id="q2", until=TODAY, reason="flips"),))
+    found = health(held, history)
+    assert [one.id for one in found.proposed] == ["q3"]
+    assert "In quarantine: 1 of 40 questions" in found.text()
 
 
-def test_links_out_of_the_folder_are_not_followed(docs: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret.md").write_text("secret words")
-    (docs / "link.md").symlink_to(tmp_path / "secret.md")
-    assert "secret" not in read_corpus(docs).words
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    golden = golden_of(40)
+    lines = (json.dumps({"id": one.id, "question": one.question, "reference": one.reference}) for one in golden)
+    (tmp_path / "golden.jsonl").write_text("\n".join(lines))
+    (tmp_path / "ragstone.toml").write_text('[golden]\npaths = ["golden.jsonl"]\n[run]\nhistory = "history.jsonl"\n')
+    flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
+    write_history(tmp_path / "history.jsonl", history_of(golden, 30, of({"q2": flips})))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def test_a_corpus_that_is_none_is_refused(tmp_path: Path) -> None:
-    for folder, says in ((tmp_path, "no documents"), (tmp_path / "none", "not a folder")):
-        with pytest.raises(ConfigError, match=says):
-            read_corpus(folder)
-    (tmp_path / "a.jsonl").write_text('{"id": "a"}\n')
-    with pytest.raises(ConfigError, match=r"a.jsonl:1: has no text"):
-        read_corpus(tmp_path)
+def test_the_command_prints_lines_to_paste_that_are_valid(project: Path) -> None:
+    found = CliRunner().invoke(command, ["health"], standalone_mode=False)
+    assert found.exception is None
+    assert max(map(len, found.output.splitlines())) <= 80, found.output
+    assert "q2: flips in 29 of 29 unchanged pairs of runs (answer_correctness)" in found.output
+    assert "and 28 more (--format json lists all)" in found.output
+    start = found.output.index("[[golden.quarantine]]")
+    with (project / "ragstone.toml").open("a") as file:
+        file.write("\n" + found.output[start : found.output.index("Losses then show")])
+    (entry,) = load_settings(directory=project, environ={}).golden.quarantine
+    assert entry.id == "q2"
+    assert entry.until == datetime.now(UTC).date() + timedelta(days=30)
+    again = CliRunner().invoke(command, ["health", "--format", "json"], standalone_mode=False)
+    body = json.loads(again.output)
+    assert body["quarantine"] == {"q2": str(entry.until)}
+    assert body["proposed"] == []
+    assert len(body["questions"]) == 40
 
 
-def test_changes_are_found_by_id_by_content_and_by_wording() -> None:
-    before = [
-        Sample("same", "A?", reference="a"),
-        Sample("changed", "B?", reference="b", tags=("x",)),
-        Sample("retagged", "C?", tags=("x",)),
-        Sample("q-1", "Where is the office of the company?", reference="d"),
-        Sample("q-2", "How long is the warranty of shoes?", reference="e"),
-        Sample("gone", "Who pays?"),
-    ]
-    after = [
-        before[0],
-        replace(before[1], reference="B"),
-        replace(before[2], tags=("y",), review=Review("draft")),
-        replace(before[3], id="office"),
-        replace(before[4], id="q-3", question="How long is the warranty of our shoes?"),
-        Sample("new", "What is new here?"),
-    ]
-    found = changes(before, after)
-    assert found.same == 1
-    assert [(one.before.id, one.fields, one.paired) for one in found.changed] == [
-        ("changed", ("reference",), False),
-        ("retagged", ("tags", "review"), True),
-    ]
-    assert [(one.before.id, one.after.id, one.paired) for one in found.renamed] == [("q-1", "office", True)]
-    assert [(one.before.id, one.after.id, one.fields) for one in found.reworded] == [("q-2", "q-3", ("question",))]
-    assert [one.id for one in found.added] == ["new"]
-    assert [one.id for one in found.removed] == ["gone"]
-    assert found.paired == 3
+def test_the_command_reads_labels_and_documents(project: Path) -> None:
+    (project / "labels.jsonl").write_text('{"id": "q4", "metric": "faithfulness", "label": "pass", "annotator": "a"}\n')
+    (project / "docs").mkdir()
+    (project / "docs" / "a.md").write_text("Nothing.")
+    found = CliRunner().invoke(
+        command, ["health", "--labels", "labels.jsonl", "--corpus", "docs"], standalone_mode=False
+    )
+    assert found.exception is None, found.output
+
+
+def test_without_a_history_the_error_says_where_it_was_looked_for(project: Path) -> None:
+    found = CliRunner().invoke(command, ["health", "--history", "none.jsonl"], standalone_mode=False)
+    assert "there is no history" in str(found.exception)

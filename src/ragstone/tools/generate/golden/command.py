@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ragstone.app.compare import read_compare_policy, read_side
-from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, POLICY, SEED, option, settings_from
+from ragstone.commands.options import CONFIG, FORCE, FORMAT, JSON_LINES, POLICY, SEED, option, setting, settings_from
 from ragstone.commands.output import say, show
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
@@ -16,14 +18,21 @@ from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
+from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
-from ragstone.project.plan import read_golden_set
+from ragstone.project.gate import history_file
+from ragstone.project.invocation import ledger_of
+from ragstone.project.plan import quarantined, read_golden_set
+from ragstone.run.directory import HISTORY
 from ragstone.tools.generate.convert import COLUMNS, columns_of, explain, write_samples
 from ragstone.tools.generate.golden.changes import changes
-from ragstone.tools.generate.golden.corpus import read_corpus
+from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.golden.exports import Tool, import_files
-from ragstone.tools.generate.golden.health import report_on
+from ragstone.tools.generate.golden.health import health_of
+from ragstone.tools.generate.golden.stats import report_on
 from ragstone.tools.generate.golden.subsets import sample_file, split_files
+from ragstone.tools.generate.golden.wear import wear_in, wear_json, wear_text
+from ragstone.tools.judging.labels import read_labels
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
 
@@ -74,6 +83,76 @@ def stats(
     return 3 if strict and found.problems else 0
 
 
+@command.command(short_help="Show how worn it is by choosing after its scores.")
+@_FILES
+@option("--history", value="FILE", help="The history  [default: as of `ragstone history`]", type=str)
+@CONFIG
+@FORMAT
+def wear(files: tuple[str, ...], history: str | None, config: Path | None, form: str) -> int:
+    """Show how often the golden set was seen, and what choosing the best of what was seen is worth by chance alone.
+
+    Every run that scores it is a look: runs of the main branch and of pull requests, as the history counts them, and
+    runs on this machine. Questions that were changed or added since are not worn.
+
+    \b
+    Example:
+      ragstone golden wear --history main-run/history.jsonl
+    """
+    settings = settings_from({"config": config, "history": history})
+    branch = settings.path(settings.run.history or f"{settings.run.out}/{HISTORY}")
+    found = wear_in((branch, ledger_of(settings.root, os.environ)), read_golden_set(settings, files))
+    show(form, lambda: wear_json(found), lambda: wear_text(found))
+    return 0
+
+
+@command.command(short_help="Show the record of each question.")
+@_FILES
+@setting("history")
+@option("--labels", "labelled", value="FILE", help="Labels by people, as `ragstone label merge` writes them.")
+@option("--corpus", value="FOLDER", help="The documents, to look for the evidence in.")
+@POLICY
+@CONFIG
+@FORMAT
+def health(
+    files: tuple[str, ...],
+    history: str | None,
+    labelled: Path | None,
+    corpus: Path | None,
+    thresholds: Path | None,
+    config: Path | None,
+    form: str,
+) -> int:
+    """Show which questions are disputed, unwinnable, flaky or dead wood, by the history of the main branch.
+
+    A score that moves by 0.25 or more has flipped. A question is flaky if it flips, up and down, in three pairs of
+    consecutive runs and a fifth of those in which the system is the same version, or 9 of 10 other questions stay.
+
+    \b
+    Example:
+      ragstone golden health --history main-run/history.jsonl --corpus docs
+    """
+    settings, policy = _policy(thresholds, config, history)
+    path = history_file(settings)
+    if not path.exists():
+        raise ConfigError("there is no history.", where=str(path), hint="Name one with --history.")
+    today = datetime.now(UTC).date()
+    golden = read_golden_set(settings, files)
+    if not files:
+        golden = quarantined(golden, settings, today)
+    gone = None if corpus is None else check_references(golden.samples, read_corpus(corpus))
+    found = health_of(
+        read_history(path),
+        golden,
+        policy,
+        today,
+        labels=None if labelled is None else read_labels(labelled),
+        missing=() if gone is None else {one.sample_id for one in (*gone.missing_ids, *gone.missing_passages)},
+        offline=split_name(settings.judge.name)[0] == "offline",
+    )
+    show(form, found.json, found.text)
+    return 0
+
+
 @command.command(short_help="Divide into parts, such as dev and test.")
 @_FILES
 @option("--into", "parts", value="NAME=SHARE", multiple=True, required=True, help="A part and its share; at least two.")
@@ -102,8 +181,9 @@ def split(
     return 0
 
 
-def _policy(thresholds: Path | None, config: Path | None) -> tuple[Settings, Policy]:
-    settings = settings_from({"config": config, "thresholds": None if thresholds is None else str(thresholds)})
+def _policy(thresholds: Path | None, config: Path | None, history: str | None = None) -> tuple[Settings, Policy]:
+    named = None if thresholds is None else str(thresholds)
+    settings = settings_from({"config": config, "thresholds": named, "history": history})
     named = settings.gate.thresholds
     return settings, read_compare_policy(None if named is None else settings.path(named), calibration=False)
 

@@ -1,0 +1,31 @@
+"""Does the judge tell wrong answers from right ones at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.rounds.planted import credulous, lenient
+from ragstone.run.scores import RunScores
+
+
+class PlantedAnswers(Checker):
+    """An error if every planted wrong answer passed: then the scores of the others mean nothing either."""
+
+    kinds = (CheckKind.PLANTED,)
+    policy_key = ()
+    heading = "Planted wrong answers"
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        if (error := credulous(evidence.current.manifest)) is not None:
+            yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
+
+
+def planted_warnings(current: RunScores) -> Iterator[str]:
+    """The warning that the judge let some of the planted answers pass."""
+    found = None if current.manifest is None else current.manifest.planted
+    if found is not None and 0 < found.passed < found.asked + found.unanswered:
+        passed = lenient(found)
+        yield f"The judge is too lenient: {passed}. `ragstone meta-eval hard-cases` grades it."
