@@ -22,6 +22,7 @@ from typing import Any
 from aiohttp import web
 
 ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
+QUESTION = "This is a short question?"
 DIMENSIONS = 64
 EMBEDDING = [((i * 37) % 101) / 101 - 0.3 for i in range(DIMENSIONS)]
 REFUSALS = {429: "Rate limit reached", 500: "The server had an error"}
@@ -63,6 +64,13 @@ class Stats:
     inj_hang: int = 0
     in_flight: int = field(default=0)
     max_in_flight: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    embedded_tokens: int = 0
+    chat_again: int = 0
+    """Chat requests that had come before."""
+    embedded_again: int = 0
+    """Texts to embed that had come before, except those that this provider wrote."""
     first_at: float = 0.0
     """When the first call arrived, by the monotonic clock."""
 
@@ -77,12 +85,16 @@ def asked_for(prompt: str) -> dict[str, list[str]]:
     }
 
 
+PLANTED = re.compile("ferry carries|signed the treaty of|was rebuilt for|brewery from|feet long")
+"""Words of each statement that a run plants to test its judge."""
 FIRST = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
 
 
 def items(group: str, ids: list[str], prompt: str) -> list[object]:
     """The items of a group: the first context has it all, and every context is useful."""
     if group == "verdicts":
+        if PLANTED.search(prompt):
+            return [{"id": own, "quote": "", "verdict": "unsupported"} for own in ids]
         shown = FIRST.search(prompt)
         quote = " ".join(shown.group(1).split()[:6]) if shown else ""
         return [{"id": f"{own} c1", "quote": quote, "verdict": "supported"} for own in ids]
@@ -92,7 +104,7 @@ def items(group: str, ids: list[str], prompt: str) -> list[object]:
         return [{"id": own, "match": "same"} for own in ids]
     judged = "reference_statements: " in prompt.rsplit("\n", 1)[-1] or "<<<answer " in prompt
     found = "supported" if "answer_verdicts: " in prompt.rsplit("\n", 1)[-1] else "c1"
-    says = {"contexts": "useful" if judged else "1", "questions": "This is a short question?"}
+    says = {"contexts": "useful" if judged else "1", "questions": QUESTION}
     if ids == ["*"]:
         return [f"r{at} Statement r{at}. | {found}" for at in (1, 2)]
     return [f"{own} {says.get(group, found)}" for own in ids]
@@ -130,6 +142,7 @@ class Provider:
         self.faults = Faults()
         self.stats = Stats()
         self._chance = random.Random(1)
+        self._seen: set[str] = set()
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=2**26)
@@ -144,17 +157,27 @@ class Provider:
         body = await request.json()
         self.stats.chat += 1
         prompt = str(body["messages"][-1]["content"])
+        self.stats.chat_again += self._came_before(json.dumps(body["messages"]))
         text = reply_to(prompt, body["response_format"]["json_schema"]["schema"])
+        self.stats.input_tokens += len(prompt) // 4 + 1
+        self.stats.output_tokens += len(text) // 4 + 1
         return await self._answer(prompt, text, lambda text, reason: completion(body["model"], prompt, text, reason))
 
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.stats.embeddings += 1
         data = [{"object": "embedding", "index": i, "embedding": EMBEDDING} for i in range(len(body["input"]))]
+        self.stats.embedded_again += sum(self._came_before(text) for text in body["input"] if text != QUESTION)
         tokens = sum(len(text) for text in body["input"]) // 4 + 1
+        self.stats.embedded_tokens += tokens
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         document = {"object": "list", "model": body["model"], "data": data, "usage": usage}
         return await self._answer("", "", lambda _text, _reason: document)
+
+    def _came_before(self, text: str) -> bool:
+        known = text in self._seen
+        self._seen.add(text)
+        return known
 
     async def _answer(self, prompt: str, text: str, document: Any) -> web.Response:
         self.stats.first_at = self.stats.first_at or time.monotonic()
@@ -185,6 +208,7 @@ class Provider:
 
     async def reset(self, request: web.Request) -> web.Response:
         self.stats = Stats()
+        self._seen.clear()
         return web.json_response({})
 
     async def configure(self, request: web.Request) -> web.Response:

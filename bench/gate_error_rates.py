@@ -41,7 +41,6 @@ from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least, p_mean_at_mo
 from ragstone.stats.family import Hypothesis, adjusted_p_values, deviation_of
 from ragstone.stats.intervals import mean_interval, reached
 from ragstone.stats.losses import Change, p_values
-from ragstone.stats.sequential import watch
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64] | None
@@ -154,24 +153,6 @@ def _covers(values: Floats, truth: float, bounds: tuple[float, float], groups: G
     return min(p_mean_at_least(blocks, truth, reach), p_mean_at_most(blocks, truth, reach)) >= ALPHA / 2.0
 
 
-def watching_cell(family: Family, n: int, drop: float, runs: int, seed: int) -> dict[str, Any]:
-    """Early stopping, as the gate does it: the share of runs ever failed while looking after every sample, and the
-    share of samples used until every check was decided."""
-    rng = np.random.Generator(np.random.PCG64(_seed(seed, family, n, drop, 3)))
-    means, _ = family.true_means(0.0)
-    failed, used = [], []
-    for baseline, current in _pairs(family, rng, runs, n, drop):
-        level = ALPHA / (2 * len(means))
-        asked = [(x, floor - SLACK, (0.0, 1.0)) for x, floor in zip(current.T, means, strict=True)]
-        asked += [(d, -0.02, (-1.0, 1.0)) for d in (current - baseline).T]
-        states = [
-            watch(values, bound, alpha_below=level, alpha_above=level, bounds=bounds) for values, bound, bounds in asked
-        ]
-        failed.append(any(state.decision == "below" for state in states))
-        used.append(max(n if state.at is None else state.at for state in states))
-    return {"kind": "watching", "failed": float(np.mean(failed)), "used": float(np.mean(used)) / n, "runs": runs}
-
-
 def sight_cell(family: Family, n: int, runs: int, seed: int) -> dict[str, Any]:
     """Check the drop that reports say is seen in 4 of 5 runs: its size, and the share of metrics that fail on it.
 
@@ -238,7 +219,6 @@ def _cell(job: tuple[str, str, int, float, int, int]) -> dict[str, Any]:
     work: dict[str, Callable[..., dict[str, Any]]] = {
         "gates": gates_cell,
         "intervals": intervals_cell,
-        "watching": watching_cell,
     }
     result = work[kind](family, n, drop, runs, seed)
     return {"family": name, "n": n, "drop": drop, **result, "seconds": round(time.perf_counter() - started, 1)}
@@ -261,9 +241,6 @@ def jobs(
                 planned.append(("gates", name, n, drop, max(40, int(count)), seed))
             for drop in (0.0, 0.05):
                 planned.append(("intervals", name, n, drop, max(40, int(runs / (8 if n <= 60 else 6))), seed))
-            if n in (100, 300, 1000) and not name.startswith("grouped"):
-                for drop in (0.0, 0.1):
-                    planned.append(("watching", name, n, drop, max(40, int(runs * fewer / 4)), seed))
     planned += [("sight", family.name, n, 0.0, max(40, runs // 12), seed) for family in FAMILIES for n in SIGHT_SIZES]
     planned += [("asymmetric", "", n, 0.0, max(100, runs // 4), seed) for n in sizes if n not in PUBLISHED]
     return sorted(planned, key=lambda job: job[2])

@@ -35,7 +35,6 @@ def write_tables(document: dict[str, Any], path: Path) -> None:
         *_sights(cells, families),
         *_power(cells, families, sizes),
         *_coverage(cells, families, sizes),
-        *_watching(cells, families, sizes),
         *_asymmetric(cells, sizes),
     ]
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
@@ -117,20 +116,6 @@ def _coverage(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: S
                     lambda cell, what=what: f"{_share(cell['coverage'][what])} / {_share(cell['width'][what])}",
                 )
             )
-    return parts
-
-
-def _watching(cells: Sequence[dict[str, Any]], families: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    parts = []
-    seen = [n for n in sizes if any(cell["n"] == n and cell["kind"] == "watching" for cell in cells)]
-    for drop in (0.0, 0.1):
-        where = "nothing changed" if drop == 0.0 else "a drop of 10 points"
-        parts.append(f"## Early stopping, looking after every sample, {where}: runs failed / samples used")
-        parts.append(
-            _by_family(
-                cells, families, seen, "watching", drop, lambda cell: f"{_share(cell['failed'])} / {cell['used']:.0%}"
-            )
-        )
     return parts
 
 
