@@ -21,6 +21,7 @@ from ragstone.app.attestation import (
     Attestation,
     attestation_schema,
     canonical,
+    digests_schema,
 )
 from ragstone.run.directory import ATTESTATION, DIGESTS, TEST_RESULT
 from tests.commands.project import make_project, ragstone
@@ -137,12 +138,24 @@ def test_the_same_run_gives_the_same_bytes_and_all_are_canonical(run: Path) -> N
 def test_an_attestation_is_what_the_schema_says(run: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(read(run), attestation_schema())
+    jsonschema.validate(read(run, DIGESTS), digests_schema())
     assert Attestation.model_validate(read(run)).predicate.verdict == "pass"
 
 
-def test_the_schema_that_ships_is_that_of_the_models() -> None:
-    file = ROOT / "src" / "ragstone" / "app" / "attestation.schema.json"
-    assert json.loads(file.read_text(encoding="utf-8")) == attestation_schema(), "python scripts/schemas.py"
+def test_the_schemas_that_ship_are_those_of_the_models() -> None:
+    for name, schema in (("attestation", attestation_schema), ("verdict-digests", digests_schema)):
+        file = ROOT / "src" / "ragstone" / "app" / f"{name}.schema.json"
+        assert json.loads(file.read_text(encoding="utf-8")) == schema(), "python scripts/schemas.py"
+
+
+def test_it_says_how_often_the_golden_set_was_seen_before(tmp_path: Path) -> None:
+    found = make_project(tmp_path / "repo", n=8)
+    looks = []
+    for _ in range(3):
+        looks.append(read(gated(found, "--history", "history.jsonl"))["predicate"]["looks"])
+    assert looks[0] is None
+    assert [(one["seen"], one["versions"]) for one in looks[1:]] == [(1, 1), (2, 1)]
+    assert looks[1]["since"] == looks[2]["since"]
 
 
 def test_planted_keys_are_in_none_of_them(tmp_path: Path) -> None:

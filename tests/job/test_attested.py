@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from ragstone.gate.policy import load_policy
 from ragstone.golden.load import load_golden_set
-from ragstone.run.directory import ATTESTATION
+from ragstone.run.directory import ATTESTATION, DIGESTS
 from ragstone.tools.verify.verify import Own, State, verify
 from tests.ci.github.fake import FakeGitHub
 from tests.job.builders import Checkout
@@ -42,6 +43,16 @@ def test_the_attestation_repeats_the_bar(github: FakeGitHub, checkout: Checkout)
     assert said["bar"] == said["digests"]
     names = ("policy", "golden", "judge", "history")
     assert line == "Bar: " + ", ".join(f"{name} {said['bar'][name]}" for name in names)
+
+
+def test_a_job_gives_out_what_another_job_signs(github: FakeGitHub, checkout: Checkout) -> None:
+    found = checkout.gate(github, "push")
+    run = checkout.root / "ragstone-run"
+    assert found.outputs["predicate"] == (run / DIGESTS).read_text(encoding="utf-8")
+    said = json.loads(found.outputs["predicate"])
+    assert said["attestation"]["sha256"] == hashlib.sha256((run / ATTESTATION).read_bytes()).hexdigest()
+    (checkout.root / "thresholds.toml").write_text("[metrics.faithfulnes]\n", encoding="utf-8")
+    assert checkout.gate(github, "push").outputs["predicate"] == ""
 
 
 def test_runs_of_a_branch_and_of_a_pull_request_are_verified_with_their_artifacts(

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -26,16 +27,18 @@ from ragstone.files import open_regular
 from ragstone.gate.policy import policy_hash
 from ragstone.gate.verdict import Action, Check, GateVerdict, Status
 from ragstone.golden.sample import Sample
+from ragstone.history.wear import Wear
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.report.escape import encodable
 from ragstone.run.directory import ATTESTATION, DIGESTS, LOCK, MANIFEST, SAMPLES, TEST_RESULT, RunDirectory
 from ragstone.run.files import replace_texts
-from ragstone.run.manifest import Manifest
+from ragstone.run.manifest import Counts, Manifest
 from ragstone.run.redact import Redactor
 from ragstone.run.scores import MetricScores, RunScores
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://ragstone.github.io/ragstone/attestation/verdict/v1"
+DIGESTS_PREDICATE = "https://ragstone.github.io/ragstone/attestation/verdict-digests/v1"
 TEST_RESULT_PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 MAX_FILES = 1_000
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
@@ -80,6 +83,16 @@ class AttestedBaseline(_Part):
     records: str
 
 
+class AttestedLooks(_Part):
+    """How often the golden set was `seen` before this run since it was last refreshed, and with how many `versions` of
+    the system. Both can have fractions, of looks at a part of it.
+    """
+
+    seen: float
+    versions: float
+    since: datetime
+
+
 class Attested(_Part):
     """The predicate: a verdict with all that it was decided on.
 
@@ -99,9 +112,32 @@ class Attested(_Part):
     scores: dict[str, str]
     files: dict[str, str]
     baseline: AttestedBaseline | None = None
+    looks: AttestedLooks | None = None
     bar: Digests | None = None
     image: str | None = None
     trusted: dict[str, str] = {}
+
+
+class AttestedVersion(_Part):
+    """Ragstone's own version, and the digest of its image."""
+
+    version: str
+    image: str | None = None
+
+
+class PublishedVerdict(_Part):
+    """The predicate for logs that everybody can read: digests, counts and the verdict, and no text of anything else.
+
+    `attestation` is the digest of the whole attestation, `tests` has the numbers of passed, warned and failed checks.
+    """
+
+    attestation: dict[Literal["sha256"], str]
+    verdict: Status
+    tests: dict[Literal["passed", "warned", "failed"], int]
+    samples: Counts
+    digests: Digests
+    bar: Digests | None = None
+    ragstone: AttestedVersion
 
 
 class Subject(_Part):
@@ -124,6 +160,12 @@ def attestation_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone attestation"}
 
 
+def digests_schema() -> dict[str, Any]:
+    """The JSON Schema of the predicate for public logs."""
+    schema = PublishedVerdict.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone verdict, digests"}
+
+
 def write_attestation(
     run: RunDirectory,
     verdict: GateVerdict,
@@ -133,13 +175,14 @@ def write_attestation(
     *,
     past: RunHistory | None = None,
     baseline: AttestedBaseline | None = None,
+    wear: Wear | None = None,
     bar: Digests | None = None,
     image: str | None = None,
     trusted: Mapping[str, str] | None = None,
-) -> None:
+) -> str:
     """Write the attestation of a finished `run`, last of all its files, and what is derived from it.
 
-    `terms` are those of verdict.json. Raises RunDirectoryError.
+    Returns the predicate for public logs. `terms` are those of verdict.json. Raises RunDirectoryError.
     """
     manifest, scores = run.manifest, run.scores()
     found = Attested(
@@ -158,6 +201,7 @@ def write_attestation(
         scores=score_digests(scores),
         files=file_digests(run.path),
         baseline=baseline,
+        looks=_looks(wear),
         bar=bar,
         image=image,
         trusted=dict(trusted or {}),
@@ -178,8 +222,18 @@ def write_attestation(
             yield piece
 
     replace_texts(run.path / ATTESTATION, text())
-    for name, derived in derive(found, subject, digest.hexdigest()).items():
-        replace_texts(run.path / name, (redact(derived),))
+    texts = {name: redact(text) for name, text in derive(found, subject, digest.hexdigest()).items()}
+    for name, derived in texts.items():
+        replace_texts(run.path / name, (derived,))
+    return texts[DIGESTS]
+
+
+def _looks(wear: Wear | None) -> AttestedLooks | None:
+    if wear is None:
+        return None
+    looks = wear.looks
+    seen = round(sum(looks.by.values()), 3)
+    return AttestedLooks(seen=seen, versions=looks.candidates, since=looks.since or looks.time)
 
 
 def _statement(kind: str, subject: Any, predicate: Any) -> dict[str, Any]:
@@ -212,17 +266,18 @@ def derive(found: Attested, subject: Any, digest: str) -> dict[str, str]:
         "configuration": [{"name": name, "digest": {"sha256": value}} for name, value in digests.items()],
         **{f"{name}Tests": names for name, names in tests.items()},
     }
-    counted = {
-        "attestation": {"sha256": digest},
-        "verdict": found.verdict.value,
-        "tests": {name: len(names) for name, names in tests.items()},
-        "samples": found.run.counts.model_dump(mode="json"),
-        "digests": digests,
-        "bar": None if found.bar is None else found.bar.model_dump(),
-        "ragstone": {"version": found.run.ragstone_version, "image": found.image},
-    }
+    published = PublishedVerdict(
+        attestation={"sha256": digest},
+        verdict=found.verdict,
+        tests={"passed": len(tests["passed"]), "warned": len(tests["warned"]), "failed": len(tests["failed"])},
+        samples=found.run.counts,
+        digests=found.digests,
+        bar=found.bar,
+        ragstone=AttestedVersion(version=found.run.ragstone_version, image=found.image),
+    )
     statement = encodable(_statement(TEST_RESULT_PREDICATE, subject, tested))
-    return {TEST_RESULT: "".join(canonical(statement)), DIGESTS: "".join(canonical(counted))}
+    public = published.model_dump(mode="json", exclude_none=True)
+    return {TEST_RESULT: "".join(canonical(statement)), DIGESTS: "".join(canonical(public))}
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

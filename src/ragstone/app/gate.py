@@ -22,7 +22,7 @@ from ragstone.app.decide import (
     view_of,
 )
 from ragstone.app.early import MAX_DRAWN, EarlyStops
-from ragstone.app.history import RunHistory, add_look, add_run, looks_known, store_history
+from ragstone.app.history import RunHistory, add_look, add_run, looks_known, store_history, wear_before
 from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
@@ -67,7 +67,7 @@ OWN_IMAGE = "RAGSTONE_OWN_IMAGE"
 class GateOutcome:
     """The result of a gate run. `view` is free of secrets; `reports` are the files written to the run directory.
 
-    `run` is None if there was nothing to run.
+    `run` is None if there was nothing to run. `predicate` is its verdict for public logs.
     """
 
     verdict: GateVerdict
@@ -75,6 +75,7 @@ class GateOutcome:
     run: RunDirectory | None
     exit_code: int
     reports: tuple[Path, ...] = ()
+    predicate: str = ""
 
 
 OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
@@ -429,7 +430,7 @@ def write(
         add_look(request.run.ledger, finished, context.say)
     write_verdict(finished, recorded, view, context.redact)
     reports = tuple(_report(run, view, name, request.templates) for name in formats)
-    write_attestation(
+    predicate = write_attestation(
         finished,
         verdict,
         recorded,
@@ -437,11 +438,12 @@ def write(
         context.redact,
         past=past,
         baseline=compared_with,
+        wear=wear_before(inputs.looks, current.scores),
         bar=request.bar,
         image=context.environ.get(OWN_IMAGE),
         trusted=request.trusted,
     )
-    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports)
+    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports, predicate)
 
 
 def _report(run: RunDirectory, view: ReportView, name: Format, templates: Templates | None) -> Path:

@@ -19,7 +19,7 @@ from ragstone.history.entry import look_line, run_line
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, noise, past_of, scores_of
 from ragstone.history.lines import RunLine
-from ragstone.history.wear import wear_of
+from ragstone.history.wear import Wear, wear_of
 from ragstone.metrics.registry import is_relative
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
@@ -164,12 +164,17 @@ def looks_known(past: RunHistory | None, ledger: Path | None = None) -> tuple[Hi
     return tuple(found)
 
 
-def wear_note(known: Sequence[History], scores: RunScores) -> tuple[str, ...]:
-    """A sentence on how worn the golden set of a run is by looks before it, if that is worth one."""
+def wear_before(known: Sequence[History], scores: RunScores) -> Wear | None:
+    """How worn the golden set of a run is by looks before it; None without one."""
     if scores.manifest is None:
-        return ()
+        return None
     sizes = {name: len(scores.metrics[name].values) for name in _metrics(scores) if not is_relative(name)}
-    wear = wear_of(known, scores.manifest.golden.content_hash, compact(scores, ()).samples, sizes)
+    return wear_of(known, scores.manifest.golden.content_hash, compact(scores, ()).samples, sizes)
+
+
+def wear_note(known: Sequence[History], scores: RunScores) -> tuple[str, ...]:
+    """A sentence on that, if it is worth one."""
+    wear = wear_before(known, scores)
     return () if wear is None or (said := wear.sentence()) is None else (said,)
 
 

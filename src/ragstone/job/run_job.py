@@ -197,7 +197,7 @@ async def _gate(job: Job) -> int:
     code = report.error.exit_code if report.error is not None else EXIT_PASS
     if isinstance(outcome, GateOutcome):
         code = outcome.exit_code
-    _publish(job, report, directory, files, code)
+    _publish(job, report, directory, files, code, outcome.predicate if isinstance(outcome, GateOutcome) else "")
     return code
 
 
@@ -225,7 +225,9 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str], code: int) -> None:
+def _publish(
+    job: Job, report: Report, directory: str, files: Mapping[str, str], code: int, predicate: str = ""
+) -> None:
     publisher = Publisher(job, report, code, _notices(job))
     publisher.write_summary()
     # The job that merges shards publishes what all gates share.
@@ -237,7 +239,12 @@ def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str],
     publisher.follow_up_issue()
     baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
     values = output_values(
-        report, baseline_run_id=baseline_id, run_directory=directory, files=files, comment_url=publisher.comment_url
+        report,
+        baseline_run_id=baseline_id,
+        run_directory=directory,
+        files=files,
+        comment_url=publisher.comment_url,
+        predicate=predicate,
     )
     publisher.finish(values)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from ragstone.app.attestation import canonical
 from ragstone.run.directory import ATTESTATION, MANIFEST, SAMPLES
 from ragstone.tools.verify.verify import MAX_ATTESTATION_BYTES, State, verify
 from tests.app.conftest import Ragstone
-from tests.tools.verify.world import World, make_world
+from tests.commands.project import make_project
+from tests.commands.project import ragstone as run_ragstone
+from tests.tools.verify.world import World, git, make_world
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +119,122 @@ def test_a_judge_that_lied_is_found_by_judging_again(world: World, ragstone: Rag
     (world.run / SAMPLES).write_text("".join(json.dumps(line) + "\n" for line in lines))
     _, out, _ = ragstone("verify", "ragstone-run", "--rejudge", "10", "--seed", "1")
     assert "faithfulness: 1 of 10 agree" in out
+
+
+# -- before a deployment -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A repository whose run passed."""
+    world = World(make_project(tmp_path_factory.mktemp("deploy") / "repo", n=12))
+    git(world.root, "init", "-q")
+    (world.root / ".gitignore").write_text("ragstone-*/\n__pycache__/\n")
+    git(world.root, "add", "-A")
+    git(world.root, "commit", "-qm", "A system")
+    done = run_ragstone(["gate"], world.root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return world
+
+
+def copied(world: World, folder: Path) -> World:
+    return World(shutil.copytree(world.root, folder, dirs_exist_ok=True))
+
+
+def test_a_commit_whose_run_passed_can_be_deployed(passed: World, tmp_path: Path, ragstone: Ragstone) -> None:
+    world = copied(passed, tmp_path)
+    code, out, err = ragstone("verify", "ragstone-run", "--for-deployment", world.commit)
+    assert code == 0, err
+    assert "deployment   matches        passed, 0 days ago" in out
+    assert out.splitlines()[-1] == "Verified: attestation, commit, deployment, run, files, records, scores."
+    assert max(map(len, out.splitlines())) <= 80
+    more = ("--policy", "thresholds.toml", "--golden", "golden.jsonl", "--require", "policy,golden,verdict")
+    code, out, err = ragstone("verify", "ragstone-run", "--for-deployment", world.commit, *more)
+    assert code == 0, err
+    assert out.splitlines()[-1].endswith("scores, policy, golden, verdict.")
+
+
+def test_the_attestation_alone_is_enough_where_its_signature_is_checked(
+    passed: World, tmp_path: Path, ragstone: Ragstone
+) -> None:
+    shutil.copy(passed.run / ATTESTATION, tmp_path)
+    code, out, err = ragstone("verify", ATTESTATION, "--for-deployment", passed.commit)
+    assert code == 0, err
+    assert out.splitlines()[-1] == "Verified: attestation, commit, deployment."
+
+
+def edited(run: Path, **changes: object) -> None:
+    """Rewrite the attestation alone, as somebody who can't sign it."""
+    file = run / ATTESTATION
+    whole = json.loads(file.read_text())
+    for place, value in changes.items():
+        *way, last = place.split("__")
+        at = whole["predicate"]
+        for key in way:
+            at = at[key]
+        at[last] = value
+    file.write_text("".join(canonical(whole)))
+
+
+NOT_DEPLOYED: dict[str, tuple[dict[str, object], str]] = {
+    "failed": ({"verdict": "fail"}, "the verdict is fail"),
+    "inconclusive": ({"verdict": "inconclusive"}, "the verdict is inconclusive"),
+    "edited": ({"run__invocation__changed": 2}, "2 files differed from the commit"),
+    "a part": ({"terms__limited": True}, "only a part of the golden set was evaluated"),
+    "a half": ({"run__system__part": "retrieval"}, "only the retrieval was evaluated"),
+    "old": ({"run__created_at": "2026-01-01T00:00:00+00:00"}, "days old, more than 7"),
+    "from the future": ({"run__created_at": "2126-01-01T00:00:00+00:00"}, "it is from the future"),
+    "no time": ({"run__created_at": "yesterday"}, "its time can't be read"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DEPLOYED)
+def test_what_must_not_be_deployed(passed: World, tmp_path: Path, ragstone: Ragstone, name: str) -> None:
+    changes, why = NOT_DEPLOYED[name]
+    shutil.copy(passed.run / ATTESTATION, tmp_path)
+    edited(tmp_path, **changes)
+    code, _, err = ragstone("verify", ATTESTATION, "--for-deployment", passed.commit)
+    assert code == 9
+    assert f"{passed.commit[:12]} must not be deployed: " in err
+    assert why in " ".join(err.split())
+
+
+def test_another_commit_or_a_run_that_was_changed_is_not_deployed(
+    passed: World, tmp_path: Path, ragstone: Ragstone
+) -> None:
+    world = copied(passed, tmp_path)
+    code, _, err = ragstone("verify", "ragstone-run", "--for-deployment", "0" * 40)
+    assert code == 9
+    assert f"000000000000 must not be deployed: {world.commit} is attested." in " ".join(err.split())
+    lines = (world.run / SAMPLES).read_text().splitlines(keepends=True)
+    (world.run / SAMPLES).write_text("".join(lines[1:]))
+    assert ragstone("verify", "ragstone-run", "--for-deployment", world.commit)[0] == 9
+
+
+def test_an_older_one_can_be_allowed(passed: World, tmp_path: Path, ragstone: Ragstone) -> None:
+    shutil.copy(passed.run / ATTESTATION, tmp_path)
+    made = datetime.now(UTC) - timedelta(days=20)
+    edited(tmp_path, run__created_at=made.isoformat())
+    given = ("verify", ATTESTATION, "--for-deployment", passed.commit)
+    assert ragstone(*given)[0] == 9
+    assert ragstone(*given, "--max-age-days", "30")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--for-deployment", "main"), "'main' is no commit id."),
+        (("--commit", "0a1b2c3"), "'0a1b2c3' is no commit id."),
+        (("--max-age-days", "3"), "Add --for-deployment SHA."),
+        (("--for-deployment", "0" * 40, "--commit", "1" * 40), "names another commit"),
+    ],
+)
+def test_options_that_don_t_fit_are_refused(
+    passed: World, tmp_path: Path, ragstone: Ragstone, given: tuple[str, ...], says: str
+) -> None:
+    shutil.copy(passed.run / ATTESTATION, tmp_path)
+    code, _, err = ragstone("verify", ATTESTATION, *given)
+    assert (code, says in err) == (2, True), err
 
 
 # -- hostile input -----------------------------------------------------------------------------------------------------

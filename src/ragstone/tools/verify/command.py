@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,11 +13,16 @@ import click
 from ragstone.commands.options import CONFIG, PATH, SCORING, SEED, option, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.errors import AttestationError, ConfigError, suggestion
-from ragstone.tools.verify.verify import Own, Part, State, verify
+from ragstone.tools.verify.verify import Deployment, Own, Part, State, verify
 
 REQUIRED = ("attestation", "commit", "policy", "golden", "scores", "checks", "verdict")
-_PARTS = (*REQUIRED, "run", "files", "records", "baseline", "history", "bar")
+FOR_DEPLOYMENT = ("attestation", "commit", "deployment")
+OF_A_RUN = ("run", "files", "records", "scores")
+"""Required for a deployment, too, if the run is there and not its attestation alone."""
+_PARTS = (*REQUIRED, "run", "files", "records", "baseline", "history", "bar", "deployment")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _WIDTH = 80
+_MAX_AGE_DAYS = 7
 
 
 @click.command(name="verify")
@@ -25,6 +32,8 @@ _WIDTH = 80
 @option("--baseline", value="RUN", help="The run, or an artifact of it, that it should have been compared with.")
 @option("--history", value="FILE", help="The history before the run  [default: in RUN, or in --baseline]")
 @option("--commit", value="SHA", help="The commit, in full, that should have been evaluated.")
+@option("--for-deployment", value="SHA", help="Require a pass of this commit that is not too old.")
+@option("--max-age-days", value="N", type=click.IntRange(1, 3650), help="Its maximum age  [default: 7]")
 @option("--attestation", value="FILE", help="The attestation  [default: in RUN]")
 @option("--require", value="PARTS", help=f"Parts that must hold, separated by commas  [default: {','.join(REQUIRED)}]")
 @option("--rejudge", value="N", type=click.IntRange(1, 10_000), help="Judge N random samples again, with your judge.")
@@ -37,6 +46,8 @@ def command(
     baseline: Path | None,
     history: Path | None,
     commit: str | None,
+    for_deployment: str | None,
+    max_age_days: int | None,
     attestation: Path | None,
     require: str | None,
     rejudge: int | None,
@@ -48,18 +59,23 @@ def command(
 
     Each part is recomputed, matches, differs, or is not available, with the option that supplies it. Exits with 0 if
     all required parts hold, with 9 if anything differs, with 2 if a required part is not available. Whether the
-    verdict is a pass is another question: it is printed.
+    verdict is a pass is another question: it is printed, and required for a deployment.
 
     \b
     Examples:
       ragstone verify ragstone-run --require scores,checks,verdict
       ragstone verify ragstone-run --policy thresholds.toml --golden golden.jsonl \\
         --baseline main-run --commit "$(git rev-parse HEAD)"
+      ragstone verify ragstone-run --for-deployment "$(git rev-parse HEAD)"
     """
     from ragstone.gate.policy import load_policy
     from ragstone.project.plan import project_metrics, read_golden_set
 
-    required = REQUIRED if require is None else tuple(name.strip() for name in require.split(",") if name.strip())
+    commit = _commit(for_deployment, commit, max_age_days)
+    required = tuple(name.strip() for name in (require or "").split(",") if name.strip())
+    if for_deployment is not None:
+        required = tuple(dict.fromkeys((*FOR_DEPLOYMENT, *(OF_A_RUN if run.is_dir() else ()), *required)))
+    required = required or REQUIRED
     if unknown := [name for name in required if name not in _PARTS]:
         raise ConfigError(f"there is no part '{unknown[0]}'.", where="--require", hint=suggestion(unknown[0], _PARTS))
     settings = settings_from(flags)
@@ -70,6 +86,7 @@ def command(
         history=history,
         commit=commit,
         metrics=project_metrics(settings).own(),
+        deployment=None if for_deployment is None else Deployment(datetime.now(UTC), max_age_days or _MAX_AGE_DAYS),
     )
     parts = verify(run, own, attestation)
     agreement: list[str] = []
@@ -88,6 +105,9 @@ def command(
             say(_line(part))
         for line in agreement:
             say(line)
+    if for_deployment is not None and {"commit", "deployment"} & {*differs}:
+        why = next(part.what for part in parts if part.name in ("commit", "deployment") and part.name in differs)
+        raise AttestationError(f"{for_deployment[:12]} must not be deployed: {why}.", where=str(run))
     if differs:
         raise AttestationError(f"differs from the attestation: {', '.join(differs)}.", where=str(run))
     if missing:
@@ -95,6 +115,20 @@ def command(
     if not as_json:
         say(f"Verified: {', '.join(required)}.")
     return 0
+
+
+def _commit(for_deployment: str | None, commit: str | None, max_age_days: int | None) -> str | None:
+    """The commit that must have been evaluated. Raises ConfigError if the options don't fit."""
+    if for_deployment is None and max_age_days is not None:
+        raise ConfigError("it is for deployments.", where="--max-age-days", hint="Add --for-deployment SHA.")
+    if for_deployment is not None and commit not in (None, for_deployment):
+        raise ConfigError("--for-deployment names another commit.", where="--commit", hint="Leave --commit out.")
+    for option_name, given in (("--for-deployment", for_deployment), ("--commit", commit)):
+        if given is not None and not _COMMIT.fullmatch(given):
+            raise ConfigError(
+                f"'{given[:80]}' is no commit id.", where=option_name, hint='Give it in full: "$(git rev-parse HEAD)".'
+            )
+    return for_deployment or commit
 
 
 def _line(part: Part) -> str:

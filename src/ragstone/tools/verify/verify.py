@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -43,7 +44,7 @@ from ragstone.gate.checks.sealed import sealed_checks
 from ragstone.gate.decide import with_more
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.policy_table import PolicyTable
-from ragstone.gate.verdict import Check
+from ragstone.gate.verdict import Check, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.metrics.metric import Metric
@@ -56,6 +57,8 @@ from ragstone.run.serialise import RecordFacts
 
 MAX_ATTESTATION_BYTES = 64 * 1024 * 1024
 _MAX_SHOWN = 20
+_AHEAD = timedelta(hours=1)
+"""How far the clock of the machine that made a run may be ahead."""
 _UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
 """What records and terms end in that are valid each, and fit together in no run that was ever made."""
 
@@ -81,6 +84,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Deployment:
+    """What a commit must have before it is deployed: a passed run at most `days` old at the time `now`."""
+
+    now: datetime
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
 class Own:
     """What the verifier has of their own, for what the run says; None: nothing."""
 
@@ -90,6 +101,7 @@ class Own:
     history: Path | None = None
     commit: str | None = None
     metrics: Sequence[Metric] = ()
+    deployment: Deployment | None = None
 
 
 def verify(path: Path, own: Own, attestation: Path | None = None) -> list[Part]:
@@ -184,6 +196,8 @@ class _Verifying:
             yield self._files(self.run)
             yield self._records(self.run)
         yield self._commit()
+        if self.own.deployment is not None:
+            yield self._deployment(self.own.deployment)
         yield self._policy()
         yield self._golden()
         if self.run is None:
@@ -243,6 +257,28 @@ class _Verifying:
         start = self.said.run.invocation
         dirty = f", with {start.changed} changed files" if start is not None and start.changed else ""
         return _part("commit", [] if said == mine else [f"{said} is attested"], State.MATCHES, f"{said[:12]}{dirty}")
+
+    def _deployment(self, wanted: Deployment) -> Part:
+        """Whether this verdict lets its commit be deployed."""
+        said, wrong = self.said, list[str]()
+        if said.verdict is not Status.PASS:
+            wrong.append(f"the verdict is {said.verdict.value}")
+        if said.terms.limited:
+            wrong.append("only a part of the golden set was evaluated")
+        if (part := said.run.system.part) is not None:
+            wrong.append(f"only the {part} was evaluated")
+        start = said.run.invocation
+        if start is not None and start.changed:
+            wrong.append(f"{counted(start.changed, 'file')} differed from the commit")
+        try:
+            age = wanted.now - datetime.fromisoformat(said.run.created_at).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return _part("deployment", [*wrong, "its time can't be read"], State.MATCHES)
+        if age > timedelta(days=wanted.days):
+            wrong.append(f"it is {counted(age.days, 'day')} old, more than {wanted.days}")
+        if age < -_AHEAD:
+            wrong.append("it is from the future")
+        return _part("deployment", wrong, State.MATCHES, f"passed, {counted(max(0, age.days), 'day')} ago")
 
     def _policy(self) -> Part:
         """The policy that is attested: against its digest, the terms in the run, and the verifier's own."""
