@@ -53,6 +53,15 @@ def test_what_is_missing_is_named_with_the_option_that_supplies_it(world: World,
     assert "not verified: commit, policy, golden, checks, verdict." in err
 
 
+def test_a_first_run_needs_no_history(tmp_path: Path, ragstone: Ragstone) -> None:
+    make_project(tmp_path, n=6)
+    assert ragstone("gate", "--history", "history.jsonl")[0] == 0
+    (tmp_path / "history.jsonl").unlink()
+    code, out, err = ragstone("verify", "ragstone-run", "--require", "verdict")
+    assert code == 0, out + err
+    assert "history      matches        no earlier run" in out
+
+
 def test_the_verifier_says_what_must_hold(world: World, ragstone: Ragstone) -> None:
     assert ragstone("verify", "ragstone-run", "--require", "scores,records")[0] == 0
     code, _, err = ragstone("verify", "ragstone-run", "--require", "score")
@@ -178,6 +187,7 @@ def edited(run: Path, **changes: object) -> None:
 
 NOT_DEPLOYED: dict[str, tuple[dict[str, object], str]] = {
     "failed": ({"verdict": "fail"}, "the verdict is fail"),
+    "called a pass": ({"run__verdict": "fail"}, "the verdict of its run is fail"),
     "inconclusive": ({"verdict": "inconclusive"}, "the verdict is inconclusive"),
     "edited": ({"run__invocation__changed": 2}, "2 files differed from the commit"),
     "a part": ({"terms__limited": True}, "only a part of the golden set was evaluated"),

@@ -46,7 +46,7 @@ from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.verdict import Check, Status
 from ragstone.golden.sample import GoldenSet
-from ragstone.history.file import read_history
+from ragstone.history.file import History, read_history
 from ragstone.metrics.metric import Metric
 from ragstone.run.directory import ATTESTATION, BASE_COMMIT, HISTORY, MANIFEST, SAMPLES, RunDirectory
 from ragstone.run.lineage import CARRIED
@@ -263,6 +263,8 @@ class _Verifying:
         said, wrong = self.said, list[str]()
         if said.verdict is not Status.PASS:
             wrong.append(f"the verdict is {said.verdict.value}")
+        elif said.run.verdict != said.verdict.value:
+            wrong.append(f"the verdict of its run is {said.run.verdict}")
         if said.terms.limited:
             wrong.append("only a part of the golden set was evaluated")
         if (part := said.run.system.part) is not None:
@@ -363,6 +365,9 @@ class _Verifying:
         said, own, terms = self.said.digests.history, self.own, self.said.terms
         if said is None or terms.past is None or self.run is None:
             return None, []
+        first = terms.past.again(History())
+        if history_digest(first) == said:
+            return first, [Part("history", State.MATCHES, "no earlier run")]
         places = [self.folder / HISTORY, own.history, None if own.baseline is None else own.baseline / HISTORY]
         there = False
         for place in places:
