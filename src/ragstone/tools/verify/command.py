@@ -35,7 +35,7 @@ _MAX_AGE_DAYS = 7
 @option("--for-deployment", value="SHA", help="Require a pass of this commit that is not too old.")
 @option("--max-age-days", value="N", type=click.IntRange(1, 3650), help="Its maximum age  [default: 7]")
 @option("--attestation", value="FILE", help="The attestation  [default: in RUN]")
-@option("--require", value="PARTS", help=f"Parts that must hold, separated by commas  [default: {','.join(REQUIRED)}]")
+@option("--require", value="PARTS", help=f"Parts that must hold, separated by commas  [default: {', '.join(REQUIRED)}]")
 @option("--rejudge", value="N", type=click.IntRange(1, 10_000), help="Judge N random samples again, with your judge.")
 @option("--json", "as_json", is_flag=True, help="Print the parts as JSON.")
 @with_options((SEED, CONFIG), SCORING)
