@@ -86,10 +86,14 @@ def test_the_job_that_merges_finds_comments_and_writes_what_one_job_does(
     assert told(checkout) == expected
     assert (checkout.root / "ragstone-run" / SAMPLES).read_bytes() == records
     assert len(github.bodies()) == 1
-    ignored = {"comment-url"}
+    ignored = {"comment-url", "predicate"}
     assert {k: v for k, v in merged.outputs.items() if k not in ignored} == {
         k: v for k, v in one.outputs.items() if k not in ignored
     }
+    attested = [json.loads(found.outputs["predicate"]) for found in (merged, one)]
+    assert attested[0].pop("attestation") != attested[1].pop("attestation")  # each has its own times
+    assert attested[0].pop("bar") | {"judge": attested[0]["digests"]["judge"]} == attested[1].pop("bar")
+    assert attested[0] == attested[1]
 
 
 def test_a_job_that_evaluates_a_shard_decides_and_publishes_nothing(github: FakeGitHub, checkout: Checkout) -> None:
