@@ -22,7 +22,7 @@ from ragstone.job.stores.folder import FolderStore
 from ragstone.job.stores.git_notes import REF, GitNotesStore
 from ragstone.project.git import Git
 from ragstone.run.archive_members import pack_run
-from ragstone.run.directory import read_manifest
+from ragstone.run.directory import ATTESTATION, read_manifest
 from tests.ci.fakes import WORSE, Repository, git
 from tests.commands.project import ragstone
 
@@ -53,6 +53,10 @@ def test_a_season_of_a_branch(repository: Repository, kind: str, request: pytest
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No baseline: the store has no run of a commit before this one." in done.stdout
     assert "as a baseline" in done.stderr
+    # What it is measured by is said before the system is asked, and attested.
+    bar = json.loads((repository.root / "jobs/1/ragstone-run" / ATTESTATION).read_text())["predicate"]["bar"]
+    line = "Bar: " + ", ".join(f"{name} {bar[name]}" for name in ("policy", "golden", "judge", "history"))
+    assert 0 <= done.stderr.index(line) < done.stderr.index("Evaluating")
 
     # A merge request is compared with it, and leaves nothing behind.
     worse = repository.commit("worse", WORSE, branch="feature")

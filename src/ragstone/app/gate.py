@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.app.attestation import Digests, baseline_digests, write_attestation
+from ragstone.app.attestation import Digests, baseline_digests, history_digest, judge_digest, write_attestation
 from ragstone.app.baseline import NamedRun, baseline_beside
 from ragstone.app.confirm import Confirmed, confirm_run
 from ragstone.app.decide import (
@@ -188,6 +188,18 @@ async def gate(
             evaluated = await evaluate(inputs, session, private)
             decided = await decide_run(inputs, evaluated, session)
         return write(inputs, evaluated, decided, context, formats)
+
+
+async def bar_of(request: GateRequest, context: RunContext) -> Digests:
+    """What the run will be measured by, for a job's log and the attestation. Merged shards have their judge."""
+    plan, judge = request.run, None
+    if request.shards is None:
+        with suppress(RagstoneError):  # which is raised again when the judge is needed
+            built = plan.judge.build(plan.golden, None, context)
+            judge = judge_digest(built.identity)
+            await built.close()
+    golden, history = plan.golden.content_hash(), history_digest(request.past)
+    return Digests(policy=policy_hash(request.policy), golden=golden, judge=judge, history=history)
 
 
 async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirectory:

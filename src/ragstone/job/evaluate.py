@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.attestation import Digests, history_digest, judge_digest
 from ragstone.app.baseline import open_baseline
-from ragstone.app.gate import GateOutcome, GateRequest, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, GateRequest, bar_of, evaluate_shard, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.merge import Shards
 from ragstone.app.role import Role
@@ -19,7 +17,7 @@ from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
-from ragstone.gate.policy import Policy, policy_hash
+from ragstone.gate.policy import Policy
 from ragstone.golden.quarantine import expired
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
@@ -104,7 +102,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
     if judged.outcome is not None:
         return ShardOutcome() if shard else judged.outcome
     request = gate_request(job, checkout, judged, context, write)
-    bar = await _bar(request, context)
+    bar = await bar_of(request, context)
     write(f"{bar.line()}\n")  # before any code of the checkout runs
     request = replace(request, bar=bar, trusted=_trusted(job))
     if judged.shards is not None:  # no code of the checkout runs
@@ -223,18 +221,6 @@ def gate_request(
         unproven=judged.unproven,
         shards=judged.shards,
     )
-
-
-async def _bar(request: GateRequest, context: RunContext) -> Digests:
-    """What the run is measured by, for the job's log and the attestation. Shards that are merged have their judge."""
-    plan, judge = request.run, None
-    if request.shards is None:
-        with suppress(RagstoneError):  # which is raised again when the judge is needed
-            built = plan.judge.build(plan.golden, None, context)
-            judge = judge_digest(built.identity)
-            await built.close()
-    golden, history = plan.golden.content_hash(), history_digest(request.past)
-    return Digests(policy=policy_hash(request.policy), golden=golden, judge=judge, history=history)
 
 
 def _trusted(job: Job) -> dict[str, str]:

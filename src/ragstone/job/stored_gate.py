@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.gate import GateOutcome, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, bar_of, evaluate_shard, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.merge import Shards
 from ragstone.app.role import Role
@@ -107,6 +107,10 @@ async def gate_with_store(
             role=Role(refusal=refusal, carries=refusal is None),
             warnings=notes,
         )
+        if job_of(context.environ) is not None:
+            bar = await bar_of(request, context)
+            context.say(bar.line())  # before the system is started
+            request = replace(request, bar=bar)
         outcome = await gate(request, context)
     show(outcome)
     if settings.gate.save_baseline:
