@@ -7,7 +7,8 @@ Prints, by the offline judge's public scores:
   unsupported statements, each supported with a chance of BASE_RATE: labelled answers of BEGIN test and WiCE test, and
   texts of our own in nine languages (tests/bench/answers.jsonl);
 - the same on RAGTruth, where people marked what is unsupported, and the correlation with their share;
-- the share of answers that hallucination flags, beside people's, and how well it ranks them.
+- the share of answers that hallucination flags, beside people's, and how well it ranks them; for BEGIN also without the
+  answers that people call unsupported though all they say stands in their context word for word.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from data_sets import data_folder
 from numpy.typing import NDArray
 from public_scores import public_scores
 
+from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.support import BASE_RATE
+from ragstone.judge.offline.passage import read_passage
+from ragstone.judge.offline.statements import split_statements
+from ragstone.judge.offline.support import BASE_RATE, stands_in
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.tools.judging.metaeval.load import Case, Pointwise, load_items
@@ -118,6 +122,13 @@ def difference(cases: Sequence[Labelled]) -> tuple[float, float, float]:
     return float(abs(values - shares).mean()), float((values - shares).mean()), pearson(values, shares)
 
 
+def copied(case: Case) -> bool:
+    """Whether all that the answer says stands in its contexts, word for word."""
+    said = split_statements(normalise(case.answer), language("en"))
+    passages = [read_passage(context, language("en")) for context in case.contexts]
+    return all(stands_in(one.text, passages, language("en")) for one in said if one.keys)
+
+
 def flagged(cases: Sequence[Labelled]) -> tuple[float, float, float]:
     """The share of answers that hallucination flags, that of those with something unsupported, and the AUROC."""
     values, shares = scores(cases, "hallucination")
@@ -137,6 +148,8 @@ def main(data: Path) -> None:
     for name, cases in sets.items():
         share, people, area = flagged(cases)
         print(f"| {name} | {share:.2f} | {people:.2f} | {area:.3f} |", flush=True)
+    others = [(case, label) for case, label in sets[BEGIN] if label or not copied(case)]
+    print(f"\n{BEGIN} without {len(sets[BEGIN]) - len(others)} copies: AUROC {flagged(others)[2]:.3f}")
 
 
 if __name__ == "__main__":

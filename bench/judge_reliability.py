@@ -192,7 +192,7 @@ def answers_to_other_questions(cases: Sequence[Case]) -> tuple[Item, ...]:
 
 def first_sentences(data: Path, sets: dict[str, list[Case]]) -> tuple[Item, ...]:
     """Right answers against the first sentence of the first context, where it doesn't answer: where no one selected it
-    (CLAPNQ), or the answer doesn't contain it (the example, without the title of the section).
+    (CLAPNQ), or the answer doesn't contain it, nor it the answer (the example, without the title of the section).
     """
     found: list[tuple[Case, str]] = []
     with gzip.open(data / "clapnq_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -203,7 +203,8 @@ def first_sentences(data: Path, sets: dict[str, list[Case]]) -> tuple[Item, ...]
     for case in sets["The example"]:
         body = case.contexts[0].partition("\n")[2] or case.contexts[0]
         first = split_sentences(normalise(body), "en")[0]
-        if first not in normalise(case.answer):
+        answer = normalise(case.answer)
+        if first not in answer and answer not in first:
             found.append((case, first))
     return tuple(
         Pairwise(str(at), EvalTask.ANSWER_RELEVANCY, case, replace(case, answer=first), -1.0, str(at))

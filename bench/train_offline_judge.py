@@ -50,7 +50,7 @@ from ragstone.tools.judging.metaeval.scoring import auroc, balanced_accuracy, pe
 
 Floats = NDArray[np.float64]
 
-VERSION = "6"
+VERSION = "7"
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")
@@ -72,7 +72,7 @@ SHARES = {"begin/wow": 1.0, "begin/cmu": 0.25, "begin/tc": 0.25, "wice": 1.0}
 
 MORE_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 0.5, "changed": 1.0}
 BASE_RATES = dict.fromkeys(SHARES | MORE_SHARES, BASE_RATE)
-MIN_DOUBT = 0.05
+MIN_DOUBT, MAX_DOUBT = 0.05, 0.9
 ABOUT = 0.005
 AGGREGATES: dict[str, Callable[[Floats, Floats], float]] = {
     "mean": lambda chances, weights: float(chances.mean()),
@@ -265,7 +265,7 @@ def fit(
         return float(value), np.concatenate(gradient)
 
     bounds: list[tuple[float | None, float | None]] = [(MIN_WEIGHTS.get(name, 0.0), MAX_WEIGHT) for name in names]
-    bounds += [(None, None), *[(0.0, -math.log(MIN_DOUBT))] * kinds]
+    bounds += [(None, None), *[(-math.log(MAX_DOUBT), -math.log(MIN_DOUBT))] * kinds]
     start = np.concatenate([np.ones(width), [-width / 2], np.full(kinds, 0.5)])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 5000, "ftol": 1e-13})
     point = found.x

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.abstention import refuses
-from ragstone.judge.offline.lexicon import language, load_data
+from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import read_sentence
 from ragstone.judge.protocol import Call
 
 ABSTENTIONS = (
@@ -129,9 +128,9 @@ def test_whatever_a_pattern_of_refusal_matches_is_a_refusal(place: int, data: st
     compiled = re.compile(pattern, re.IGNORECASE)
     text = normalise(data.draw(st.from_regex(compiled)))[:400]
     if compiled.search(text):
-        assert refuses(read_sentence(text, language(code)), language(code))
+        assert refuses(text, code)
 
 
 @pytest.mark.parametrize("text", ["I am UNAWARE of that.", "This İS NOT specıfied.", "Unanswerable"])
 def test_refusals_are_found_in_any_case(text: str) -> None:
-    assert refuses(read_sentence(text, language("en")), language("en"))
+    assert refuses(text, "en")

@@ -39,6 +39,11 @@ ASIDES = [
     ("en", "These steps are based on the information provided in passages 1-2."),
     ("en", "If in doubt, it's always best to ask."),
     ("en", "You asked how tall the lighthouse is."),
+    ("en", "That's terrible!"),
+    ("en", "I can understand that."),
+    ("en", "It is hard to estimate the height without additional information."),
+    ("en", "These figures are based on the given passages and may not be complete."),
+    ("en", "To get a better estimate, it would be best to consult with a professional surveyor."),
     ("en", "Guten Tag!"),
     ("de", "Gehen Sie wie folgt vor:"),
     ("de", "Das steht in Abschnitt 2."),
@@ -95,6 +100,7 @@ SOURCES = [
     ("en", "According to the employee handbook, "),
     ("en", "Based on the provided context, "),
     ("en", "Passage 3 mentions that "),
+    ("en", "Passage 3 specifically states that "),
     ("en", "The document states that "),
     ("en", "I can confirm that "),
     ("en", "Therefore, based on the passages provided, "),
@@ -152,6 +158,9 @@ CLAIMS = [
     ("en", "It is important to check the tyres first."),
     ("en", "A, B and C are vitamins."),
     ("en", "We can help you move house."),
+    ("en", "The contract covers water damage, but does not cover fire."),
+    ("en", "It is difficult to open the valve without knowing the code."),
+    ("en", "The instructions are not included in the box."),
     ("de", "Hallo Berlin ist eine Zeitung."),
     ("de", "Wir können auf dem See segeln."),
     ("de", "Das ist ein langer Text."),
@@ -172,6 +181,19 @@ CLAIMS = [
     ("zh", "希望小学建于1998年。"),
     ("ja", "もし雨が降ったら窓を閉めてください。"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [
+        ("en", "Passage 2 mentions an old tower, but does not provide any details of its height.", "An old tower"),
+        ("en", "The passages discuss old towers, although they don't offer a list.", "Old towers"),
+        ("nl", "Passage 2 vermeldt een oude toren, maar noemt geen hoogte.", "Een oude toren"),
+    ],
+)
+def test_what_a_source_is_silent_about_is_no_claim_but_what_it_says_is(code: str, text: str, said: str) -> None:
+    assert claim(text, code) == said
+    assert "34" in claim(f"{text[:-1]}; 34 metres.", code), "nothing that may be a claim is lost"
 
 
 @pytest.mark.parametrize(("code", "text"), ASIDES)

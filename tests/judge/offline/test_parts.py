@@ -93,10 +93,68 @@ def test_an_opposite_counts_where_it_stands_beside_the_same_word() -> None:
         ("The bridge is not only long but also the oldest of all.", "The bridge is long."),
         ("One team runs with the ball; the other, without the ball, defends.", "One team runs with the ball."),
         ("Dogs are forbidden in the museum.", "Dogs are not allowed in the museum."),
+        ("Dry the hair with a towel. Never rub the hair with a towel.", "Avoid rubbing the hair with a towel."),
+        (
+            "Move the owl each day, so that birds do not nest on the roof.",
+            "Move the owl to prevent birds from nesting.",
+        ),
+        ("The score depends on snaps sent, not on views.", "The score depends on snaps sent rather than views."),
+        ("The skin is no longer strong enough to hold the gas.", "The skin can no longer hold the gas."),
+        (
+            "Northwind named two heads after Ada Brown stepped down: Tom Reed and Eve Stone.",
+            "Northwind has two heads, Tom Reed and Eve Stone, because Ada Brown stepped down.",
+        ),
+        ("Cook it to an internal temperature of 160F.", "Cook it to an internal temperature of 160°F."),
     ],
 )
 def test_what_only_looks_like_a_conflict_is_none(page: str, statement: str) -> None:
     assert verdict(statement, page) is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("page", "statement"),
+    [
+        ("Rub the hair with a towel. Avoid hot water.", "Never rub the hair with a towel."),
+        (
+            "Warm meals are served from noon to six in the restaurant.",
+            "It is not true that warm meals are served at noon.",
+        ),
+        ("Die Fähre fährt im Winter jede Stunde.", "Es ist nicht wahr, dass die Fähre im Winter jede Stunde fährt."),
+        (
+            "The skin is no longer strong, and it can hold the gas.",
+            "The skin is no longer strong, and it can't hold gas.",
+        ),
+        ("Ada Brown taught Tom Reed to sail in Leeds.", "Tom Reed taught Ada Brown to sail in Leeds."),
+    ],
+)
+def test_a_conflict_stays_one_beside_what_only_looks_like_one(page: str, statement: str) -> None:
+    assert verdict(statement, page) is Verdict.CONTRADICTED
+
+
+def test_words_that_hardly_claim_anything_cost_little() -> None:
+    page = "Goodwill is the value of a good name: customers return, and they tell others about the shop."
+    judge = OfflineJudge()
+
+    def chance(statement: str) -> float:
+        table = asyncio.run(judge.support([Context(page)], [Statement("s1", statement)], call=Call("a")))
+        return table.supports[0].chance
+
+    plain, padded, invented = (
+        chance(f"Goodwill is the value of a good name{rest}")
+        for rest in (".", ", which typically includes various factors.", ", which auditors estimate in spring.")
+    )
+    assert invented < padded - 0.2 < plain
+    assert chance("Various typical factors include several aspects.") < 0.5, (
+        "they are claims where there is nothing else"
+    )
+
+
+def test_a_long_statement_is_as_much_as_several() -> None:
+    short, long, three = (
+        whole_features(chances, weights)[1]
+        for chances, weights in (([0.9], [9.0]), ([0.9], [30.0]), ([0.9] * 3, [9.0] * 3))
+    )
+    assert (short, long, three) == (0.0, 1.0, 1.0)
 
 
 def test_a_month_after_a_year_is_no_second_year() -> None:
@@ -401,7 +459,18 @@ def test_every_language_has_every_list() -> None:
         assert lists.units
         if not lists.spaced:
             continue
-        for name in ("function", "hedges", "vague", "hedging", "pronouns", "agents", "quantities", "directions"):
+        for name in (
+            "function",
+            "averting",
+            "light",
+            "hedges",
+            "vague",
+            "hedging",
+            "pronouns",
+            "agents",
+            "quantities",
+            "directions",
+        ):
             assert getattr(lists, name), (code, name)
         assert len(lists.months) == 12
         assert len(lists.numbers or {}) == 20

@@ -95,9 +95,9 @@ def answer_abstains(answer: str) -> bool:
     return abstains(read_passage(text, language).sentences, language)
 
 
-def refuses(sentence: Sentence, language: Language) -> bool:
+def refuses(sentence: str, code: str) -> bool:
     """Whether a sentence says that something is not known or not given."""
-    return _refusal(sentence.text[:_LOOK_AT], language.code)
+    return _refusal(sentence[:_LOOK_AT], code)
 
 
 @cache

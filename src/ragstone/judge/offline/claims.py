@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.lexicon import load_data
 
 _LONGEST_ASIDE = 240
 """A longer sentence is no greeting, so patterns are not applied to more than this."""
 
+_LONGEST_SILENCE = 400
 _LOOK_AT = 200
 _OPENING_MARKS = "¡¿\"'(*- "
 _MAX_TAKEN_OFF = 6
@@ -32,6 +34,8 @@ def claim(sentence: str, code: str) -> str:
     "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
     """
     found = whole = _without_closing(without_citations(sentence).strip(), code)
+    if silence := _pattern("silences", code).fullmatch(found) if len(found) <= _LONGEST_SILENCE else None:
+        found = found if refuses(found, code) else next(filter(None, silence.groups()))
     for _ in range(_MAX_TAKEN_OFF):
         if is_aside(found, code):
             return ""

@@ -4,11 +4,11 @@ direction, a negation, an opposite, or exchanged roles.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.passage import Name, Sentence
 from ragstone.judge.offline.tokens import FUNCTION, NUMBER, keys_of
 
 KINDS = ("negation", "opposite", "number", "month", "name", "unit", "quantity", "direction", "roles")
@@ -44,14 +44,25 @@ def conflicting(
 def _negation_agrees(statement: Sentence, close: Sequence[Sentence], language: Language) -> bool:
     """False when the statement negates what no sentence close to it negates, or vice versa.
 
-    Sentences in which one side negates the opposite of the other's word are left out: "not allowed", "forbidden".
+    Sentences in which one side negates the opposite of the other's word are left out: "not allowed", "forbidden". A
+    word is no difference where the side that doesn't negate it averts it ("avoid", "rather than"), and where both sides
+    have as many negations, one of them of the same word.
     """
     if not statement.negated and not any(sentence.negated for sentence in close):
         return True
     close = [sentence for sentence in close if not _negates_opposite(statement, sentence, language)]
+    alike = [
+        bool(statement.negated & sentence.negated) and statement.negations == sentence.negations for sentence in close
+    ]
     for key in statement.key_set:
-        negated = [key in sentence.negated for sentence in close if key in sentence.key_set]
-        if negated and all(one is not (key in statement.negated) for one in negated):
+        differs = [
+            not same
+            and (key in sentence.negated) is not (key in statement.negated)
+            and key not in (statement if key in sentence.negated else sentence).averted
+            for sentence, same in zip(close, alike, strict=True)
+            if key in sentence.key_set
+        ]
+        if differs and all(differs):
             return False
     return True
 
@@ -162,35 +173,34 @@ def _other_direction(statement: Sentence, others: Sequence[Sentence]) -> bool:
 
 
 def _exchanged(statement: Sentence, others: Sequence[Sentence], language: Language) -> bool:
-    """Whether two names switched places around the same word in the same voice, or kept them in the other."""
-    runs = statement.names
-    for at, (_, first_end, first) in enumerate(runs):
-        for second_start, _, second in runs[at + 1 :]:
-            if first[-1] == second[-1]:
-                continue
-            between = set(statement.sequence[first_end:second_start]) - {FUNCTION}
-            if not between:
-                continue
-            mine = _passive(statement, second_start, language)
-            seen = [found for other in others if (found := _order(other, first, second, between, language)) is not None]
-            if seen and all((forward is (passive is mine)) is False for forward, passive in seen):
-                return True
+    """Whether two names next to each other switched places around the same word in the same voice, or kept them in the
+    other.
+    """
+    for first, second in pairwise(statement.names):
+        between = _between(statement, first, second)
+        if first[2][-1] == second[2][-1] or not between:
+            continue
+        mine = _passive(statement, second[0], language)
+        seen = [found for other in others for found in _orders(other, first[2], second[2], between, language)]
+        if seen and all((forward is (passive is mine)) is False for forward, passive in seen):
+            return True
     return False
 
 
-def _order(
+def _orders(
     other: Sentence, first: tuple[str, ...], second: tuple[str, ...], between: set[str], language: Language
-) -> tuple[bool, bool] | None:
-    """Whether `other` names `first` before `second`, and whether it is passive; None if nothing links the two."""
-    one = next((run for run in other.names if first[-1] in run[2]), None)
-    two = next((run for run in other.names if second[-1] in run[2]), None)
-    if one is None or two is None or one == two:
-        return None
-    forward = one[0] < two[0]
-    left, right = (one, two) if forward else (two, one)
-    if not between & set(other.sequence[left[1] : right[0]]):
-        return None
-    return forward, _passive(other, right[0], language)
+) -> Iterator[tuple[bool, bool]]:
+    """Whether `other` names `first` before `second`, and whether it is passive, wherever something links the two."""
+    for left, right in pairwise(other.names):
+        forward = first[-1] in left[2] and second[-1] in right[2]
+        back = second[-1] in left[2] and first[-1] in right[2]
+        if forward is not back and between & _between(other, left, right):
+            yield forward, _passive(other, right[0], language)
+
+
+def _between(found: Sentence, left: Name, right: Name) -> set[str]:
+    """The content keys between two names."""
+    return set(found.sequence[left[1] : right[0]]) - {FUNCTION}
 
 
 def _passive(found: Sentence, start: int, language: Language) -> bool:

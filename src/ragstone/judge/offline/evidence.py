@@ -10,7 +10,7 @@ from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Passage, Sentence, neighbours
 from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.tokens import NUMBER, key_sequence
+from ragstone.judge.offline.tokens import NUMBER, key_sequence, keys_of
 
 FEATURES = (
     "held_by_window",
@@ -30,6 +30,7 @@ FEATURES = (
 _WINDOW = 3
 _NEAR = 0.5
 _SAME = 0.8
+_LIGHT = 0.5
 _ALL = 1.0 - 1e-9
 _PREFIX = 5
 _MANY_WORDS = 10
@@ -38,6 +39,7 @@ _CLOSE, _CLOSE_UNSPACED = 0.9 - 1e-9, 0.7
 DOUBTS = (*KINDS, "close")
 """What lowers the probability: the kinds of conflict, and any of them in a statement that is nearly a copy, where it is
 no accident."""
+_NOWHERE = ("number", "month", "name")
 _NO_CONFLICTS = (False,) * len(DOUBTS)
 _MAX_CLOSE = 6
 
@@ -62,13 +64,17 @@ class Match:
 def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, language: Language) -> Match:
     """`statement` against all `contexts` (at least one) together."""
     weights = rarity.weights(statement.keys)
+    light = keys_of(language.code).light
+    if not light.isdisjoint(weights):
+        weights = {key: _LIGHT * weight if key in light else weight for key, weight in weights.items()}
     keys = tuple(weights)
     total = sum(weights.values())
     unheld_function = statement.function.difference(*(context.function for context in contexts))
     found = _find(weights, contexts)
     held = found.held_by_any
     words = _words(
-        len(statement.function) - len(unheld_function) + held.bit_count(), len(statement.function) + len(keys)
+        len(statement.function) - len(unheld_function) + held.bit_count(),
+        len(statement.function) + sum(held >> bit & 1 or key not in light for bit, key in enumerate(keys)),
     )
     speaker_held = _speaker_held(statement, unheld_function & language.speaker)
     if not held:
@@ -87,7 +93,7 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
             held_keys,
             language,
         )
-        conflicts += (any(conflicts) and max(words) >= (_CLOSE if language.spaced else _CLOSE_UNSPACED),)
+        conflicts += (_nearly_copied(statement, contexts, close[0], total, max(words), conflicts),)
     features = (
         max(windows) / total,
         _pairs_held(statement, contexts, found, close),
@@ -108,6 +114,30 @@ def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, lang
         tuple(found.held),
         total,
     )
+
+
+def _nearly_copied(
+    statement: Sentence,
+    contexts: Sequence[Passage],
+    closest: tuple[float, int, int],
+    total: float,
+    words: float,
+    conflicts: Sequence[bool],
+) -> bool:
+    """Whether a statement with conflicts is nearly a copy of the closest sentence, which has all its keys but one, or
+    most of their weight while hardly any of its `words` is found nowhere. The sentence doesn't matter to what is found
+    nowhere, nor the words if it says that something isn't true.
+    """
+    if not any(conflicts):
+        return False
+    copied = words >= (_CLOSE if statement.language.spaced else _CLOSE_UNSPACED)
+    if not statement.language.spaced or any(conflicts[KINDS.index(kind)] for kind in _NOWHERE):
+        return copied
+    if conflicts[KINDS.index("negation")] and statement.denies:
+        return True
+    less, rank, position = closest
+    missing = len(statement.key_set - contexts[rank].sentence(position).key_set)
+    return missing <= 1 < len(statement.key_set) - 2 or (copied and -less >= _SAME * total)
 
 
 @dataclass(frozen=True, slots=True)

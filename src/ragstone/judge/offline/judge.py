@@ -114,7 +114,7 @@ class OfflineJudge:
             self._sentence.add(sentence.text, language.code, sentence)
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
-        claims = [sentence for sentence in found if sentence.keys and not refuses(sentence, language)]
+        claims = [sentence for sentence in found if sentence.keys and not refuses(sentence.text, language.code)]
         claims = claims or [sentence for sentence in found if sentence.keys]
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)

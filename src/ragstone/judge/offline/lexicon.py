@@ -25,7 +25,10 @@ _SCRIPTS = (
     (re.compile(r"[\u0370-\u03ff]"), "el"),
     (re.compile(r"[\u0e00-\u0e7f]"), "th"),
 )
-_WORD_LISTS = ["function", "negations", "only", "hedges", "vague", "hedging", "pronouns", "agents", "speaker"]
+_WORD_LISTS = [
+    *("function", "negations", "truths", "averting", "only", "light"),
+    *("hedges", "vague", "hedging", "pronouns", "agents", "speaker"),
+]
 _STEMMERS_BY_SCRIPT = {"ru": "russian", "ar": "arabic", "hi": "hindi", "el": "greek"}
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -34,16 +37,21 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Language:
     """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
 
-    `only` are words before which a negation negates nothing ("not only"); `hedging` are adverbs that claim nothing;
-    `agents` introduce who did it; `speaker` are first-person words; `units` maps a unit's forms to one of them,
-    `quantities` a word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
+    `truths` are words after which a negation denies all that follows ("not true that"); `averting` are words that deny
+    without a negation ("avoid"); `light` are those that hardly claim anything, such as "various" and "include"; `only`
+    are words before which a negation negates nothing ("not only"); `hedging` are adverbs that claim nothing; `agents`
+    introduce who did it; `speaker` are first-person words; `units` maps a unit's forms to one of them, `quantities` a
+    word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
     """
 
     code: str
     stemmer: str | None = None
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
+    truths: frozenset[str] = frozenset()
+    averting: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
+    light: frozenset[str] = frozenset()
     hedges: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
     hedging: frozenset[str] = frozenset()

@@ -85,7 +85,11 @@ class TextCache(Generic[Made]):
             self._characters -= len(old) + 1
 
 
+Name = tuple[int, int, tuple[str, ...]]
+"""A run of capitalised keys: its start and end in the sequence, and the keys."""
+
 _REACH = 6
+_AVERTED_REACH = 8
 _MARK_REACH = 3
 _NEGATED_KEYS = 2
 _MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
@@ -135,6 +139,33 @@ class Sentence:
         if "n't" not in self.text and self.language.negations.isdisjoint(self._small):
             return _NONE
         return _negated(self._tokens, self.sequence, self.language)
+
+    @property
+    def negations(self) -> int:
+        """How often it negates."""
+        return sum(token in self.language.negations or token.endswith("n't") for token in self._tokens)
+
+    @property
+    def denies(self) -> bool:
+        """Whether it says of something that it is not true."""
+        negations = self.language.negations
+        return any(
+            token in negations and _denies(self._tokens, position, self.language)
+            for position, token in enumerate(self._tokens)
+        )
+
+    @Lazy
+    def averted(self) -> frozenset[str]:
+        """The keys after a word that denies without a negation: "avoid", "rather than"."""
+        if self.language.averting.isdisjoint(self.lowered) or len(self._tokens) != len(self.sequence):
+            return _NONE
+        return frozenset(
+            key
+            for position, token in enumerate(self._tokens)
+            if token in self.language.averting
+            for key in self.sequence[position + 1 : position + 1 + _AVERTED_REACH]
+            if key
+        )
 
     @Lazy
     def surface(self) -> tuple[str, ...]:
@@ -187,14 +218,11 @@ class Sentence:
                     yield key, marks[token]
 
     @Lazy
-    def names(self) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
-        """Runs of capitalised keys: their start and end in the sequence, and the keys.
-
-        Except months and what opens the sentence before a comma: "In Paris, ...".
-        """
+    def names(self) -> tuple[Name, ...]:
+        """All except months and what opens the sentence before a comma: "In Paris, ..."."""
         if not self._aligned:
             return ()
-        runs: list[tuple[int, int, tuple[str, ...]]] = []
+        runs: list[Name] = []
         capitals = [
             position
             for position, token in enumerate(self.surface)
@@ -350,7 +378,8 @@ def read_sentence(text: str, language: Language) -> Sentence:
 
 def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
     """The first content keys after each negation, unless they also occur elsewhere in the sentence: "passing the ball
-    without control of the ball". Empty for scripts without spaces, whose tokens aren't words.
+    without control of the ball"; all after "it is not true that". Empty for scripts without spaces, whose tokens
+    aren't words.
     """
     if len(lowered) != len(sequence):
         return frozenset()
@@ -362,8 +391,14 @@ def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language
             after = [
                 key for key in sequence[position + 1 : position + 1 + _REACH] if key and not key.startswith(NUMBER)
             ]
-            found.extend(after[:_NEGATED_KEYS])
+            denied = _denies(lowered, position, language)
+            found.extend(filter(None, sequence[position + 1 :]) if denied else after[:_NEGATED_KEYS])
     return frozenset(key for key in found if found.count(key) >= sequence.count(key))
+
+
+def _denies(lowered: Sequence[str], position: int, language: Language) -> bool:
+    """Whether the negation at `position` denies all that follows."""
+    return not language.truths.isdisjoint(lowered[position + 1 : position + 3])
 
 
 def read_passage(text: str, language: Language) -> Passage:

@@ -166,7 +166,7 @@ class Answer:
             float(kind),
             1.0 - hedged / len(sentences),
             max(0.0, 1.0 - _VAGUE_FACTOR * vague / words) if words else 1.0,
-            1.0 - sum(refuses(sentence, self.language) for sentence in sentences) / len(sentences),
+            1.0 - sum(refuses(sentence.text, self.language.code) for sentence in sentences) / len(sentences),
             1.0 if brief else min(1.0, max(shared, self.nearness or 0.0) + alike),
             1.0 if brief else self._grounded(),
         )

@@ -78,18 +78,22 @@ class SupportModel:
 
 
 WHOLE_FEATURES = ("product", "several")
-"""The log-odds of the product of the statements' probabilities, where what says more counts more; and whether there are
-several: 0 for one, 1 from three on.
+"""The log-odds of the product of the statements' probabilities, where what says more counts more; and whether the
+answer says several things: 0 for one statement, 1 from three on, or if it is as long as these.
 """
+
+_ONE, _THREE = 12.0, 24.0
+"""The weights of the words of a long statement, and of three."""
 
 
 def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
     """The features of a text of several statements (at least one) of these `weights`."""
-    total = sum(weights)
+    said = total = sum(weights)
     if not total:
         weights, total = [1.0] * len(chances), len(chances)
     mean = sum(weight * math.log(chance) for chance, weight in zip(chances, weights, strict=True)) / total
-    return _log_odds(len(chances) * mean), min(len(chances) - 1, 2) / 2
+    several = max((len(chances) - 1) / 2, (said - _ONE) / (_THREE - _ONE))
+    return _log_odds(len(chances) * mean), min(1.0, several)
 
 
 def _log_odds(log: float) -> float:

@@ -38,6 +38,8 @@ _ORDINAL_OR_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]*)")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
+_DEGREES = frozenset({"c", "f", "mph", "kmh"})
+"""Units that may be written right after a number or not; those of the language's list are, too."""
 _MAX_WORDS_KNOWN = 100_000
 _MAX_CACHED_WORD = 40
 _UNDECIDED = "\0"
@@ -159,6 +161,8 @@ class Keys(_Table[str]):
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
         self.opposites = self._opposites(forms.get("opposite", ""))
         """For each key that has an opposite: the keys of its own side, and of the other side."""
+        self.light = frozenset(filter(None, map(self.__getitem__, of.light)))
+        """The keys of words that hardly claim anything."""
 
     def _opposites(self, rows: str) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
         found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
@@ -201,7 +205,8 @@ class Keys(_Table[str]):
             return word
         digits, unit = found.groups()
         value = plain_number(digits)
-        return NUMBER + value if not unit or unit in _ORDINALS else NUMBER + value + unit
+        bare = not unit or unit in _ORDINALS or unit in _DEGREES or unit in self._language.units
+        return NUMBER + value if bare else NUMBER + value + unit
 
 
 def plain_number(digits: str) -> str:
