@@ -125,6 +125,7 @@ def test_what_only_looks_like_a_conflict_is_none(page: str, statement: str) -> N
             "The skin is no longer strong, and it can't hold gas.",
         ),
         ("Ada Brown taught Tom Reed to sail in Leeds.", "Tom Reed taught Ada Brown to sail in Leeds."),
+        ("The service has 5 users in Leeds.", "The service has 5m users in Leeds."),
     ],
 )
 def test_a_conflict_stays_one_beside_what_only_looks_like_one(page: str, statement: str) -> None:
@@ -460,16 +461,8 @@ def test_every_language_has_every_list() -> None:
         if not lists.spaced:
             continue
         for name in (
-            "function",
-            "averting",
-            "light",
-            "hedges",
-            "vague",
-            "hedging",
-            "pronouns",
-            "agents",
-            "quantities",
-            "directions",
+            *("function", "truths", "averting", "light", "hedges", "vague"),
+            *("hedging", "pronouns", "agents", "quantities", "directions"),
         ):
             assert getattr(lists, name), (code, name)
         assert len(lists.months) == 12

@@ -39,6 +39,8 @@ _CLOSE, _CLOSE_UNSPACED = 0.9 - 1e-9, 0.7
 DOUBTS = (*KINDS, "close")
 """What lowers the probability: the kinds of conflict, and any of them in a statement that is nearly a copy, where it is
 no accident."""
+_TO_TELL = 4
+"""The fewest keys of which all but one show that a sentence was copied."""
 _NOWHERE = ("number", "month", "name")
 _NO_CONFLICTS = (False,) * len(DOUBTS)
 _MAX_CLOSE = 6
@@ -137,7 +139,7 @@ def _nearly_copied(
         return True
     less, rank, position = closest
     missing = len(statement.key_set - contexts[rank].sentence(position).key_set)
-    return missing <= 1 < len(statement.key_set) - 2 or (copied and -less >= _SAME * total)
+    return (missing <= 1 and len(statement.key_set) >= _TO_TELL) or (copied and -less >= _SAME * total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class Sentence:
 
     @Lazy
     def names(self) -> tuple[Name, ...]:
-        """All except months and what opens the sentence before a comma: "In Paris, ..."."""
+        """Its names, except months and what opens the sentence before a comma: "In Paris, ..."."""
         if not self._aligned:
             return ()
         runs: list[Name] = []

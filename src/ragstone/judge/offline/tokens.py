@@ -39,7 +39,7 @@ _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
 _DEGREES = frozenset({"c", "f", "mph", "kmh"})
-"""Units that may be written right after a number or not; those of the language's list are, too."""
+"""Units that may be written right after a number or not; so may those of the language's list, but for "m", millions."""
 _MAX_WORDS_KNOWN = 100_000
 _MAX_CACHED_WORD = 40
 _UNDECIDED = "\0"
@@ -205,7 +205,7 @@ class Keys(_Table[str]):
             return word
         digits, unit = found.groups()
         value = plain_number(digits)
-        bare = not unit or unit in _ORDINALS or unit in _DEGREES or unit in self._language.units
+        bare = not unit or unit in _ORDINALS or unit in _DEGREES or (unit in self._language.units and unit != "m")
         return NUMBER + value if bare else NUMBER + value + unit
 
 
