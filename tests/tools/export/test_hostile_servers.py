@@ -114,6 +114,28 @@ def test_a_collector_that_is_none_ends_with_7_in_time(project: Path, tmp_path: P
     refused(done)
 
 
+SLOW_TO_END = """
+import sys, time, ragstone.tools.export.command as command
+command.MAX_EXPORT_S, command.MAX_EXPORT_BYTES = 1, 2**30
+class Held:
+    def __del__(self, sleep=time.sleep):
+        sleep(3)
+sys.held = Held()  # let go only when the interpreter has given up its signal handlers
+with command._bounded():
+    sys.argv[1:] and time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("late", "code", "said"), [([], 0, ""), (["late"], 1, "did not take everything within 1 s.")])
+def test_a_process_that_is_slow_to_end_keeps_its_exit_code(late: list[str], code: int, said: str) -> None:
+    """A client holds a quarter of a gigabyte that a server sent; freeing it takes longer than to the next alarm."""
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_TO_END, *late], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+
+
 @contextmanager
 def dripping() -> Iterator[int]:
     """A server that sends one byte every second."""

@@ -44,6 +44,10 @@ def _bounded() -> Iterator[None]:
         yield
     except MemoryError:
         raise ExportError("the other side sent more than fits into memory.") from None
+    finally:
+        if os.name == "posix":
+            # An interpreter that is ending has given up its handlers: the next alarm would kill it, and the exit code.
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @click.group(name="export")
