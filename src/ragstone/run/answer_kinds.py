@@ -9,8 +9,8 @@ from enum import StrEnum
 from itertools import islice, pairwise
 from math import sqrt
 
-from ragstone.judge.offline.abstention import answer_abstains
 from ragstone.judge.offline.lexicon import Language, guess_language
+from ragstone.judge.offline.statements import answer_abstains
 from ragstone.metrics.citations import cited
 from ragstone.system.response import Context
 

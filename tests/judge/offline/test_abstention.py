@@ -13,6 +13,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.statements import answer_abstains
 from ragstone.judge.protocol import Call
 
 ABSTENTIONS = (
@@ -59,6 +60,19 @@ ABSTENTIONS = (
     "Unable to answer.",
     "The documents I have access to do not include any details regarding refunds.",
     "I'm afraid I don't know the answer to that.",
+    "The price of the ticket, however, is not given in the documents.",
+    "For the price of the ferry ticket, however, the documents do not give any information.",
+    "The ferry's price, its schedule, and the number of seats are not mentioned in the documents.",
+    "The context describes the building of the lighthouse, but it does not mention its age.",
+    "The route of the ferry is described, but the documents don't give the price.",
+    "Although I searched all documents carefully, I could not find the departure time.",
+    "I understand that you want to know when it leaves, but I don't have that information.",
+    "You asked about the departure time of the ferry, but the documents do not mention it.",
+    "The price of the ferry ticket is still not mentioned in the documents.",
+    "Unfortunately the documents do not yet mention the price; please contact the harbour office.",
+    "There is information about ferries in general, but no information about the night ferry.",
+    "I cannot find any information on departures, but you may want to ask the harbour office.",
+    "Ich habe in den Dokumenten gesucht, aber keine Angaben zum Preis gefunden.",
 )
 
 ANSWERS = (
@@ -88,7 +102,41 @@ ANSWERS = (
     "No hay límite de usuarios.",
     "Non è possibile annullare l'ordine dopo la spedizione.",
     "Não há limite de usuários.",
+    "The documents do not mention exchanges. You can return items within 30 days.",
+    "It's 50 minutes, but I'm not sure.",
+    "I can't help but note that the ferry takes 50 minutes to the island.",
 )
+
+BESIDES = (
+    ("The ferry takes 50 minutes, but the documents do not say when it leaves.", "The ferry takes 50 minutes"),
+    ("The ferry takes 50 minutes but I don't know when it leaves.", "The ferry takes 50 minutes"),
+    ("The ferry takes 50 minutes, although I could not find when it leaves.", "The ferry takes 50 minutes"),
+    ("The ferry takes 50 minutes; the price is not mentioned in the documents.", "The ferry takes 50 minutes"),
+    ("The ferry takes 50 minutes, and the context does not mention the price.", "The ferry takes 50 minutes"),
+    (
+        "Based on the context, the ferry takes 50 minutes, while the price is not provided.",
+        "The ferry takes 50 minutes",
+    ),
+    ("The ferry takes 50 minutes (the price is not mentioned).", "The ferry takes 50 minutes"),
+    ("The ferry takes 50 minutes – I don't know when it leaves.", "The ferry takes 50 minutes"),
+    ("Although the ferry takes 50 minutes, the documents do not say when it leaves.", "the ferry takes 50 minutes"),
+    ("While the context does not give a price, the ferry takes 50 minutes.", "the ferry takes 50 minutes."),
+    ("The price is not specified in the documents, but the ferry takes 50 minutes.", "the ferry takes 50 minutes."),
+    ("You can return items within 30 days, but exchanges are not mentioned.", "You can return items within 30 days"),
+    ("Die Fähre braucht 50 Minuten, aber ich weiß nicht, wann sie fährt.", "Die Fähre braucht 50 Minuten"),
+    ("Le ferry met 50 minutes, mais les documents ne précisent pas le prix.", "Le ferry met 50 minutes"),
+    ("El ferry tarda 50 minutos, pero no sé a qué hora sale.", "El ferry tarda 50 minutos"),
+    ("Il traghetto impiega 50 minuti, ma non so quando parte.", "Il traghetto impiega 50 minuti"),
+    ("O ferry demora 50 minutos até à ilha, mas não sei quando parte.", "O ferry demora 50 minutos até à ilha"),
+    ("De veerboot vaart 50 minuten, maar ik weet niet wanneer hij vertrekt.", "De veerboot vaart 50 minuten"),
+    ("渡轮到岛上需要50分钟，但我不知道什么时候出发。", "渡轮到岛上需要50分钟"),
+    ("フェリーは島まで50分かかりますが、出発時刻はわかりません。", "フェリーは島まで50分かかりますが"),
+    ("페리는 섬까지 50분이 걸리지만, 출발 시간은 모르겠습니다.", "페리는 섬까지 50분이 걸리지만"),
+    ("Паром идёт 50 минут, но я не знаю, когда он отправляется.", "Паром идёт 50 минут"),
+    ("تستغرق العبارة 50 دقيقة، لكن لا أعرف متى تغادر.", "تستغرق العبارة 50 دقيقة"),
+    ("I'm not sure, but the ferry takes 50 minutes.", "I'm not sure, but the ferry takes 50 minutes."),
+)
+"""Sentences that refuse one thing and claim another, and the claim."""
 
 
 def abstains(answer: str) -> bool:
@@ -110,6 +158,20 @@ def test_a_refusal_beside_a_claim_is_no_statement() -> None:
     found = asyncio.run(OfflineJudge().statements("Who built it?", answer, call=Call("a")))
     assert not found.abstains
     assert [statement.text for statement in found.statements] == ["The lighthouse was built in 1871."]
+
+
+@pytest.mark.parametrize(("answer", "claim"), BESIDES)
+def test_what_is_claimed_beside_a_refusal_in_one_sentence_is_judged(answer: str, claim: str) -> None:
+    for before in ("", f"{claim.rstrip('.')}. "):
+        found = asyncio.run(OfflineJudge().statements("Is it far?", before + answer, call=Call("a")))
+        assert not found.abstains
+        assert [one.text for one in found.statements][-1:] == [claim]
+        assert not answer_abstains(before + answer)
+
+
+@pytest.mark.parametrize("answer", ABSTENTIONS)
+def test_abstention_is_the_same_for_who_has_no_judge(answer: str) -> None:
+    assert answer_abstains(answer)
 
 
 PATTERNS = [

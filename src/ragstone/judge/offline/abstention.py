@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ragstone.judge.offline.lexicon import Language, guess_language, load_data
-from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Sentence, read_passage, read_sentence
+from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.passage import Sentence, read_sentence
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
-_LOOK_AT_ANSWER = 2000
 _ENDS = re.compile(r"[.!?\n。！？]+")
 _NEVER = "(?!)"
+_AROUND = " ,;()"
 _OPENING_MARKS = " \"'([*"
 _ODD_CASE = re.compile("[\u0131\u017f\u0307]")
 """Letters that patterns match without regard to case, though they are different in lower case: ı, ſ, and i̇ from İ."""
@@ -23,13 +22,20 @@ _ODD_CASE = re.compile("[\u0131\u017f\u0307]")
 
 @dataclass(frozen=True, slots=True)
 class _Cues:
-    """`opening` is a refusal at the beginning of a text; a text with `refusal` anywhere has one of `words`, if any."""
+    """`opening` is a refusal at the beginning of a text; a text with `refusal` anywhere has one of `words`, if any.
+
+    `join` stands between two clauses, `front` is a clause before the one that it belongs to, and `hedge` a refusal that
+    takes the certainty from what follows: "I'm not sure, but".
+    """
 
     opening: re.Pattern[str]
     refusal: re.Pattern[str]
     words: tuple[str, ...]
     filler: re.Pattern[str]
     turn: re.Pattern[str]
+    join: re.Pattern[str]
+    front: re.Pattern[str]
+    hedge: re.Pattern[str]
 
     def refuse(self, text: str) -> bool:
         """Whether a refusal is in `text`. The search is slow, so it is made only where it may find one."""
@@ -63,6 +69,9 @@ def _cues(code: str) -> _Cues | None:
         words=tuple(filter(None, lists.get("refusal_words", "").split("|"))),
         filler=any_of(lists["fillers"]),
         turn=any_of([lists["turns"]]),
+        join=any_of([lists["joins"]]),
+        front=any_of([lists.get("fronts", _NEVER)]),
+        hedge=any_of([lists.get("hedges", _NEVER)]),
     )
 
 
@@ -78,26 +87,64 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
         text = sentence.text[:_LOOK_AT]
         if _refusal(text, language.code):
             refused = True
-            if any(_claims_after_turn(text, cues, known, language) for cues in known):
+            if _claims_after(text, language):
                 return False
         elif len(sentence.keys) >= _CLAIM_KEYS and not any(cues.filler.search(text) for cues in known):
             return False
     return refused
 
 
-def answer_abstains(answer: str) -> bool:
-    """Whether an answer abstains, quickly where it holds no refusal in any language."""
-    text = normalise(answer[:_LOOK_AT_ANSWER])
+def may_abstain(text: str) -> bool:
+    """Whether a sentence of `text` holds a refusal in any language."""
     parts = [part.strip() for part in _ENDS.split(text)]
-    if not any(cues.refuse(part) for cues in _all_cues() for part in parts):
-        return False
-    language = guess_language(text)
-    return abstains(read_passage(text, language).sentences, language)
+    return any(cues.refuse(part) for cues in _all_cues() for part in parts)
 
 
 def refuses(sentence: str, code: str) -> bool:
     """Whether a sentence says that something is not known or not given."""
     return _refusal(sentence[:_LOOK_AT], code)
+
+
+def hedged(sentence: str, language: Language) -> bool:
+    """Whether a sentence that refuses is a claim nevertheless: "I don't know, but it takes an hour."."""
+    return any(cues.hedge.match(sentence) for cues in _known(language.code)) and _claims_after(sentence, language)
+
+
+def _claims_after(sentence: str, language: Language) -> bool:
+    known = _known(language.code)
+    return any(
+        not any(other.refuse(clause) for other in known) and _claims(clause, known, language)
+        for cues in known
+        for clause in cues.turn.split(sentence[:_LOOK_AT])[1:]
+    )
+
+
+def parted(sentence: str, language: Language) -> list[str]:
+    """What `sentence` claims, each clause for itself, and then the rest, if it claims and refuses; else `[sentence]`.
+
+    "It takes an hour, but I don't know when it leaves." claims that it takes an hour. "I'm not sure, but it takes an
+    hour." stays whole: how sure the speaker is, is a part of the claim.
+    """
+    text, code = sentence[:_LOOK_AT], language.code
+    if len(sentence) > _LOOK_AT or not _refusal(text, code):
+        return [sentence]
+    known = _known(code)
+    for cues in known:
+        front = cues.front.match(text)
+        clauses = [front[1]] if front else []
+        clauses += [part.strip(_AROUND) for part in cues.join.split(text[front.end() :] if front else text)]
+        refusing = [_refusal(clause, code) for clause in clauses]
+        claiming = [not no and _claims(clause, known, language) for no, clause in zip(refusing, clauses, strict=True)]
+        if any(refusing) and any(claiming) and not (refusing[0] and cues.hedge.match(clauses[0])):
+            claims = [clause for clause, claimed in zip(clauses, claiming, strict=True) if claimed]
+            return [*claims, "; ".join(clause for clause in clauses if clause and clause not in claims)]
+    return [sentence]
+
+
+def _claims(clause: str, known: Sequence[_Cues], language: Language) -> bool:
+    if any(cues.filler.search(clause) for cues in known):
+        return False
+    return len(read_sentence(clause, language).keys) >= _CLAIM_KEYS
 
 
 @cache
@@ -114,12 +161,3 @@ def _known(code: str) -> tuple[_Cues, ...]:
 @lru_cache(maxsize=2048)
 def _refusal(text: str, code: str) -> bool:
     return any(cues.refuse(text) for cues in _known(code))
-
-
-def _claims_after_turn(text: str, cues: _Cues, known: Sequence[_Cues], language: Language) -> bool:
-    for clause in cues.turn.split(text)[1:]:
-        if any(other.refuse(clause) or other.filler.search(clause) for other in known):
-            continue
-        if len(read_sentence(clause, language).keys) >= _CLAIM_KEYS:
-            return True
-    return False

@@ -24,7 +24,7 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.offline import relevance
-from ragstone.judge.offline.abstention import abstains, refuses
+from ragstone.judge.offline.abstention import abstains, hedged, refuses
 from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
@@ -114,7 +114,7 @@ class OfflineJudge:
             self._sentence.add(sentence.text, language.code, sentence)
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
-        claims = [sentence for sentence in found if sentence.keys and not refuses(sentence.text, language.code)]
+        claims = [one for one in found if one.keys and not _refused(one, language)]
         claims = claims or [sentence for sentence in found if sentence.keys]
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
@@ -308,6 +308,10 @@ def _language(texts: tuple[str, ...]) -> Language:
     text = " ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])
     # Normalising doesn't shorten ASCII, and the language is told by the beginning.
     return guess_language(normalise(text[: 2 * _LANGUAGE_SAMPLE] if text.isascii() else text))
+
+
+def _refused(sentence: Sentence, language: Language) -> bool:
+    return refuses(sentence.text, language.code) and not hedged(sentence.text, language)
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:

@@ -6,14 +6,17 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from ragstone.judge.offline.abstention import abstains, may_abstain, parted, refuses
 from ragstone.judge.offline.claims import claim, lists_sources, without_citations
-from ragstone.judge.offline.lexicon import Language
+from ragstone.judge.offline.lexicon import Language, guess_language
+from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Sentence, read_sentence
 from ragstone.judge.sentences import MAX_SENTENCE, Kind, split_blocks, split_sentences
 
 MAX_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
+_LOOK_AT_ANSWER = 2000
 _LEAD_IN_WORDS = 8
 _DIGIT = re.compile(r"\d")
 _CELL = re.compile(r"(?:`[^`]*`|\\.|[^|`\\]|`)+")
@@ -56,6 +59,15 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
                 found.append([clause])
                 length = len(clause.text)
     return [_joined(clauses, language) for clauses in found] or questions or rest
+
+
+def answer_abstains(answer: str) -> bool:
+    """Whether an answer in any language abstains, quickly where it holds no refusal."""
+    text = normalise(answer[:_LOOK_AT_ANSWER])
+    if not may_abstain(text):
+        return False
+    language = guess_language(text)
+    return abstains(split_statements(text, language), language)
 
 
 def _claims(text: str, language: Language) -> Iterator[tuple[str, str]]:
@@ -110,13 +122,15 @@ def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:
 
 def _leans(clause: Sentence, language: Language) -> bool:
     """Whether a statement says too little without the previous one: "It is tall."."""
-    if not 0 < len(clause.keys) < _ALONE:
+    if not 0 < len(clause.keys) < _ALONE or refuses(clause.text, language.code):
         return False
     opening = clause.surface[0].lower() if clause.surface else ""
     return opening in language.pronouns
 
 
 def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
+    if len(apart := parted(sentence, language)) > 1:
+        return [clause for part in apart for clause in _split_clauses(claim(part, language.code) or part, language)]
     whole = read_sentence(sentence, language)
     if len(whole.keys) < 2 * _CLAUSE_KEYS or ("," not in sentence and ";" not in sentence):
         return [whole]

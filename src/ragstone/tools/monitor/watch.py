@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
-from ragstone.judge.offline.abstention import answer_abstains
+from ragstone.judge.offline.statements import answer_abstains
 from ragstone.metrics.registry import find_metric
 from ragstone.rounds.context import RunContext
 from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
