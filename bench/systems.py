@@ -229,6 +229,15 @@ BROKEN: tuple[System, ...] = (
     System("gives the answer to another question", _says(lambda item: _answer(_other(item)), **ELSEWHERE)),
     System("invents everything", _says(_ungrounded, faithful=0.0, relevant=0.6, correct=0.0)),
     System(
+        "invents, and says what is missing",
+        _says(
+            lambda item: f"{_ungrounded(item).rstrip('.')}, but the documents do not say more than that.",
+            faithful=0.0,
+            relevant=0.6,
+            correct=0.0,
+        ),
+    ),
+    System(
         "adds an invented sentence to each answer",
         _says(lambda item: f"{_answer(item)} {_ungrounded(item)}", faithful=0.5, correct=0.6, relevant=0.8),
     ),
@@ -415,6 +424,16 @@ HEALTHY: tuple[System, ...] = (
     System("question restated", _styled(lambda item: f"You asked: {item.sample.question} {_answer(item)}"), of="all"),
     System(
         "hedged", _styled(lambda item: f"As far as I can tell from the documents, {_lower(_answer(item))}"), of="all"
+    ),
+    System(
+        "with what is missing",
+        _styled(lambda item: f"{_answer(item).rstrip('.')}, but the documents do not say more than that."),
+        of="all",
+    ),
+    System(
+        "refers to the support",
+        _styled(lambda item: f"{_answer(item)} Please contact our support if you need more information."),
+        of="all",
     ),
     System("friendly", _styled(lambda item: f"Sure, I can help you with that! {_answer(item)}"), of="all"),
     System(

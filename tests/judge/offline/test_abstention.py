@@ -71,6 +71,10 @@ ABSTENTIONS = (
     "The price of the ferry ticket is still not mentioned in the documents.",
     "Unfortunately the documents do not yet mention the price; please contact the harbour office.",
     "There is information about ferries in general, but no information about the night ferry.",
+    "No further information is given in the context.",
+    "The sources are silent on this point.",
+    "Unfortunately, no more details are given.",
+    "I was not able to find more details about this.",
     "I cannot find any information on departures, but you may want to ask the harbour office.",
     "Ich habe in den Dokumenten gesucht, aber keine Angaben zum Preis gefunden.",
 )
@@ -104,6 +108,10 @@ ANSWERS = (
     "Não há limite de usuários.",
     "The documents do not mention exchanges. You can return items within 30 days.",
     "It's 50 minutes, but I'm not sure.",
+    "No exceptions are allowed.",
+    "Nothing else is included in the price.",
+    "No further fees are charged.",
+    "The data showed a clear tendency, but no indication of an ordered state was observed.",
     "I can't help but note that the ferry takes 50 minutes to the island.",
 )
 

@@ -175,3 +175,19 @@ def test_no_text_breaks_it(question: str, answer: str, reference: str, contexts:
     assert found.statements is not None
     for kind in JudgementKind:
         assert not isinstance(getattr(found, kind), JudgementFailure) or getattr(found, kind).reason
+
+
+def test_what_a_reference_says_is_not_known_need_not_be_in_a_context() -> None:
+    reference = "The lighthouse was built in 1871, but the documents do not say who paid for it."
+    use = done(
+        OfflineJudge().context_use("When was it built?", reference, "In 1871.", [Context(LIGHTHOUSE)], call=CALL)
+    )
+    assert [one.text for one in use.reference_statements] == ["The lighthouse was built in 1871"]
+    assert [one.verdict for one in use.attributions] == [Verdict.SUPPORTED]
+
+
+def test_a_reference_that_only_says_that_it_is_not_known_is_judged_as_it_stands() -> None:
+    use = done(
+        OfflineJudge().context_use("Who?", "The papers do not say who paid.", "", [Context(LIGHTHOUSE)], call=CALL)
+    )
+    assert [one.text for one in use.reference_statements] == ["The papers do not say who paid."]

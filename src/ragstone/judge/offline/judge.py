@@ -114,8 +114,7 @@ class OfflineJudge:
             self._sentence.add(sentence.text, language.code, sentence)
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
-        claims = [one for one in found if one.keys and not _refused(one, language)]
-        claims = claims or [sentence for sentence in found if sentence.keys]
+        claims = _claims(found, language)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return StatementList(statements=_numbered("s", claims), abstains=False)
@@ -165,10 +164,11 @@ class OfflineJudge:
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
-        judged = [(one, rating) for one, rating in zip(found, ratings, strict=True) if one.keys]
-        if not judged:
+        claims = _claims(found, language)
+        if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        statements = _numbered("r", (sentence for sentence, _ in judged))
+        judged = [(one, rating) for one, rating in zip(found, ratings, strict=True) if one in claims]
+        statements = _numbered("r", claims)
         return ContextUse(
             contexts=useful,
             against_reference=True,
@@ -310,8 +310,11 @@ def _language(texts: tuple[str, ...]) -> Language:
     return guess_language(normalise(text[: 2 * _LANGUAGE_SAMPLE] if text.isascii() else text))
 
 
-def _refused(sentence: Sentence, language: Language) -> bool:
-    return refuses(sentence.text, language.code) and not hedged(sentence.text, language)
+def _claims(sentences: Sequence[Sentence], language: Language) -> list[Sentence]:
+    """Those that claim something; refusals only if there is nothing else."""
+    said = [one for one in sentences if one.keys]
+    code = language.code
+    return [one for one in said if not refuses(one.text, code) or hedged(one.text, language)] or said
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:
