@@ -3,6 +3,7 @@
     python bench/broken_systems.py --write            # all of it, into bench/broken_systems.md
     python bench/broken_systems.py --judges offline --sets ferry --sizes 50
     python bench/broken_systems.py --only "doesn't know"
+    python bench/broken_systems.py --judges offline --sizes 50 --wordings
 
 The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
 questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges
@@ -25,7 +26,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from systems import BROKEN, HEALTHY, SILENT, Item, System, Truth
+from systems import BROKEN, HEALTHY, SILENT, WORDINGS, Item, System, Truth
 
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy
@@ -252,7 +253,11 @@ Cell = tuple[str, str, int, str, bool]
 
 
 def measure(
-    judges: Sequence[str], sets: Sequence[str], sizes: Sequence[int], only: Sequence[str]
+    judges: Sequence[str],
+    sets: Sequence[str],
+    sizes: Sequence[int],
+    only: Sequence[str],
+    systems: Sequence[System] = (*HEALTHY, *BROKEN),
 ) -> Iterator[tuple[Cell, str]]:
     """For each broken system the share from which on it is found, and for each healthy one its verdict."""
     for judge in judges:
@@ -261,12 +266,13 @@ def measure(
             for size in sizes:
                 n = min(size, len(bench.items))
                 for first in (True, False):
-                    for system in (one for one in HEALTHY if any(part in one.name for part in only)):
+                    for system in (one for one in systems if any(part in one.name for part in only)):
+                        if system in BROKEN:
+                            yield (judge, name, size, system.name, first), found_from(system, bench, n, first=first)
+                            continue
                         found = verdict(bench, system, 1.0, n, first=first)
                         reason = "" if found.status is Status.PASS else f": {found.reason}"
                         yield (judge, name, size, system.name, first), f"{found.status}{reason}"
-                    for system in (one for one in BROKEN if any(part in one.name for part in only)):
-                        yield (judge, name, size, system.name, first), found_from(system, bench, n, first=first)
 
 
 def misses(cells: Mapping[Cell, str]) -> Iterator[str]:
@@ -312,7 +318,7 @@ def table(cells: Mapping[Cell, str]) -> Iterator[str]:
     for system in (one for one in BROKEN if any(key[3] == one.name for key in cells)):
         note = f" ({system.unknowable[0].lower()}{system.unknowable[1:].rstrip('.')})" if system.unknowable else ""
         yield f"| {system.name}{note} | {row(system.name, lambda found: max(found, key=_percentage))} |"
-    for system in (one for one in HEALTHY if any(key[3] == one.name for key in cells)):
+    for system in (one for one in (*HEALTHY, *WORDINGS) if any(key[3] == one.name for key in cells)):
         yield f"| healthy: {system.name} | {row(system.name, _worst_verdict)} |"
 
 
@@ -327,13 +333,18 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--only", nargs="*", default=[""], help="systems with any of these in their names")
+    parser.add_argument("--wordings", action="store_true", help="only healthy answers in the phrases of assistants")
     parser.add_argument("--write", action="store_true", help="put the table into bench/broken_systems.md")
     chosen = parser.parse_args()
     begin, cells = time.perf_counter(), {}
-    for cell, found in measure(chosen.judges, chosen.sets, chosen.sizes, chosen.only):
+    systems = WORDINGS if chosen.wordings else (*HEALTHY, *BROKEN)
+    for cell, found in measure(chosen.judges, chosen.sets, chosen.sizes, chosen.only, systems):
         cells[cell] = found
         print(*cell, found, sep="\t", flush=True)
     lines = list(table(cells))
+    if chosen.wordings:
+        failing = {cell[3] for cell, found in cells.items() if found != str(Status.PASS)}
+        print(f"{len(WORDINGS)} wordings, of which {len(failing)} do not pass")
     print("\n".join(["", *lines, "", "Misses:", *misses(cells), "", f"{time.perf_counter() - begin:.0f} s"]))
     if chosen.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -5,10 +5,12 @@ Each changes one response; `Truth` is what a judge without error says of the res
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ragstone.golden.sample import Sample
@@ -425,16 +427,6 @@ HEALTHY: tuple[System, ...] = (
     System(
         "hedged", _styled(lambda item: f"As far as I can tell from the documents, {_lower(_answer(item))}"), of="all"
     ),
-    System(
-        "with what is missing",
-        _styled(lambda item: f"{_answer(item).rstrip('.')}, but the documents do not say more than that."),
-        of="all",
-    ),
-    System(
-        "refers to the support",
-        _styled(lambda item: f"{_answer(item)} Please contact our support if you need more information."),
-        of="all",
-    ),
     System("friendly", _styled(lambda item: f"Sure, I can help you with that! {_answer(item)}"), of="all"),
     System(
         "table",
@@ -456,3 +448,18 @@ HEALTHY: tuple[System, ...] = (
     System("a sentence of the contexts", _styled(_extract), of="all", always=True),
     System("many questions rightly not answered", _without_answer, of="all", always=True),
 )
+
+
+_WORDINGS = Path(__file__).resolve().parents[1] / "tests" / "bench" / "wordings.json"
+
+
+def _worded(template: str) -> System:
+    def answer(item: Item) -> str:
+        said = _answer(item)
+        return template.format(answer=said, lower=_lower(said), open=said.rstrip("."), question=item.sample.question)
+
+    return System(f"worded: {json.dumps(template, ensure_ascii=False)}", _styled(answer), of="all")
+
+
+WORDINGS = tuple(map(_worded, json.loads(_WORDINGS.read_text(encoding="utf-8"))))
+"""A healthy system's answers between the phrases of everyday assistants, and with sources cited in their many ways."""

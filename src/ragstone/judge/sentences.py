@@ -8,7 +8,9 @@ from enum import Enum
 
 import sentencex
 
-_BULLET = re.compile(r"^\s*(?:[-*+•◦▪‣·]|\(?\d{1,3}[.)](?!\d)|\(?[a-zA-Z][.)](?=\s))\s+")
+_BULLET = re.compile(
+    r"^\s*(?:[-*+•◦▪‣·→\u2600-\u27bf\U0001f300-\U0001faff]|\(?\d{1,3}[.)](?!\d)|\(?[a-zA-Z][.)](?=\s))\s+"
+)
 _LINE_MARK = re.compile(r"^\s*(?:#{1,6}\s+|>(?![>=])\s*)*")
 _MARKUP = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"

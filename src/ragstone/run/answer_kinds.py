@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import islice, pairwise
 from math import sqrt
 
+from ragstone.judge.offline.claims import is_aside
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.statements import answer_abstains
 from ragstone.metrics.citations import cited
@@ -141,7 +142,10 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
     last, end = words[-1], answer.rstrip()[-1]
     if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
         return False
-    if end in _OPEN or last in guess_language(answer).function:
+    language = guess_language(answer)
+    if is_aside(answer.rstrip().rpartition("\n")[2], language.code):  # "Confidence: high"
+        return False
+    if end in _OPEN or last in language.function:
         return True
     longer = {len(word) - len(last) for word in [*_words(source), *words[:-1]] if word.startswith(last)}
     return last.isalpha() and 0 not in longer and max(longer, default=0) > 1

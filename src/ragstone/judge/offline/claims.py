@@ -26,6 +26,17 @@ _LABEL = re.compile(r"[^:：.!?]{1,60}[:：]\s*")
 _STOPS = frozenset(".!?")
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
 _ALL = "shared"
+_THOUGHT = re.compile(
+    r"<(think|thinking|thought|reasoning|scratchpad|reflection)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
+)
+_WRAPPED = re.compile(r"<(final_?answer|answer|response|output|result)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_NOTE_MARK = re.compile(
+    r"<sup>\s*\[?\d{1,3}\]?\s*</sup>"
+    r"|\s*<(?P<tag>cite|citation|ref|source)\b[^<>]{0,100}>[^<\s]{0,60}</(?P=tag)>"
+    r"|\s*\(\[[^\]\n]{1,100}\]\([^()\s]{1,300}\)\)"
+    r"|\s*\[\[?\d{1,3}\]?\]\([^()\s]{1,300}\)"
+)
+"""A footnote's number, a source in a tag, and a link that stands for one: "([handbook](https://…))", "[1](https://…)"."""
 
 
 def claim(sentence: str, code: str) -> str:
@@ -50,6 +61,16 @@ def claim(sentence: str, code: str) -> str:
     return bare[:1].upper() + bare[1:] if found != whole else bare
 
 
+def bare_answer(text: str) -> str:
+    """`text` without what a model thought aloud in tags, without the tags around the answer, and without links that
+    stand for a source; `text` itself if nothing else is in it.
+    """
+    if "<" not in text and "](" not in text:
+        return text
+    found = _NOTE_MARK.sub("", _WRAPPED.sub(r"\2", _THOUGHT.sub("", text)))
+    return found if found.strip() else text
+
+
 def is_aside(sentence: str, code: str) -> bool:
     """Whether `sentence` as a whole claims nothing: a greeting, an offer, an announcement, a remark on the contexts."""
     if len(sentence) > _LONGEST_ASIDE:
@@ -63,9 +84,14 @@ def lists_sources(text: str) -> bool:
 
 
 def without_citations(text: str) -> str:
-    """`text` without references to contexts in brackets, in any language: "[2]", "(Passage 2, point 3)"."""
-    cited = _pattern("citations", _ALL).fullmatch
-    return _BRACKETS.sub(lambda found: "" if found[2] and cited(found[2].strip()) else found[0], text)
+    """`text` without references to contexts in brackets, in any language: "[2]", "(Passage 2, point 3)", "[doc_3]"."""
+    cited, named = _pattern("citations", _ALL).fullmatch, _pattern("ids", _ALL).fullmatch
+
+    def left(found: re.Match[str]) -> str:
+        inner = (found[2] or "").strip()
+        return "" if inner and (cited(inner) or ("[" in found[0] and named(inner))) else found[0]
+
+    return _BRACKETS.sub(left, text)
 
 
 def _without_opening(sentence: str, code: str) -> str:

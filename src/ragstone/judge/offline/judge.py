@@ -26,6 +26,7 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline import relevance
 from ragstone.judge.offline.abstention import abstains, hedged, refuses
 from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
+from ragstone.judge.offline.claims import bare_answer
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
@@ -223,7 +224,7 @@ class OfflineJudge:
         asked = self._questions(question, language.code).sentence.key_set
         mine = [self._sentence(statement.text, language.code) for statement in statements]
         answers = self._said(mine, reference, language, asked)
-        others = self._said(found, answer, language, asked)
+        others = self._said(found, bare_answer(answer), language, asked)
         return ReferenceMatch(
             reference_statements=references,
             answer_supports=_agreements(statements, answers, "reference"),

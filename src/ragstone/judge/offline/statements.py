@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ragstone.judge.offline.abstention import abstains, may_abstain, parted, refuses
-from ragstone.judge.offline.claims import claim, lists_sources, without_citations
+from ragstone.judge.offline.claims import bare_answer, claim, lists_sources, without_citations
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Sentence, read_sentence
@@ -17,6 +17,7 @@ MAX_STATEMENTS = 400
 """An answer with more statements than this is refused by the judge rather than judged in part."""
 
 _LOOK_AT_ANSWER = 2000
+_SHORTEST_QUOTE = 20
 _LEAD_IN_WORDS = 8
 _DIGIT = re.compile(r"\d")
 _CELL = re.compile(r"(?:`[^`]*`|\\.|[^|`\\]|`)+")
@@ -74,7 +75,7 @@ def _claims(text: str, language: Language) -> Iterator[tuple[str, str]]:
     """Each sentence as written, and what it claims; "" where that is nothing."""
     topic = ""
     sources = False
-    for kind, sentences in split_blocks(text, language.code):
+    for kind, sentences in split_blocks(bare_answer(text), language.code):
         sources = sources if kind in (Kind.ITEM, Kind.NOTE, Kind.ROW) else lists_sources(" ".join(sentences))
         if kind is Kind.ROW:
             sentences = _cells(" ".join(sentences), language)
@@ -89,9 +90,18 @@ def _claims(text: str, language: Language) -> Iterator[tuple[str, str]]:
                 bare = ""
             elif kind is Kind.ITEM and topic and bare and _is_fragment(bare, language):
                 bare = f"{topic}: {bare}"
-            yield whole, bare
+            for sentence in _unquoted(bare, language):
+                yield whole, sentence
         if kind is Kind.TEXT and not (sentences and sentences[-1].endswith((":", "："))):
             topic = ""
+
+
+def _unquoted(sentence: str, language: Language) -> list[str]:
+    """The sentences of a quotation of several, as if it were none: all of `sentence` is in quotes, and a stop."""
+    inner = sentence.rstrip(".")[1:-1]
+    if len(sentence) < _SHORTEST_QUOTE or sentence[0] != '"' or sentence.rstrip(".")[-1] != '"' or '"' in inner:
+        return [sentence]
+    return split_sentences(inner, language.code) or [sentence]
 
 
 def _leads_in(sentence: str) -> bool:

@@ -1,0 +1,36 @@
+"""What assistants say around an answer adds no claim to it, and takes none away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import Call
+
+WORDINGS = json.loads((Path(__file__).parents[2] / "bench" / "wordings.json").read_text(encoding="utf-8"))
+QUESTION = "When does the night ferry to the island leave?"
+ANSWERS = (
+    "The night ferry leaves at 23:40 from pier 4.",
+    "Tickets cost 12 euros. Children under six travel free of charge, and dogs need a muzzle.",
+    "You must not smoke on deck unless the captain allows it.",
+    "No dogs are allowed. The price is not refunded if the ferry is late.",
+)
+
+
+def claims(answer: str) -> list[str]:
+    found = asyncio.run(OfflineJudge().statements(QUESTION, answer, call=Call("a")))
+    assert not found.abstains
+    texts = (" ".join(re.findall(r"\w+", one.text.lower())) for one in found.statements)
+    return [text for text in dict.fromkeys(texts) if text]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("wording", WORDINGS)
+def test_a_wording_adds_no_claim_and_takes_none_away(wording: str, answer: str) -> None:
+    lower = answer[0].lower() + answer[1:]
+    assert claims(wording.format(answer=answer, lower=lower, open=answer[:-1], question=QUESTION)) == claims(answer)
