@@ -38,6 +38,8 @@ ODD: dict[str, Callable[[int], str]] = {
     "questions": lambda n: "What? " * (n // 6),
     "apostrophes": lambda n: "a'" * (n // 2),
     "open tags": lambda n: "<a" * (n // 2),
+    "open thoughts": lambda n: "</think>" + "<think>" * (n // 7),
+    "open links": lambda n: "[1](" * (n // 4),
     "stars": lambda n: "*" * n,
     "headings": lambda n: "# " * (n // 2),
     "table": lambda n: "| " * (n // 2) + "x",

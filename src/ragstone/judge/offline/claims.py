@@ -5,7 +5,7 @@ to ask elsewhere, and remarks on the contexts. The patterns of each language, an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -26,15 +26,13 @@ _LABEL = re.compile(r"[^:：.!?]{1,60}[:：]\s*")
 _STOPS = frozenset(".!?")
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
 _ALL = "shared"
-_THOUGHT = re.compile(
-    r"<(think|thinking|thought|reasoning|scratchpad|reflection)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
-)
-_WRAPPED = re.compile(r"<(final_?answer|answer|response|output|result)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad", "reflection")
+_WRAPPERS = ("final_answer", "answer", "response", "output", "result")
 _NOTE_MARK = re.compile(
     r"<sup>\s*\[?\d{1,3}\]?\s*</sup>"
-    r"|\s*<(?P<tag>cite|citation|ref|source)\b[^<>]{0,100}>[^<\s]{0,60}</(?P=tag)>"
-    r"|\s*\(\[[^\]\n]{1,100}\]\([^()\s]{1,300}\)\)"
-    r"|\s*\[\[?\d{1,3}\]?\]\([^()\s]{1,300}\)"
+    r"| ?<(?P<tag>cite|citation|ref|source)\b[^<>]{0,100}>[^<\s]{0,60}</(?P=tag)>"
+    r"| ?\(\[[^\]\n]{1,100}\]\([^()\s]{1,300}\)\)"
+    r"| ?\[\[?\d{1,3}\]?\]\([^()\s]{1,300}\)"
 )
 """A footnote's number, a source in a tag, and a link that stands for one: "([handbook](https://…))", "[1](https://…)"."""
 
@@ -67,8 +65,23 @@ def bare_answer(text: str) -> str:
     """
     if "<" not in text and "](" not in text:
         return text
-    found = _NOTE_MARK.sub("", _WRAPPED.sub(r"\2", _THOUGHT.sub("", text)))
+    found = text
+    for tag in _THOUGHTS:
+        found = "".join(_outside(found, f"<{tag}>", f"</{tag}>"))
+    for tag in _WRAPPERS:
+        if f"<{tag}>" in found and f"</{tag}>" in found:
+            found = found.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+    found = _NOTE_MARK.sub("", found)
     return found if found.strip() else text
+
+
+def _outside(text: str, begin: str, end: str) -> Iterator[str]:
+    """The parts of `text` that are not between `begin` and `end`."""
+    at = 0
+    while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
+        yield text[at:start]
+        at = stop + len(end)
+    yield text[at:]
 
 
 def is_aside(sentence: str, code: str) -> bool:
