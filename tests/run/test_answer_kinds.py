@@ -123,3 +123,9 @@ def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_context
 def test_a_reference_may_end_as_the_answer_does() -> None:
     assert kind("As cheap as it can", reference="It is as cheap as it can be, and as it can") is AnswerKind.TERSE
     assert kind("It is as cheap as the", reference="It is as cheap as the others are.") is AnswerKind.CUT
+
+
+def test_a_line_about_the_answer_is_no_cut_end() -> None:
+    answer, source = "A single ticket costs 7 euros for adults", "A single ticket costs 7 euros, and is higher in July."
+    assert kind(f"{answer}.\n\nConfidence: high", reference=source) is not AnswerKind.CUT
+    assert kind(f"{answer} if the wind is high", reference=source) is AnswerKind.CUT

@@ -34,3 +34,9 @@ def claims(answer: str) -> list[str]:
 def test_a_wording_adds_no_claim_and_takes_none_away(wording: str, answer: str) -> None:
     lower = answer[0].lower() + answer[1:]
     assert claims(wording.format(answer=answer, lower=lower, open=answer[:-1], question=QUESTION)) == claims(answer)
+
+
+@pytest.mark.parametrize("hidden", ["dogs travel free of any charge", "only 12 euros"])
+def test_a_claim_in_the_place_of_a_source_is_judged(hidden: str) -> None:
+    for answer in (f"It runs daily ([{hidden}](https://example.com/x)).", f"It runs daily (faq.md, {hidden})."):
+        assert hidden in " ".join(claims(answer))

@@ -31,7 +31,7 @@ _WRAPPERS = ("final_answer", "answer", "response", "output", "result")
 _NOTE_MARK = re.compile(
     r"<sup>\s*\[?\d{1,3}\]?\s*</sup>"
     r"| ?<(?P<tag>cite|citation|ref|source)\b[^<>]{0,100}>[^<\s]{0,60}</(?P=tag)>"
-    r"| ?\(\[[^\]\n]{1,100}\]\([^()\s]{1,300}\)\)"
+    r"| ?\(\[[^\]\s\d]{1,30}(?: [^\]\s\d]{1,30}){0,3}\]\([^()\s]{1,300}\)\)"
     r"| ?\[\[?\d{1,3}\]?\]\([^()\s]{1,300}\)"
 )
 """A footnote's number, a source in a tag, and a link that stands for one: "([handbook](https://…))", "[1](https://…)"."""
