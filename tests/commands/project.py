@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+
+import pytest
+
+from ragstone.cli import main
+
+Completed = subprocess.CompletedProcess[str]
 
 SYSTEM = '''
 """A system that looks the answer up in its own small set of facts."""
@@ -99,20 +108,59 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ragstone", *arguments]
 
 
-def ragstone(
-    arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None, timeout: float = 120
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, without standard input."""
-    return subprocess.run(
-        command(*arguments),
-        cwd=cwd,
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+def ragstone(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> Completed:
+    """Run the command line in this process, without standard input; `start` runs it in a process of its own."""
+    with _as_a_process(cwd, environment(env)) as (stdout, stderr):
+        try:
+            main(arguments)
+        except SystemExit as error:
+            exit_code = error.code
+    assert isinstance(exit_code, int)
+    return subprocess.CompletedProcess(command(*arguments), exit_code, _text(stdout), _text(stderr))
+
+
+@contextmanager
+def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Give what runs inside the folder, environment and streams of a new process, and undo afterwards what it leaves."""
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    path, modules, collector = list(sys.path), set(sys.modules), gc.get_threshold()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Path(os.devnull).open(encoding="utf-8") as stdin,
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
+        patch.chdir(cwd)
+        for name in set(os.environ) - set(variables):
+            patch.delenv(name)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdin", stdin)
+        try:
+            yield stdout, stderr
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            sys.path[:] = path
+            gc.set_threshold(*collector)
+            _forget_user_modules(set(sys.modules) - modules, cwd)
+
+
+def _forget_user_modules(names: set[str], cwd: Path) -> None:
+    """Forget modules imported from the user's repository, so that another test's module of the same name is its own."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and Path(file).is_relative_to(cwd):
+            del sys.modules[name]
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8")
 
 
 def start(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
