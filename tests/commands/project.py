@@ -121,7 +121,7 @@ def ragstone(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | No
 
 @contextmanager
 def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
-    """Give what runs inside the folder, environment and streams of a new process, and undo afterwards what it leaves."""
+    """Give what runs inside the folder, environment and streams of a new process; undo afterwards what it leaves."""
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, ragstone
+from tests.commands.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, ragstone, start
 
 POLICY = LINES_OFF + ONE_DROP
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
@@ -67,7 +67,9 @@ def test_the_carried_baseline_can_be_named(project: Path) -> None:
 def test_a_killed_run_leaves_the_baseline_where_the_next_one_finds_it(project: Path) -> None:
     dying = BROKEN.replace("def answer(question):", "def answer(question):\n    import os; os.kill(os.getppid(), 9)")
     (project / "houses.py").write_text(dying, encoding="utf-8")
-    assert gate(project, "--baseline", "ragstone-run") == -9
+    with start(["gate", "--baseline", "ragstone-run"], project) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == -9
     assert manifest(project / "ragstone-run")["state"] == "running"
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     assert gate(project, "--baseline", "ragstone-run", "--resume") == 1
