@@ -4,13 +4,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := examples/docs-qa
 PYTEST_ARGS ?=
+CORPUS_ARGS ?=
 # One test process per core, each with whole files, so that fixtures of a file are made once; WORKERS= for one process.
 WORKERS ?= -n auto --dist loadfile --no-loadscope-reorder
 DEFAULT := not heavy and not container and not browser and not integrations
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated release-check hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test corpus test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated release-check hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -37,6 +38,10 @@ lock: $(VENV)/bin/python
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
+
+# What the gate decides in many small cases, compared with what is stored: see CONTRIBUTING.md.
+corpus: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.corpus.compare $(CORPUS_ARGS)
 
 # What a change breaks first: without whole commands and jobs, hostile peers and simulations (see tests/conftest.py).
 test-fast: $(VENV)/.installed-dev

@@ -5,11 +5,11 @@
     python bench/broken_systems.py --only "doesn't know"
     python bench/broken_systems.py --judges offline --sizes 50 --wordings
 
-The recorded answers of a healthy system (the example's baseline; tests/bench/ferry.json) are changed for a share of its
-questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge judges
-the answers themselves. The scores of a perfect LLM judge are those that systems.py calls true; a noisy one gives every
-tenth by chance. Each response is judged once, whatever the share and the number of questions; all of it takes about six
-minutes on one core.
+The recorded answers of a healthy system (the example's baseline; tests/corpus/ferry.json) are changed for a share of
+its questions as systems.py says, judged, and decided by the policy that `ragstone init` writes. The offline judge
+judges the answers themselves. The scores of a perfect LLM judge are those that systems.py calls true; a noisy one gives
+every tenth by chance. Each response is judged once, whatever the share and the number of questions; all of it takes
+about six minutes on one core.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ragstone.system.response import Context, Response
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline"
-FERRY = ROOT / "tests" / "bench" / "ferry.json"
+FERRY = ROOT / "tests" / "corpus" / "ferry.json"
 STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "thresholds.toml"
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 SIZES = (20, 50, 139)

@@ -4,7 +4,7 @@
     python bench/seeded_faults.py --systems ferry --only "chunks are cut"
 
 Twenty faults are seeded into the example (examples/docs-qa, in its own environment) and into a system of another field
-(tests/bench/ferry.json: vectors of words, and a generator that gives the known answer where its passage is among the
+(tests/corpus/ferry.json: vectors of words, and a generator that gives the known answer where its passage is among the
 first contexts). The healthy system is the baseline, the policy is the one that `ragstone init` writes, and the offline
 judge judges. A fault counts if line one or "where to look" names its half, and no other; judge, golden set and
 time-outs have none. Its cause is that of line one; for the other three, line one or "what changed" must name it. What

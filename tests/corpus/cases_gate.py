@@ -1,0 +1,827 @@
+"""Policies, golden sets, baselines, judges and systems: what `ragstone gate` and `ragstone compare` decide."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tests.commands.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, start, wait_for_lines
+from tests.commands.test_base_commit import commit, git
+from tests.corpus import ferry
+from tests.corpus.changes import BROKEN, GENERATION_FAULTS, HARMLESS, changed
+from tests.corpus.ferry import Question, Reply
+from tests.corpus.outcome import Outcome
+from tests.corpus.registry import Registry, Steps
+from tests.corpus.workbench import ANSWERS, GOLDEN, POLICY, Workbench
+from tests.judge.conftest import FakeLlm, Loop, fill_in
+
+CASES = Registry()
+CUT = changed(ferry.replies(), GENERATION_FAULTS["answers are cut at a length"])
+INVENTED = changed(ferry.replies(), BROKEN["invents everything"])
+SLIGHTLY_INVENTED = changed(ferry.replies(), BROKEN["adds an invented sentence"], 0.1)
+SUSPECTED = changed(ferry.replies(), BROKEN["adds an invented sentence"], 0.08)
+
+
+# -- floors, drops and what is done about them -------------------------------------------------------------------------
+
+
+def _policy(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
+    """Compared with the healthy system under a policy of its own."""
+    bench.ferry(replies, policy)
+    return {"gate": bench.gate(*arguments, baseline=bench.ferry_baseline)}
+
+
+def _first_policy(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
+    """The same without a baseline."""
+    bench.ferry(replies, policy)
+    return {"first run": bench.gate(*arguments)}
+
+
+HEALTHY = ferry.replies()
+FAITHFULNESS = "[gate]\nonly_named = true\n[metrics.faithfulness]\n"
+for _name, _text in {
+    "without a file": "",
+    "a floor that holds": "[metrics.faithfulness]\nmin = 0.8\n",
+    "a floor that fails": "[metrics.answer_correctness]\nmin = 0.99\n",
+    "a floor that warns": '[metrics.answer_correctness]\nmin = 0.99\naction = "warn"\n',
+    "a floor that is assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.8\n',
+    "a floor that is not assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.93\n',
+    "a floor by its point": '[gate]\ndecision = "point"\n[metrics.context_recall]\nmin = 0.951\n',
+    "a target": "[metrics.answer_correctness]\nmin = 0.5\ntarget = 0.95\n",
+    "a ceiling": "[metrics.hallucination]\nmax = 0.01\n",
+    "only what is named": "[gate]\nonly_named = true\n[metrics.context_recall]\nmin = 0.8\n",
+    "an unknown metric": "[metrics.faithfullness]\nmin = 0.8\n",
+    "an unknown key": "[gate]\nmin_coverge = 0.9\n",
+    "no baseline fails": '[gate]\non_no_baseline = "fail"\n[metrics.faithfulness]\nmax_drop = 0.02\n',
+    "no baseline warns": '[gate]\non_no_baseline = "warn"\n[metrics.faithfulness]\nmax_drop = 0.02\n',
+}.items():
+    CASES.add(f"policy, first run: {_name}", partial(_first_policy, _text, HEALTHY, ()))
+UNCERTAIN = "[metrics.answer_correctness]\nmin = 0.89\n"
+"""A floor just above the mean of the healthy system."""
+for _name, _text, _arguments in (
+    ("a floor that can't be decided", UNCERTAIN, ()),
+    ("inconclusive fails", f'[gate]\ninconclusive = "fail"\n{UNCERTAIN}', ()),
+    ("inconclusive passes", f'[gate]\ninconclusive = "pass"\n{UNCERTAIN}', ()),
+    ("fail on inconclusive", UNCERTAIN, ("--fail-on", "inconclusive")),
+):
+    CASES.add(f"policy, first run: {_name}", partial(_first_policy, _text, HEALTHY, _arguments))
+LOSS = "[metrics.faithfulness]\nmax_drop = 0.01\n"
+for _name, _text, _replies, _arguments in (
+    ("a drop fails", "[metrics.answer_correctness]\nmax_drop = 0.02\n", CUT, ()),
+    ("a drop that is allowed", f"[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.9\n", CUT, ()),
+    ("a drop that warns", f'[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.02\naction = "warn"\n', CUT, ()),
+    ("only one metric", f"{FAITHFULNESS}max_drop = 0.01\n", SLIGHTLY_INVENTED, ()),
+    ("decided by the point", f'[gate]\ndecision = "point"\n{LOSS}', SUSPECTED, ()),
+    ("a suspicion", LOSS, SUSPECTED, ()),
+    ("assured", '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmax_drop = 0.05\n', SUSPECTED, ()),
+    ("less confidence", f"[gate]\nconfidence = 0.8\n{LOSS}", SUSPECTED, ()),
+    ("never fail", POLICY, INVENTED, ("--fail-on", "never")),
+    ("a rise", "[metrics.hallucination]\nmax_rise = 0.02\n", INVENTED, ()),
+    ("few samples, healthy", POLICY, HEALTHY, ("--limit", "12")),
+    ("few samples, broken", POLICY, INVENTED, ("--limit", "12")),
+    ("few samples, slightly worse", POLICY, SLIGHTLY_INVENTED, ("--limit", "20")),
+):
+    CASES.add(f"policy: {_name}", partial(_policy, _text, _replies, _arguments))
+
+
+# -- slices and samples that must pass ---------------------------------------------------------------------------------
+
+
+def _kind(question: Question) -> list[str]:
+    """Tags: by the subject, and whether it can be answered."""
+    subject = f"subject-{int((question.passage_id or 'p0')[1:]) % 3}"
+    return [subject] if question.answerable else ["unanswerable"]
+
+
+def _worse_in_one_slice(change: str) -> list[Reply]:
+    return [
+        worse if _kind(reply.question) == ["subject-1"] else reply
+        for reply, worse in zip(HEALTHY, changed(HEALTHY, BROKEN[change]), strict=True)
+    ]
+
+
+def _slices(policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
+    bench.ferry(policy=POLICY)
+    bench.questions(ferry.questions(), tags=_kind)
+    first = bench.gate(out="main")
+    bench.policy(policy)
+    bench.replies(replies)
+    return {"first run": first, "gate": bench.gate(baseline="main")}
+
+
+CASES.add("slices: unchanged", partial(_slices, POLICY, HEALTHY))
+CASES.add("slices: one tag is worse", partial(_slices, POLICY, _worse_in_one_slice("invents everything")))
+CASES.add("slices: one tag retrieves nothing", partial(_slices, POLICY, _worse_in_one_slice("retrieves nothing")))
+CASES.add(
+    "slices: a floor of one tag",
+    partial(
+        _slices,
+        f'{POLICY}[slices.subject-1.metrics.faithfulness]\nmin = 0.8\naction = "block"\n',
+        _worse_in_one_slice("adds an invented sentence"),
+    ),
+)
+CASES.add(
+    "slices: a rule of a tag that is not there",
+    partial(_slices, f"{POLICY}[slices.none.metrics.mrr]\nmin = 0.8\n", HEALTHY),
+)
+
+
+_A_FIFTH_INVENTED = changed(HEALTHY, BROKEN["invents everything"], 0.2)
+_WORSE = [
+    worse.question.id for reply, worse in zip(HEALTHY, _A_FIFTH_INVENTED, strict=True) if worse.answer != reply.answer
+]
+
+
+def _must_pass(policy: str, bench: Workbench) -> Steps:
+    bench.ferry(_A_FIFTH_INVENTED, policy)
+    worse = bench.gate()
+    bench.replies(HEALTHY)
+    return {"some are worse": worse, "healthy": bench.gate()}
+
+
+CASES.add(
+    "must pass: two samples",
+    partial(_must_pass, f'must_pass = ["{_WORSE[0]}", "{_WORSE[1]}"]\n[metrics.faithfulness]\nmin = 0.5\n'),
+)
+CASES.add("must pass: all samples", partial(_must_pass, 'must_pass = "all"\n[metrics.faithfulness]\nmin = 0.5\n'))
+CASES.add(
+    "must pass: a sample that is not there",
+    partial(_must_pass, 'must_pass = ["f999"]\n[metrics.faithfulness]\nmin = 0.5\n'),
+)
+CASES.add(
+    "must pass: that warn",
+    partial(
+        _must_pass,
+        f'{POLICY}[must_pass]\nsamples = {json.dumps(_WORSE[:3])}\nmetrics = ["answer_correctness"]\nmin = 0.5\n'
+        'action = "warn"\n',
+    ),
+)
+
+
+@CASES.case("must pass: bounds of samples")
+def _bounds_of_samples(bench: Workbench) -> Steps:
+    bench.ferry(_A_FIFTH_INVENTED)
+    bench.questions(
+        ferry.questions(),
+        min=lambda question: {"faithfulness": 0.5} if question.id in (*_WORSE[:2], "f1", "f2") else None,
+        max=lambda question: {"hallucination": 0.5} if question.id in (*_WORSE[2:4], "f7", "f8") else None,
+    )
+    return {"first run": bench.gate()}
+
+
+# -- limits of the system ----------------------------------------------------------------------------------------------
+
+
+def _timed(seconds: float) -> list[Reply]:
+    return [replace(reply, latency_s=seconds + number / 100) for number, reply in enumerate(HEALTHY)]
+
+
+def _limits(policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
+    bench.ferry(replies, policy)
+    return {"first run": bench.gate()}
+
+
+def _failing(share: float) -> list[Reply]:
+    """Each of the first questions ends with an error."""
+    count = round(share * len(HEALTHY))
+    return [replace(reply, error="ValueError: no index") if at < count else reply for at, reply in enumerate(HEALTHY)]
+
+
+_A_QUARTER_WITHOUT_CONTEXTS = changed(HEALTHY, BROKEN["retrieves nothing"], 0.25)
+CASES.add("limits: latency holds", partial(_limits, "[system]\nlatency_p95_s = 2.0\n", _timed(0.2)))
+CASES.add("limits: latency is exceeded", partial(_limits, "[system]\nlatency_p95_s = 2.0\n", _timed(1.9)))
+CASES.add("limits: latency warns", partial(_limits, '[system]\nlatency_p95_s = 2.0\naction = "warn"\n', _timed(5.0)))
+CASES.add("limits: one error is allowed", partial(_limits, POLICY, _failing(1 / 64)))
+CASES.add("limits: no error is allowed", partial(_limits, "[system]\nmax_error_rate = 0.0\n", _failing(1 / 64)))
+CASES.add("limits: a fifth ends with errors", partial(_limits, POLICY, _failing(0.2)))
+CASES.add("limits: everything ends with errors", partial(_limits, POLICY, _failing(1.0)))
+CASES.add("limits: answers are missing", partial(_limits, POLICY, HEALTHY[:40]))
+CASES.add(
+    "limits: empty answers",
+    partial(_limits, "[system]\nmax_empty = 0.05\n", changed(HEALTHY, BROKEN["empty answers"], 0.15)),
+)
+CASES.add(
+    "limits: unanswered questions",
+    partial(
+        _limits, "[system]\nmax_unanswered = 0.1\n", changed(HEALTHY, BROKEN["doesn't know in two wordings"], 0.25)
+    ),
+)
+CASES.add(
+    "limits: guessed answers",
+    partial(_limits, "[system]\nmax_guessed = 0.1\n", changed(HEALTHY, BROKEN["answers the unanswerable inventing"])),
+)
+CASES.add(
+    "limits: the broken share",
+    partial(_limits, "[system]\nmax_broken = 0.1\n", _A_QUARTER_WITHOUT_CONTEXTS),
+)
+CASES.add("limits: the broken share is allowed", partial(_limits, f"{POLICY}{LINES_OFF}", _A_QUARTER_WITHOUT_CONTEXTS))
+
+
+def _cost(policy: str, tokens: int, bench: Workbench) -> Steps:
+    bench.ferry(policy=policy)
+    bench.config("[system.price]\ninput = 1.0\noutput = 4.0\n")
+    usage = {"usage": {"input_tokens": tokens, "output_tokens": tokens // 4}}
+    bench.write_rows(ANSWERS, [{**reply.row(), **usage} for reply in HEALTHY])
+    return {"first run": bench.gate()}
+
+
+CASES.add("limits: tokens hold", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 6000\n", 1000))
+CASES.add("limits: tokens are exceeded", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 6000\n", 8000))
+CASES.add("limits: cost holds", partial(_cost, "[system]\ncost_mean_usd = 0.01\n", 1000))
+CASES.add("limits: cost is exceeded", partial(_cost, "[system]\ncost_mean_usd = 0.01\ncost_p95_usd = 0.012\n", 8000))
+
+
+# -- golden sets -------------------------------------------------------------------------------------------------------
+
+
+@CASES.case("golden set: columns in JSON, without ids")
+def _columns(bench: Workbench) -> Steps:
+    """The answers are found by their questions."""
+    bench.ferry()
+    bench.write("golden.json", json.dumps(_COLUMNS))
+    rows = [{**reply.row(), "question": reply.question.text} for reply in HEALTHY]
+    bench.write_rows(ANSWERS, [{name: row[name] for name in ("question", "answer", "contexts")} for row in rows])
+    return {"first run": bench.gate(golden="golden.json")}
+
+
+def _golden_file(name: str, text: str, bench: Workbench) -> Steps:
+    """A golden set in another format, compared with the same one in the native format."""
+    bench.ferry()
+    bench.write(name, text)
+    return {"gate": bench.gate(golden=name, baseline=bench.ferry_baseline)}
+
+
+def _table(rows: Iterable[dict[str, Any]], delimiter: str) -> str:
+    lines = list(rows)
+    columns = list(dict.fromkeys(column for row in lines for column in row))
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns, delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(lines)
+    return file.getvalue()
+
+
+_ROWS = [question.row() for question in ferry.questions()]
+_COLUMNS = {
+    "questions": [row["question"] for row in _ROWS],
+    "ground_truths": [row.get("reference", "") for row in _ROWS],
+}
+CASES.add("golden set: CSV", partial(_golden_file, "golden.csv", _table(_ROWS, ",")))
+CASES.add("golden set: TSV", partial(_golden_file, "golden.tsv", _table(_ROWS, "\t")))
+CASES.add("golden set: a JSON list", partial(_golden_file, "golden.json", json.dumps(_ROWS)))
+CASES.add("golden set: a duplicate id", partial(_golden_file, "golden.json", json.dumps([*_ROWS, _ROWS[0]])))
+CASES.add("golden set: no question", partial(_golden_file, "golden.json", json.dumps([{"id": "a", "reference": "b"}])))
+CASES.add("golden set: not JSON", partial(_golden_file, "golden.json", "[{"))
+CASES.add("golden set: empty", partial(_golden_file, "golden.jsonl", ""))
+
+
+@CASES.case("golden set: the columns of ragas")
+def _ragas_columns(bench: Workbench) -> Steps:
+    """One table is golden set and recorded answers."""
+    bench.policy(POLICY)
+    rows = [
+        {
+            "user_input": reply.question.text,
+            "response": reply.answer,
+            "retrieved_contexts": [passage.text for passage in reply.contexts],
+            "reference": reply.question.reference,
+        }
+        for reply in HEALTHY
+        if reply.question.answerable
+    ]
+    bench.write("eval.json", json.dumps(rows))
+    return {"first run": bench.gate(golden="eval.json", entrypoint="file:eval.json")}
+
+
+@CASES.case("golden set: two files and a glob")
+def _two_files(bench: Workbench) -> Steps:
+    bench.ferry()
+    bench.write_rows("golden/a.jsonl", _ROWS[:30])
+    bench.write_rows("golden/b.jsonl", _ROWS[30:])
+    return {"gate": bench.gate(golden="golden/*.jsonl", baseline=bench.ferry_baseline)}
+
+
+def _edited(questions: Sequence[Question], policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
+    """The golden set was edited since the baseline."""
+    bench.ferry(replies, policy)
+    bench.questions(questions)
+    return {"gate": bench.gate(baseline=bench.ferry_baseline)}
+
+
+def _renamed(question: Question) -> Question:
+    return replace(question, id=f"other-{question.id}")
+
+
+_QUESTIONS = ferry.questions()
+_RENAMED_REPLIES = [replace(reply, question=_renamed(reply.question)) for reply in HEALTHY]
+_REWORDED = [replace(question, text=f"Please tell me: {question.text}") for question in _QUESTIONS]
+_MORE = [
+    replace(question, id=f"new-{question.id}", text=f"{question.text} (as of today)") for question in _QUESTIONS[:10]
+]
+_MORE_REPLIES = [replace(reply, question=more) for reply, more in zip(HEALTHY, _MORE, strict=False)]
+for _name, _questions, _text, _replies in (
+    ("an eighth removed", _QUESTIONS[8:], POLICY, HEALTHY),
+    ("a third removed", _QUESTIONS[21:], POLICY, HEALTHY),
+    ("an eighth removed, and unmatched refused", _QUESTIONS[8:], '[gate]\nunmatched = "refuse"\n', HEALTHY),
+    ("a third removed, and that allowed", _QUESTIONS[21:], "[gate]\nmin_paired = 0.5\n", HEALTHY),
+    ("a third removed, and broken", _QUESTIONS[21:], POLICY, INVENTED),
+    ("ten added", (*_QUESTIONS, *_MORE), POLICY, (*HEALTHY, *_MORE_REPLIES)),
+    ("ten added, and broken", (*_QUESTIONS, *_MORE), POLICY, (*INVENTED, *_MORE_REPLIES)),
+    ("every question reworded", _REWORDED, POLICY, HEALTHY),
+    (
+        "other ids",
+        [replace(one, id=f"other-{one.id}") for one in _QUESTIONS],
+        POLICY,
+        [replace(one, question=replace(one.question, id=f"other-{one.question.id}")) for one in HEALTHY],
+    ),
+):
+    CASES.add(f"edited golden set: {_name}", partial(_edited, _questions, _text, _replies))
+
+
+def _labels(fields: dict[str, Any], replies: Sequence[Reply], bench: Workbench) -> Steps:
+    """Only the labels of the questions were edited since the baseline."""
+    bench.ferry(replies)
+    bench.questions(_QUESTIONS, **fields)
+    return {"gate": bench.gate(baseline=bench.ferry_baseline)}
+
+
+def _relevant(question: Question) -> dict[str, int] | None:
+    return {question.passage_id: 1} if question.passage_id is not None else None
+
+
+def _longer_reference(question: Question) -> str | None:
+    return f"{question.reference} So it is." if question.answerable else None
+
+
+_NO_CONTEXTS = changed(HEALTHY, BROKEN["retrieves nothing"])
+CASES.add("edited labels: tags", partial(_labels, {"tags": ["new"]}, HEALTHY))
+CASES.add("edited labels: tags, and broken", partial(_labels, {"tags": ["new"]}, _NO_CONTEXTS))
+CASES.add(
+    "edited labels: ids of relevant passages",
+    partial(_labels, {"relevant_ids": lambda one: [one.passage_id] if one.answerable else None}, HEALTHY),
+)
+CASES.add("edited labels: groups", partial(_labels, {"group": lambda one: one.passage_id}, HEALTHY))
+CASES.add(
+    "edited labels: references, and broken",
+    partial(_labels, {"reference": lambda one: f"{one.reference} So it is." if one.answerable else None}, INVENTED),
+)
+
+
+# -- retrieval, conversations, halves of a system ----------------------------------------------------------------------
+
+
+def _retrieval(fault: str, bench: Workbench) -> Steps:
+    bench.ferry(policy='[metrics.mrr]\nmin = 0.5\nmax_drop = 0.05\n[metrics."recall@3"]\nmin = 0.6\nmax_drop = 0.05\n')
+    bench.questions(_QUESTIONS, relevant_ids=_relevant)
+    metrics = ("--metrics", "mrr,ndcg@10,recall@3,precision@3,average_precision,hit_rate@1")
+    first = bench.gate(*metrics, out="main")
+    bench.replies(ferry.replies(fault))
+    return {"first run": first, "gate": bench.gate(*metrics, baseline="main")}
+
+
+for _fault in ("top k is 1", "the reranker is reversed", "embeddings are shuffled"):
+    CASES.add(f"retrieval by qrels: {_fault}", partial(_retrieval, _fault))
+
+
+@CASES.case("lexical metrics")
+def _lexical(bench: Workbench) -> Steps:
+    bench.ferry(CUT, "[metrics.token_f1]\nmin = 0.3\n")
+    return {
+        "first run": bench.gate(
+            "--metrics", "token_f1,exact_match,citation_validity,top_context_used,context_utilization"
+        )
+    }
+
+
+def _python(bench: Workbench, system: str, n: int, **fields: Any) -> None:
+    """A project with a Python system, which is asked."""
+    make_project(bench.folder, n=n, system=system, policy=POLICY)
+    rows = [json.loads(line) for line in (bench.folder / GOLDEN).read_text(encoding="utf-8").splitlines()]
+    bench.write_rows(GOLDEN, [{**row, **{name: value(row) for name, value in fields.items()}} for row in rows])
+
+
+def _asked(bench: Workbench, *arguments: str, **options: Any) -> Outcome:
+    """The gate on a project whose config file says everything."""
+    return bench.gate(*arguments, golden=None, entrypoint=None, **options)
+
+
+BAD_HOUSES = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
+CONFIG = '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 1\n'
+
+
+@CASES.case("conversations")
+def _conversations(bench: Workbench) -> Steps:
+    """A follow-up question is understood by its earlier turns; later, the system forgets them."""
+    history = [{"role": "user", "content": "I look for a house."}, {"role": "assistant", "content": "Which one?"}]
+    listening = SYSTEM.replace("def answer(question):", "def answer(question, history):").replace(
+        "    fact = ",
+        "    if len(history) != 2: return {'answer': 'Which one do you mean?', 'contexts': []}\n    fact = ",
+    )
+    _python(bench, listening, 20, history=lambda row: history)
+    first = _asked(bench, out="main")
+    bench.write("houses.py", listening.replace("len(history) != 2", "history"))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+@CASES.case("a retriever alone")
+def _retriever(bench: Workbench) -> Steps:
+    source = f"{SYSTEM}\n\ndef retrieve(question):\n    return answer(question)['contexts']\n"
+    _python(bench, source, 20, reference_contexts=lambda row: [row["reference"]])
+    bench.config(CONFIG.replace(":answer", ":retrieve").replace("[system]", '[system]\npart = "retrieval"'))
+    first = _asked(bench, out="main")
+    bench.write("houses.py", source.replace("['contexts']", "['contexts'][1:]"))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+@CASES.case("a generator alone")
+def _generator(bench: Workbench) -> Steps:
+    source = "def answer(question, contexts):\n    return contexts[0] if contexts else 'I do not know.'\n"
+    _python(bench, source, 20, reference_contexts=lambda row: [row["reference"]])
+    bench.config(CONFIG.replace("[system]", '[system]\npart = "generation"'))
+    first = _asked(bench, out="main")
+    bench.write("houses.py", source.replace("contexts[0] if", "'Bananas are purple, ' + question if"))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+@CASES.case("oracle retrieval")
+def _oracle(bench: Workbench) -> Steps:
+    """Retrieval fails for every fourth house, and the generator for every sixth."""
+    source = (
+        f"{SYSTEM}\n_FACTS = answer\n\n\ndef answer(question, contexts=None):\n"
+        "    number = int(question.split()[-1].rstrip('?'))\n"
+        "    if contexts is None:\n"
+        "        contexts = [_FACTS(question)['answer'] if number % 4 else 'Rain is expected.']\n"
+        "    return {'answer': contexts[0] if number % 6 else 'It stands at a road.', 'contexts': contexts}\n"
+    )
+    _python(bench, source, 24, reference_contexts=lambda row: [row["reference"]])
+    bench.config(f"{CONFIG}[run]\noracle = true\n")
+    return {"first run": _asked(bench)}
+
+
+@CASES.case("a metric of one's own")
+def _own_metric(bench: Workbench) -> Steps:
+    _python(bench, SYSTEM, 20)
+    bench.write("checks.py", "def short(answer):\n    return len(answer) < 40\n")
+    bench.config(f'{CONFIG}[metrics.short]\npython = "checks.py:short"\n[run]\nmetrics = ["faithfulness", "short"]\n')
+    bench.policy("[metrics.short]\nmin = 0.5\n")
+    first = _asked(bench, out="main")
+    bench.write("houses.py", SYSTEM.replace("is painted", "has been painted all over with"))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+# -- a system that is asked more than once -----------------------------------------------------------------------------
+
+UNSTEADY = """
+import json
+from collections import Counter
+
+ASKED = Counter()
+
+
+def answer(question):
+    number = int(question.split()[-1].rstrip("?"))
+    fact = f"House number {number} is painted {['red', 'green', 'blue', 'white', 'yellow'][number % 5]}."
+    ASKED[number] += 1
+    bad = BAD
+    return {"answer": f"Bananas were invented in 18{number} by the committee." if bad else fact, "contexts": [fact]}
+"""
+
+
+def _asked_again(bad: str, bench: Workbench) -> Steps:
+    """A drop is suspected, and the system is asked again before the gate decides."""
+    _python(bench, UNSTEADY.replace("BAD", "False"), 40)
+    bench.config(CONFIG)
+    bench.policy(ONE_DROP + LINES_OFF)
+    first = _asked(bench, out="main")
+    bench.write("houses.py", UNSTEADY.replace("BAD", bad))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+CASES.add("asked again: a loss by chance", partial(_asked_again, "number % 7 == 0 and ASKED[number] == 1"))
+CASES.add("asked again: a loss that is confirmed", partial(_asked_again, "number % 7 == 0"))
+CASES.add("asked again: a loss in every second answer", partial(_asked_again, "number % 4 == 0 and ASKED[number] % 2"))
+
+
+@CASES.case("several answers to each question")
+def _several_answers(bench: Workbench) -> Steps:
+    _python(bench, UNSTEADY.replace("BAD", "False"), 20)
+    bench.config(f"{CONFIG}[run]\nanswers = 3\n")
+    first = _asked(bench, out="main")
+    bench.write("houses.py", UNSTEADY.replace("BAD", "number % 3 == 0 and ASKED[number] % 2"))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+@CASES.case("several judgements of each answer")
+def _several_judgements(bench: Workbench) -> Steps:
+    bench.ferry(INVENTED)
+    bench.config("[run]\nrepeats = 2\n")
+    return {"gate": bench.gate(baseline=bench.ferry_baseline)}
+
+
+# -- baselines ---------------------------------------------------------------------------------------------------------
+
+
+def _baseline(name: str, bench: Workbench) -> Steps:
+    """What may not be the baseline."""
+    bench.ferry(INVENTED)
+    bench.gate(out="failed")
+    bench.write("damaged/manifest.json", "{}")
+    bench.questions([replace(one, id=f"x{one.id}", text=f"{one.text} Or not?") for one in _QUESTIONS[:20]])
+    bench.replies([replace(one, question=replace(one.question, id=f"x{one.question.id}")) for one in HEALTHY[:20]])
+    bench.gate(out="another")
+    bench.ferry()
+    return {"gate": bench.gate(baseline=name)}
+
+
+for _name in ("nowhere", "failed", "damaged", "another"):
+    CASES.add(f"baseline: {_name}", partial(_baseline, _name))
+
+
+@CASES.case("baseline: with other metrics")
+def _other_metrics(bench: Workbench) -> Steps:
+    """The baseline's answers are judged again for what it does not have."""
+    bench.ferry()
+    bench.gate("--metrics", "faithfulness", out="main")
+    bench.replies(INVENTED)
+    return {"gate": bench.gate(baseline="main")}
+
+
+@CASES.case("accepted drop")
+def _accepted(bench: Workbench) -> Steps:
+    """A drop is refused, accepted, larger than accepted, merged and spent."""
+    policy = f"[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.02\n"
+    bench.ferry(policy=policy)
+    bench.gate(out="main")
+    bench.replies(changed(HEALTHY, BROKEN["other numbers"], 0.3))
+    refused = bench.gate(baseline="main")
+    code = bench.command("accept", "ragstone-run", "--metric", "answer_correctness", "--reason", "a tenth of the price")
+    accepted = bench.gate(baseline="main", out="merged")
+    bench.replies(changed(HEALTHY, BROKEN["other numbers"]))
+    larger = bench.gate(baseline="main")
+    spent = bench.gate(baseline="merged")
+    return {"refused": refused, "accept": {"exit": code}, "accepted": accepted, "larger": larger, "spent": spent}
+
+
+@CASES.case("accepted edit of the golden set")
+def _accepted_edit(bench: Workbench) -> Steps:
+    bench.ferry()
+    bench.gate(out="main")
+    bench.questions(_QUESTIONS[21:])
+    refused = bench.gate(baseline="main")
+    code = bench.command("accept", "ragstone-run", "--metric", "golden set", "--reason", "the old product is gone")
+    return {"refused": refused, "accept": {"exit": code}, "accepted": bench.gate(baseline="main")}
+
+
+def _repository(bench: Workbench) -> None:
+    """A git repository with one commit of a good system."""
+    make_project(bench.folder, n=20, policy=LINES_OFF + ONE_DROP)
+    bench.write(".gitignore", "ragstone-run*\n")
+    git(bench.folder, "init", "--quiet", "--initial-branch", "main")
+    commit(bench.folder, "base")
+
+
+def _base_commit(system: str, bench: Workbench) -> Steps:
+    """The system of the commit before is asked in the same job."""
+    _repository(bench)
+    bench.write("houses.py", system)
+    commit(bench.folder)
+    return {"gate": _asked(bench, "--baseline-commit", "HEAD~1")}
+
+
+CASES.add("base commit: broken", partial(_base_commit, BAD_HOUSES))
+CASES.add("base commit: harmless", partial(_base_commit, f"{SYSTEM}\n# A remark.\n"))
+
+
+@CASES.case("base commit: both are broken")
+def _both_broken(bench: Workbench) -> Steps:
+    _repository(bench)
+    bench.write("houses.py", BAD_HOUSES)
+    commit(bench.folder)
+    bench.write("houses.py", f"{BAD_HOUSES}\n# A remark.\n")
+    commit(bench.folder)
+    return {"gate": _asked(bench, "--baseline-commit", "HEAD~1")}
+
+
+@CASES.case("base commit: does not start")
+def _does_not_start(bench: Workbench) -> Steps:
+    _repository(bench)
+    bench.write("houses.py", "import no_such_module\n")
+    commit(bench.folder)
+    bench.write("houses.py", SYSTEM)
+    commit(bench.folder)
+    return {
+        "gate": _asked(bench, "--baseline-commit", "HEAD~1"),
+        "unknown": _asked(bench, "--baseline-commit", "nowhere"),
+    }
+
+
+@CASES.case("base commit: starved")
+def _starved(bench: Workbench) -> Steps:
+    """The base fails on most questions, so the change is compared on too few."""
+    failing = '    if not question.endswith(("1?", "2?")): raise TimeoutError("no connection left")\n    fact = '
+    _repository(bench)
+    bench.write("houses.py", SYSTEM.replace("    fact = ", failing))
+    commit(bench.folder)
+    bench.write("houses.py", BAD_HOUSES)
+    commit(bench.folder)
+    bench.policy(f"{LINES_OFF}{ONE_DROP}".replace("[gate]\n", '[gate]\ninconclusive = "pass"\n'))
+    return {"gate": _asked(bench, "--baseline-commit", "HEAD~1", "--fail-on", "never")}
+
+
+# -- runs that end too early -------------------------------------------------------------------------------------------
+
+
+@CASES.case("interrupted and resumed")
+def _resumed(bench: Workbench) -> Steps:
+    """A killed run is resumed, and decides as the whole one."""
+    slow = SYSTEM.replace("def answer(question):", "import time\ndef answer(question):\n    time.sleep(0.01)")
+    _python(bench, slow, 100)
+    whole = _asked(bench, out="whole")
+    with start(["gate"], bench.folder) as process:
+        wait_for_lines(bench.folder / "ragstone-run" / "samples.jsonl", 20)
+        process.kill()
+    resumed = _asked(bench, "--resume")
+    bench.write_rows(GOLDEN, [question.row() for question in _QUESTIONS])
+    return {"whole": whole, "resumed": resumed, "resumed with another golden set": _asked(bench, "--resume")}
+
+
+@CASES.case("a system that crashes")
+def _crashes(bench: Workbench) -> Steps:
+    crashing = SYSTEM.replace("    fact = ", "    if question.endswith('7?'): import os; os._exit(3)\n    fact = ")
+    _python(bench, crashing, 40)
+    some = _asked(bench)
+    bench.write("houses.py", "import no_such_module\n")
+    return {"on some questions": some, "at once": _asked(bench)}
+
+
+# -- judges ------------------------------------------------------------------------------------------------------------
+
+
+def _strict(schema: Any, prompt: str) -> Any:
+    """Every statement is unsupported."""
+    filled = fill_in(schema, prompt)
+    for verdict in filled.get("verdicts", ()):
+        verdict |= {"verdict": "unsupported", "evidence": []}
+    return filled
+
+
+def _judged(judge: FakeLlm, bench: Workbench, *arguments: str, **options: Any) -> Outcome:
+    env = {
+        "RAGSTONE_JUDGE": "openai:gpt-4o-mini",
+        "RAGSTONE_JUDGE_BASE_URL": f"{judge.url}/v1",
+        "RAGSTONE_JUDGE_API_KEY": "sk-0123456789",
+    }
+    return bench.gate("--metrics", "faithfulness", *arguments, env=env, **options)
+
+
+def _changed_judge(policy: str, bench: Workbench) -> Steps:
+    """The baseline was judged offline, the change by a model."""
+    bench.ferry(policy=policy)
+    bench.gate("--metrics", "faithfulness", "--limit", "16", out="main")
+    with closing(Loop()) as loop:
+        judge = loop.serve(FakeLlm())
+        return {"gate": _judged(judge, bench, "--limit", "16", baseline="main")}
+
+
+CASES.add("changed judge: judged again", partial(_changed_judge, f"{FAITHFULNESS}max_drop = 0.02\n"))
+CASES.add(
+    "changed judge: skipped",
+    partial(_changed_judge, '[gate]\non_judge_change = "skip"\n[metrics.faithfulness]\nmax_drop = 0.02\n'),
+)
+CASES.add(
+    "changed judge: refused",
+    partial(_changed_judge, '[gate]\non_judge_change = "fail"\n[metrics.faithfulness]\nmax_drop = 0.02\n'),
+)
+
+
+@CASES.case("changed judge: behind its name")
+def _other_model(bench: Workbench) -> Steps:
+    """Judgements of the baseline are asked for again, and differ."""
+    bench.ferry(policy=f"{LINES_OFF}{ONE_DROP}")
+    bench.config("[judge]\ncanaries = 10\n")
+    with closing(Loop()) as loop:
+        judge = loop.serve(FakeLlm())
+        first = _judged(judge, bench, "--limit", "16", out="main")
+        same = _judged(judge, bench, "--limit", "16", baseline="main", out="same")
+        judge.fill = _strict
+        other = _judged(judge, bench, "--limit", "16", "--refresh", baseline="main")
+    return {"first run": first, "same": same, "another model": other}
+
+
+def _lenient(schema: Any, prompt: str) -> Any:
+    """Every statement is supported, the planted wrong ones too."""
+    filled = fill_in(schema, prompt)
+    for verdict in filled.get("verdicts", ()):
+        verdict |= {"verdict": "supported"}
+    return filled
+
+
+def _fails(schema: Any, prompt: str) -> Any:
+    return {}
+
+
+def _bad_judge(fill: Any, bench: Workbench) -> Steps:
+    bench.ferry()
+    with closing(Loop()) as loop:
+        return {"first run": _judged(loop.serve(FakeLlm(fill=fill)), bench, "--limit", "16")}
+
+
+CASES.add("judge: supports nothing", partial(_bad_judge, _strict))
+CASES.add("judge: supports everything", partial(_bad_judge, _lenient))
+CASES.add("judge: returns nothing", partial(_bad_judge, _fails))
+
+
+@CASES.case("judge: refused")
+def _no_key(bench: Workbench) -> Steps:
+    bench.ferry()
+    return {
+        "no key": bench.gate("--judge", "openai:gpt-4o-mini"),
+        "unknown": bench.gate("--judge", "nobody:model"),
+        "metric": bench.gate("--metrics", "faithfullness"),
+    }
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+@CASES.case("compare: two runs")
+def _two_runs(bench: Workbench) -> Steps:
+    bench.ferry(INVENTED)
+    bench.gate(out="worse")
+    baseline = str(bench.ferry_baseline)
+    return {
+        "worse": bench.compare(baseline, "worse"),
+        "same": bench.compare(baseline, baseline),
+        "alone": bench.compare("worse"),
+        "nowhere": bench.compare(baseline, "nowhere"),
+    }
+
+
+def _scores(change: float, n: int = 60) -> str:
+    draw = random.Random(7)
+    rows = ["id,metric,value"]
+    for number in range(n):
+        value = 0.6 + 0.4 * draw.random()
+        rows.append(f"s{number},faithfulness,{max(0.0, value - change * (number % 2)):.4f}")
+    return "\n".join(rows) + "\n"
+
+
+@CASES.case("compare: score files")
+def _score_files(bench: Workbench) -> Steps:
+    for name, text in (
+        ("base", _scores(0.0)),
+        ("worse", _scores(0.5)),
+        ("slightly", _scores(0.03)),
+        ("bad", "id,x\n1,2\n"),
+    ):
+        bench.write(f"{name}.csv", text)
+    wide = "\n".join(["id,faithfulness,tone", *(f"s{number},0.{5 + number % 5},1" for number in range(40))])
+    bench.write("wide.csv", f"{wide}\n")
+    bench.policy("[metrics.faithfulness]\nmin = 0.7\nmax_drop = 0.02\n")
+    return {
+        "worse": bench.compare("base.csv", "worse.csv"),
+        "slightly worse": bench.compare("base.csv", "slightly.csv"),
+        "same": bench.compare("base.csv", "base.csv"),
+        "a floor": bench.compare("worse.csv"),
+        "wide": bench.compare("wide.csv"),
+        "bad": bench.compare("base.csv", "bad.csv"),
+    }
+
+
+# -- a season of merges ------------------------------------------------------------------------------------------------
+
+
+def _season(losses: Sequence[float], policy: str, bench: Workbench) -> Steps:
+    """Merges to the main branch, each compared with the last that passed, and with the history. Each loss is the share
+    of invented answers; a tenth of the answers, by chance, is worded otherwise each time."""
+    bench.ferry(policy=policy)
+    baseline = None
+    steps = {}
+    for number, loss in enumerate(losses, start=1):
+        draw = random.Random(number)
+        lossy = changed(HEALTHY, BROKEN["invents everything"], loss)
+        polite = changed(lossy, HARMLESS["politer"])
+        bench.replies([other if draw.random() < 0.1 else reply for reply, other in zip(lossy, polite, strict=True)])
+        out = f"run-{number:02}"
+        outcome = bench.gate("--history", "history.jsonl", baseline=baseline, out=out)
+        if outcome["status"] == "pass":
+            baseline = out
+        steps[f"merge {number:02}"] = outcome
+    return steps
+
+
+CASES.add("season: steady", partial(_season, [0.0] * 8, POLICY))
+CASES.add("season: a loss and a recovery", partial(_season, [0, 0, 0, 0, 0, 0, 0.25, 0.25, 0, 0, 0, 0], POLICY))
+CASES.add("season: a small loss that lasts", partial(_season, [0, 0, 0, 0, 0, 0, *[0.08] * 8], POLICY))
+CASES.add(
+    "season: slow drift",
+    partial(_season, [0.05 * number for number in range(10)], "[metrics.faithfulness]\nmax_drop = 0.1\n"),
+)
+CASES.add("season: broken from the first day", partial(_season, [0.4, 0.4, 0.4, 0], POLICY))

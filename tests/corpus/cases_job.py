@@ -1,0 +1,291 @@
+"""Jobs on a fake GitHub: pull requests, merges, forks, and bases that nobody reviewed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, running
+from tests.ci.github.openapi import load_contract
+from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.corpus.registry import Registry, Steps
+from tests.corpus.workbench import Workbench
+from tests.job.builders import FACTS, POLICY, Checkout
+from tests.job.builders import Outcome as JobOutcome
+from tests.job.runs import artifact_of
+from tests.job.test_base_commit import Repository
+from tests.job.test_baseline_in_jobs import Season
+
+CASES = Registry()
+EVIL_SHA = "9" * 40
+JOB_CASES = "job: "
+
+
+class Jobs:
+    """Jobs of one repository, and what became of each."""
+
+    def __init__(self, github: FakeGitHub, bench: Workbench) -> None:
+        self.github = github
+        self.checkout = Checkout(bench.folder)
+        self.checkout.reports_again = False
+        self.steps: dict[str, Any] = {}
+        self.season = Season(github, self.checkout)
+        self.checkout.write("thresholds.toml", POLICY)
+
+    def record(self, step: str, job: JobOutcome) -> None:
+        """The exit code, the report, and what other jobs and people see of it."""
+        outcome = Workbench.outcome(job.code, self.checkout.root / "ragstone-run" / "report.json")
+        seen = {"verdict": job.outputs.get("verdict"), "passed": job.outputs.get("passed")}
+        comments = len(self.github.bodies())
+        self.steps[step] = {**outcome, "outputs": seen, "comments": comments}
+
+    def run(self, step: str, event: str = "pull_request", payload: Any = None, **variables: str) -> None:
+        """A job in a fresh checkout, whose run nobody uploads."""
+        shutil.rmtree(self.checkout.root / "ragstone-run", ignore_errors=True)
+        if not any(run["id"] == 900 for run in self.github.runs):
+            self.github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+        self.record(step, self.checkout.gate(self.github, event, payload, **variables))
+
+    def merge(self, step: str, **variables: str) -> None:
+        """A job on main, whose run is uploaded."""
+        self.record(step, self.season.merge(**variables))
+
+    def pull(self, step: str, **variables: str) -> None:
+        self.record(step, self.season.job(**variables))
+
+    def answer_badly(self, count: int = len(FACTS)) -> None:
+        """The first `count` answers are wrong, each in its own words."""
+        self.checkout.answer(
+            {
+                name: f"Bananas are purple and were invented in 1834 by a committee{'!' * number}"
+                if number < count
+                else fact
+                for number, (name, _, fact) in enumerate(FACTS)
+            }
+        )
+
+
+@contextmanager
+def _github() -> Iterator[FakeGitHub]:
+    with running(load_contract()) as github:
+        yield github
+        assert github.problems == []
+
+
+def _job(play: Callable[[Jobs], None], bench: Workbench) -> Steps:
+    with _github() as github:
+        jobs = Jobs(github, bench)
+        play(jobs)
+        return jobs.steps
+
+
+def job(name: str) -> Callable[[Callable[[Jobs], None]], Callable[[Jobs], None]]:
+    """Register a function that runs jobs."""
+
+    def register(play: Callable[[Jobs], None]) -> Callable[[Jobs], None]:
+        CASES.add(f"{JOB_CASES}{name}", partial(_job, play))
+        return play
+
+    return register
+
+
+# -- pull requests and merges ------------------------------------------------------------------------------------------
+
+
+@job("a pull request")
+def _pull_request(jobs: Jobs) -> None:
+    jobs.run("good")
+    jobs.answer_badly()
+    jobs.run("bad")
+    jobs.run("bad, and never fails", RAGSTONE_FAIL_ON="never")
+
+
+@job("other events")
+def _other_events(jobs: Jobs) -> None:
+    for event in ("push", "schedule", "workflow_dispatch", "merge_group"):
+        jobs.run(event, event)
+
+
+@job("a golden set that is wrong")
+def _wrong_golden_set(jobs: Jobs) -> None:
+    jobs.checkout.write("golden.jsonl", "{}\n")
+    jobs.run("pull request")
+
+
+@job("a season of merges")
+def _season(jobs: Jobs) -> None:
+    """A merge breaks main; pull requests are still compared with the good run; then it is healed."""
+    jobs.checkout.write("thresholds.toml", "[gate]\nmin_coverage = 0.5\n[metrics.faithfulness]\nmax_drop = 0.05\n")
+    jobs.merge("merge 1, good")
+    jobs.pull("pull request, good")
+    jobs.answer_badly()
+    jobs.pull("pull request, bad")
+    jobs.merge("merge 2, bad")
+    jobs.merge("merge 3, bad")
+    jobs.season.heal()
+    jobs.pull("pull request, healed")
+    jobs.merge("merge 4, healed")
+    jobs.answer_badly(1)
+    jobs.pull("pull request, one answer is wrong")
+
+
+@job("the baseline's artifact expired")
+def _expired(jobs: Jobs) -> None:
+    """A failed run carries the baseline that it was compared with."""
+    jobs.merge("merge 1, good")
+    jobs.answer_badly()
+    jobs.merge("merge 2, bad")
+    for artifact, _ in list(jobs.github.artifacts.values())[:-1]:
+        artifact["expired"] = True
+    jobs.pull("pull request, bad")
+    jobs.season.heal()
+    jobs.pull("pull request, healed")
+
+
+@job("a baseline is required")
+def _required(jobs: Jobs) -> None:
+    jobs.checkout.write("thresholds.toml", '[gate]\non_no_baseline = "fail"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
+    jobs.pull("pull request, without one")
+    jobs.merge("merge 1")
+    jobs.pull("pull request, with one")
+
+
+# -- what a pull request changes about the gate ------------------------------------------------------------------------
+
+
+@job("a pull request lowers the floor")
+def _lowers(jobs: Jobs) -> None:
+    jobs.checkout.is_base(jobs.github)
+    jobs.answer_badly()
+    jobs.run("by the policy of the base")
+    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    jobs.run("by a lower floor")
+
+
+@job("a pull request edits the golden set")
+def _edits(jobs: Jobs) -> None:
+    jobs.merge("merge 1")
+    jobs.checkout.is_base(jobs.github)
+    lines = (jobs.checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    jobs.checkout.write("golden.jsonl", "".join(lines[:2]))
+    jobs.pull("half of it removed")
+
+
+@job("the base can't be read")
+def _unreadable(jobs: Jobs) -> None:
+    jobs.checkout.is_base(jobs.github)
+    jobs.github.fail("GET", "/contents/", 500, times=99)
+    jobs.run("pull request")
+
+
+@job("tokens with few rights")
+def _tokens(jobs: Jobs) -> None:
+    jobs.github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
+    jobs.run("no contents")
+    jobs.github.actors[TOKEN] = Actor("github-actions[bot]", writes=frozenset())
+    jobs.run("read only")
+    jobs.run("none", GITHUB_TOKEN="")
+
+
+# -- forks -------------------------------------------------------------------------------------------------------------
+
+HOSTED = """
+[golden]
+paths = ["golden.jsonl"]
+[system]
+entrypoint = "file:outputs.jsonl"
+[judge]
+name = "openai:gpt-x"
+[run]
+metrics = ["faithfulness"]
+[gate]
+without_key = "{without_key}"
+"""
+
+
+def _fork(without_key: str, jobs: Jobs) -> None:
+    jobs.checkout.write("ragstone.toml", HOSTED.format(without_key=without_key))
+    fork = pull_request(fork=True)
+    jobs.run("good", "pull_request", fork)
+    jobs.answer_badly()
+    jobs.run("bad", "pull_request", fork)
+    jobs.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\ninconclusive = "fail"'))
+    jobs.run("bad, where that has to be known", "pull_request", fork)
+
+
+job("a fork without a key, not judged")(partial(_fork, "skip"))
+job("a fork without a key, judged offline")(partial(_fork, "offline"))
+
+
+@job("a fork's run is reported")
+def _reported(jobs: Jobs) -> None:
+    """A trusted job decides about the run of a fork, by its own policy."""
+    jobs.answer_badly()
+    jobs.run("the fork's own job", "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off")
+    jobs.github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    jobs.github.add_artifact(555, artifact_of(jobs.checkout.root / "ragstone-run"))
+    jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    jobs.run("report", "workflow_run", workflow_run())
+    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    jobs.run("report by a lower floor", "workflow_run", workflow_run())
+
+
+@job("a fork's artifact is damaged")
+def _damaged(jobs: Jobs) -> None:
+    jobs.github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    jobs.github.add_artifact(555, b"junk")
+    jobs.run("report", "workflow_run", workflow_run())
+
+
+# -- bases -------------------------------------------------------------------------------------------------------------
+
+
+@job("a base that nobody reviewed")
+def _unreviewed(jobs: Jobs) -> None:
+    jobs.github.branches["evil-base"] = EVIL_SHA
+    files: Mapping[str, bytes | str] = {"thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode()}
+    jobs.github.files[EVIL_SHA] = dict(files)
+    jobs.checkout.is_base(jobs.github)
+    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    payload = pull_request()
+    payload["pull_request"]["base"].update(ref="evil-base", sha=EVIL_SHA)
+    jobs.run("good", "pull_request", payload)
+    jobs.answer_badly()
+    jobs.run("bad", "pull_request", payload)
+    jobs.github.protected.add("evil-base")
+    jobs.run("bad, and the base is protected", "pull_request", payload)
+
+
+def _base_commit(play: Callable[[Jobs, Repository], None], bench: Workbench) -> Steps:
+    """The base commit's system is asked in the same job."""
+    with _github() as github:
+        jobs = Jobs(github, bench)
+        play(jobs, Repository(jobs.checkout, github, bench.folder))
+        return jobs.steps
+
+
+def _base(jobs: Jobs, repository: Repository) -> None:
+    commit = {"RAGSTONE_BASELINE": "commit"}
+    jobs.run("good", **commit)
+    jobs.checkout.write("rag.py", repository.rag(broken=True))
+    jobs.run("bad", **commit)
+    repository.commit(BASE_SHA)
+    jobs.run("the base is as bad", **commit)
+
+
+def _base_fails(jobs: Jobs, repository: Repository) -> None:
+    commit = {"RAGSTONE_BASELINE": "commit"}
+    jobs.checkout.write("rag.py", "import no_such_module\n")
+    repository.commit(BASE_SHA)
+    jobs.checkout.write("rag.py", repository.rag())
+    jobs.run("it does not start", **commit)
+    jobs.github.fail("GET", "/tarball/", 500, times=99)
+    jobs.run("it can't be downloaded", **commit)
+
+
+CASES.add(f"{JOB_CASES}base commit", partial(_base_commit, _base))
+CASES.add(f"{JOB_CASES}base commit fails", partial(_base_commit, _base_fails))
