@@ -8,6 +8,9 @@ CORPUS_ARGS ?=
 # One test process per core, each with whole files, so that fixtures of a file are made once; WORKERS= for one process.
 WORKERS ?= -n auto --dist loadfile --no-loadscope-reorder
 DEFAULT := not heavy and not container and not browser and not integrations
+# $(call install,ENVIRONMENT,WHAT): with uv, in seconds; with pip, in minutes, where uv has no wheel.
+install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2); \
+	else $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2); fi
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -31,7 +34,7 @@ LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --only-binar
 	--custom-compile-command "make lock" --quiet $(LOCK_ARGS)
 LOCK := $(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS)
 lock: $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
+	$(call install,$(VENV),--group image)
 	$(LOCK) --output-file requirements-image.txt
 	$(LOCK) --extra local --constraint requirements-image.txt --output-file requirements-image-local.txt
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
@@ -84,7 +87,7 @@ generated: $(VENV)/.installed-dev
 # Rehearse a release; nothing is published. RELEASE_ARGS="--no-image" leaves out the image, which needs root and buildah.
 RELEASE_ARGS ?=
 release-check: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	$(call install,$(VENV),--group release)
 	$(BIN)/python scripts/release_check.py $(RELEASE_ARGS)
 
 # Check every commit from here on: see .pre-commit-config.yaml.
@@ -104,35 +107,37 @@ check: lint types test
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Ragstone needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1" \
+		|| { echo "uv has no wheel for this machine: pip installs instead, which takes minutes"; \
+			$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"; }
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(call install,$(VENV),--editable .)
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	$(call install,$(VENV),--editable . --group test --group lint)
 	touch $@ $(VENV)/.installed
 
 # With what a rehearsed release needs, so that its test installs nothing beside the others.
 $(VENV)/.installed-oracles: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group oracles --group release
+	$(call install,$(VENV),--group oracles --group release)
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(call install,$(VENV),--group docs)
 	touch $@
 
-$(VENV)-integrations/.installed: pyproject.toml
+$(VENV)-integrations/.installed: pyproject.toml | $(VENV)/bin/python
 	$(PYTHON) -m venv $(VENV)-integrations
-	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group integrations
+	[ -x $(BIN)/uv ] || $(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(call install,$(VENV)-integrations,--editable . --group test --group integrations)
 	touch $@
 
 # The example is a user's system: it has a separate environment, without Ragstone.
-$(DEMO)/.venv/.installed: $(DEMO)/requirements.txt
+$(DEMO)/.venv/.installed: $(DEMO)/requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv $(DEMO)/.venv
-	$(DEMO)/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(call install,$(DEMO)/.venv,--requirement $<)
 	touch $@
 
 clean:
