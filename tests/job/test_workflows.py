@@ -144,10 +144,10 @@ def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publi
     uploaded = next(step["with"]["name"] for step in workflow["jobs"]["gate"]["steps"] if "upload" in step["uses"])
     downloaded = next(step["with"] for step in page["steps"] if "download-artifact" in step.get("uses", ""))
     assert downloaded["name"] == uploaded
-    (command,) = [step["run"] for step in page["steps"] if "history report" in step.get("run", "")]
+    (command,) = [step["run"] for step in page["steps"] if "ragstone history" in step.get("run", "")]
     assert f"--history {downloaded['path']}/history.jsonl" in command
     published = next(step["with"]["path"] for step in page["steps"] if "upload-pages" in step.get("uses", ""))
-    assert f"-o {published} " in command
+    assert f"-o {published}/index.html " in command
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

@@ -46,8 +46,3 @@ def unpacked(lines: Iterable[str], kind: str) -> list[Any]:
 def packed_in(html: str) -> list[str]:
     """The lines of a page again."""
     return [f"{kind} {body}" for kind, body in re.findall(r'data-packed="(.)">([^<]*)</script>', html)]
-
-
-def inflated(body: str) -> Any:
-    """What a packed part of a page has."""
-    return json.loads(gzip.decompress(base64.b64decode(body)))

@@ -14,8 +14,8 @@ import pytest
 from ragstone.history.codes import sample_code
 from ragstone.report.parts import ReportView
 from ragstone.system.response import Context
-from ragstone.tools.history_page.page import SampleName, history_page, render_history
-from ragstone.tools.history_page.production import MonitorReport
+from ragstone.tools.history_page.page import history_page, render_history
+from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
 from tests.commands.project import ragstone
 from tests.report.browser import Page, chromium, needs_chromium
@@ -84,9 +84,12 @@ def history(_: Callable[..., ReportView], __: Path) -> str:
     ]
     alerts = [{"name": evil[:200], "alert": True, "since": "2026-11-03"}]
     monitor = {"schema_version": 1, "length": "day", "timezone": evil, "windows": windows, "figures": alerts}
-    production = MonitorReport.model_validate_json(json.dumps(monitor))
-    names = {sample_code("q1", "1"): SampleName(evil, evil)}
-    return render_history(history_page(replace(found, runs=runs), POLICY, names=names, production=production))
+    production = production_of(MonitorReport.model_validate_json(json.dumps(monitor)))
+    names = {sample_code("q1", "1"): evil}
+    past = replace(found, runs=runs)
+    return render_history(
+        history_page(past, POLICY, names=names, versions=runs[:3], production=production, notes=[evil])
+    )
 
 
 def labels(_: Callable[..., ReportView], __: Path, kind: str = "label") -> str:

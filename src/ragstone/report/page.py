@@ -152,11 +152,6 @@ def state(row: SampleRow) -> str:
     return "changed" if row.changed else "same" if compared else ""
 
 
-def packed(value: object) -> str:
-    """`value` as a line carries it: compressed JSON in base64."""
-    return _packed(_json(value))
-
-
 def _json(value: object) -> bytes:
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return body.encode("utf-8", "replace")

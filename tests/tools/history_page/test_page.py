@@ -1,123 +1,168 @@
-"""What the page of the history carries."""
+"""What the page of the history shows."""
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
+from ragstone.formatting import change, score
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.history.codes import sample_codes
+from ragstone.history.codes import sample_code
 from ragstone.history.file import History
+from ragstone.history.lines import BelowPart
 from ragstone.history.trend import marks
-from ragstone.tools.history_page.page import (
-    MAX_METRICS,
-    MAX_SLICES,
-    HistoryPage,
-    SampleName,
-    history_page,
-    render_history,
-)
-from tests.report.paged import inflated
+from ragstone.report.html_page import html_environment
+from ragstone.tools.history_page.page import MAX_METRICS, MAX_RUNS, HistoryPage, history_page, render_history
+from tests.report.hostile import every_fragment
 from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.test_versions import by_the_gate
+
+NAMES = {sample_code(f"q{number}", f"{number}"): f"q{number}: What is {number}?" for number in range(20)}
 
 
-def part(page: HistoryPage, number: int) -> Any:
-    return inflated(page.parts[number])
+def page_of(history: History, *versions: int, repository: str | None = None) -> HistoryPage:
+    chosen = [history.runs[place] for place in versions]
+    return history_page(history, POLICY, names=NAMES, versions=chosen, repository=repository)
 
 
-def test_the_page_carries_each_mean_of_each_run_and_slice() -> None:
-    history = made(12)
-    page = history_page(history, POLICY)
-    assert [one["name"] for one in page.head["metrics"]] == list(history.runs[0].metrics)
-    faithfulness = page.head["metrics"][0]
-    for line, mean, low, high, n in zip(
-        history.runs,
-        *(part(page, faithfulness["all"]["part"])[name] for name in ("mean", "low", "high", "n")),
-        strict=True,
-    ):
-        found = line.metrics["faithfulness"]
-        assert (mean / 1e5, low / 1e5, high / 1e5, n) == pytest.approx(
-            (found.mean, found.low, found.high, found.n), abs=1e-5
+def with_loss(history: History, first: int, last: int, until: int | None = None) -> History:
+    """With faithfulness below its level from the run `first` to `last`, and over with `until`."""
+    runs = list(history.runs)
+    for place in range(first, last + 1):
+        part = BelowPart(
+            metric="faithfulness",
+            since=runs[first].run,
+            commit=runs[first].commit,
+            loss=0.07,
+            shown=True,
+            merges=place - first,
+            until=runs[until].run if until is not None and place == last else None,
         )
-    (first, second) = faithfulness["slices"]
-    assert (first["tag"], second["tag"]) == ("topic 0", "topic 1")
-    assert part(page, second["part"])["mean"][3] / 1e5 == pytest.approx(
-        history.runs[3].slices["topic 1"]["faithfulness"].mean, abs=1e-5
-    )
+        runs[place] = runs[place].model_copy(update={"below": (part,)})
+    return replace(history, runs=tuple(runs))
 
 
-def test_thresholds_are_those_of_the_policy_where_it_has_some() -> None:
-    found = {one["name"]: one for one in history_page(made(4), POLICY).head["metrics"]}
-    assert (found["faithfulness"]["all"]["limit"], found["faithfulness"]["all"]["drop"]) == (0.8, 0.03)
-    assert "limit" not in found["faithfulness"]["slices"][0]
-    assert found["faithfulness"]["slices"][1]["limit"] == 0.7
-    assert found["context_recall"]["all"]["limit"] == 0.75
-    assert "limit" not in found["answer_relevancy"]["all"]
+def test_each_version_is_beside_the_one_before_it() -> None:
+    history = made(40)
+    rows = page_of(history).rows
+    assert [row.time for row in rows[:2]] == [f"{run.time:%Y-%m-%d %H:%M}" for run in history.runs[:37:-1]]
+    newest = rows[0]
+    assert newest.verdict == history.runs[39].verdict
+    assert newest.means[0].mean == history.runs[39].metrics["faithfulness"].mean
+    assert newest.means[0].change == pytest.approx(by_the_gate(history, 38, 39, "faithfulness").estimate)
+    assert rows[-1].means[0].change is None
+    assert rows[19].means[0].change is None, "another judge"
 
 
-def test_a_ceiling_is_shown_as_it_is_written() -> None:
-    (line,) = made(1, kept=0).runs
-    line = line.model_copy(
-        update={"metrics": {"noise_sensitivity": line.metrics["faithfulness"]}, "versions": {"noise_sensitivity": "1"}}
+def test_questions_that_changed_are_listed_and_counted_the_worst_first() -> None:
+    history = made(40)
+    (row,) = [row for row in page_of(history).rows if row.time == f"{history.runs[39].time:%Y-%m-%d %H:%M}"]
+    assert row.n_worse > 0
+    assert row.n_worse + row.n_better == len({question.code for question in row.questions})
+    worse = [question for question in row.questions if question.is_worse]
+    assert row.questions[: len(worse)] == tuple(worse)
+    before, after = worse[0].scores
+    assert before is not None
+    assert after is not None
+    assert before - after == pytest.approx(max(question.distance for question in worse))
+    assert "What is" in {question.name.split(": ")[-1][:7] for question in row.questions}
+
+
+def test_where_less_is_better_a_rise_is_worse() -> None:
+    history = made(6)
+    runs = tuple(
+        run.model_copy(
+            update={
+                "metrics": {"noise_sensitivity": run.metrics["faithfulness"]},
+                "versions": {"noise_sensitivity": "1"},
+                "scores": {"noise_sensitivity": run.scores["faithfulness"]},
+            }
+        )
+        for run in history.runs
     )
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
-    (metric,) = history_page(History((line,)), policy).head["metrics"]
-    assert metric["lower"] is True
-    assert metric["all"]["limit"] == 0.15
+    page = history_page(replace(history, runs=runs), policy, names={})
+    assert page.rows[0].questions
+    for question in page.rows[0].questions:
+        before, after = question.scores
+        assert before is not None
+        assert after is not None
+        assert question.is_worse is (after > before)
+    assert [line.label for line in page.charts[0].lines if line.kind == "limit"] == ["max 0.15"]
 
 
-def test_scores_of_samples_are_found_by_run_and_without_them_a_run_says_so() -> None:
-    history = made(6, kept=2)
-    page = history_page(history, POLICY)
-    where = page.head["scores"]["runs"]
-    assert where[:4] == [None] * 4
-    for run in (4, 5):
-        samples, chunk, place = where[run]
-        assert part(page, chunk)[place] == {
-            str(at): history.runs[run].scores[one["name"]] for at, one in enumerate(page.head["metrics"])
-        }
-        assert (
-            part(page, page.head["scores"]["sets"][samples])["ids"]
-            == history.samples[history.runs[run].samples or ""].ids
-        )
+def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
+    history = made(40)
+    page = page_of(history, 35, 38, 39)
+    assert page.comparison is not None
+    first = page.comparison.rows[0]
+    assert [cell.mean for cell in first.cells] == [
+        score(history.runs[place].metrics["faithfulness"].mean, 3) for place in (35, 38, 39)
+    ]
+    assert first.cells[0].difference is None
+    for place, cell in zip((38, 39), first.cells[1:], strict=True):
+        wanted = by_the_gate(history, 35, place, "faithfulness")
+        assert cell.difference == wanted
+        assert (cell.word == "") is (wanted.low <= 0.0 <= wanted.high)
+        assert change(wanted.low, 3) in render_history(page)
+    worst = page.comparison.questions[0]
+    assert worst.is_worse
+    assert len(worst.scores) == 3
 
 
-def test_the_oldest_scores_are_left_out_where_the_page_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.tools.history_page.page.MAX_PACKED", 1)
-    monkeypatch.setattr("ragstone.tools.history_page.page._CHUNK", 1)
-    where = history_page(made(5), POLICY).head["scores"]["runs"]
-    assert [one is None for one in where] == [True] * 4 + [False]
+def test_versions_that_do_not_compare_say_why() -> None:
+    page = page_of(made(40), 5, 38)
+    assert page.comparison is not None
+    assert page.comparison.questions == ()
+    assert page.comparison.rows[0].cells[1].reason == "the judge changed from openai judge-1 to openai judge-2"
+    assert "the judge changed from openai judge-1 to openai judge-2" in render_history(page)
 
 
-def test_of_thousands_of_metrics_and_slices_the_newest_runs_are_shown() -> None:
+def test_a_trend_has_its_level_its_threshold_and_a_gap_where_scores_do_not_compare() -> None:
+    history = made(40)
+    faithfulness, relevancy, *_ = page_of(history).charts
+    assert faithfulness.title == "Faithfulness"
+    assert len(faithfulness.dots) == 40
+    assert faithfulness.path.count("M") == 3, "another judge, and another golden set"
+    assert [line.label for line in faithfulness.lines][1:] == ["min 0.8"]
+    assert faithfulness.lines[0].label.startswith("level 0.")
+    assert "min" not in "".join(line.label for line in relevancy.lines if line.kind == "level")
+    assert [chart.title for chart in page_of(history).charts][-2:] == [
+        "Latency of the system (median)",
+        "Cost of judging",
+    ]
+
+
+def test_a_loss_is_marked_until_it_is_over() -> None:
+    history = with_loss(made(40), 32, 36, until=36)
+    page = page_of(history)
+    (span,) = page.charts[0].spans
+    dots = page.charts[0].dots
+    assert dots[31].x < span.x < dots[32].x
+    assert dots[35].x < span.x + span.width < dots[36].x
+    assert span.label.startswith("0.07 below its level since ")
+    assert page.charts[1].spans == ()
+    below = [row.means[0].is_below for row in page.rows]
+    assert below == [39 - place in range(32, 36) for place in range(40)]
+    (lasting,) = page_of(with_loss(made(40), 38, 39)).charts[0].spans
+    assert lasting.x + lasting.width > dots[39].x
+
+
+def test_the_page_is_bounded_and_says_so() -> None:
     history = made(2)
     first, second = history.runs
     mean = first.metrics["faithfulness"]
     many = {f"m{number}": mean for number in range(3000)}
-    tags = {f"s{number}": {"faithfulness": mean} for number in range(3000)}
-    first = first.model_copy(update={"metrics": {**many, **first.metrics}, "versions": dict.fromkeys(many, "1")})
-    second = second.model_copy(update={"slices": {**second.slices, **tags}, "versions": dict.fromkeys(many, "2")})
-    page = history_page(replace(history, runs=(first, second)), POLICY)
-    shown = page.head["metrics"]
-    assert [one["name"] for one in shown[:4]] == list(second.metrics)
-    assert (len(shown), sum(len(one["slices"]) for one in shown)) == (MAX_METRICS, MAX_SLICES)
-    assert {mark[3] for mark in page.head["marks"] if mark[1] == "metric"} == set(range(4, MAX_METRICS))
+    first = first.model_copy(update={"metrics": {**many, **first.metrics}})
+    page = page_of(replace(history, runs=(*[first] * MAX_RUNS, second)))
+    assert page.metrics[0] == "Faithfulness"
+    assert (len(page.metrics), len(page.rows)) == (MAX_METRICS, MAX_RUNS)
     assert page.notes == (
-        "The page shows 100 of 3,004 metrics, those of the newest runs first.",
-        "The page shows 1,000 of 3,008 slices, those of the newest runs first.",
+        "The page shows the newest 500 of 501 runs.",
+        "The page shows 20 of 3,004 metrics, those of the newest runs.",
     )
-
-
-def test_only_samples_that_the_history_has_are_named() -> None:
-    history = made(2)
-    code = sample_codes(next(iter(history.samples.values())))[0]
-    page = history_page(
-        history, POLICY, names={code: SampleName("q1", "Q?"), "elsewhere": SampleName("q2", "Private?")}
-    )
-    assert part(page, page.head["names"]) == {code: ["q1", "Q?"]}
 
 
 def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
@@ -145,39 +190,77 @@ def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
     ]
     assert [mark.place for mark in marks((first, other, other))][-1] == 2, "a release is marked at each of its runs"
     assert sum(mark.kind == "accepted" for mark in marks((first, other, other))) == 1
+    row = page_of(History((first, other))).rows[0]
+    assert row.version == "v9, m-9"
+    assert row.marks[:2] == ("judge: now openai judge-9", "golden set changed")
 
 
-def test_secrets_are_removed_and_names_are_made_harmless() -> None:
-    (line,) = made(1, kept=0).runs
-    line = line.model_copy(update={"release": "v1 s3cr3t-t0ken", "system": "m\u202e-1"})
-    page = history_page(History((line,)), POLICY, redact=lambda text: text.replace("s3cr3t-t0ken", "***"))
-    assert page.head["tables"]["release"] == ["v1 ***"]
-    assert page.head["tables"]["system"] == ["m\ufffd-1"]
-    assert "s3cr3t" not in json.dumps(page.head)
-
-
-def test_versions_that_look_alike_stay_apart() -> None:
-    first, second = made(2, kept=0).runs
-    runs = (first.model_copy(update={"system": "m\u202e"}), second.model_copy(update={"system": "m\u202d"}))
-    page = history_page(History(runs), POLICY)
-    assert page.head["runs"]["system"] == [0, 1]
-
-
-def test_the_same_history_gives_the_same_page_and_asks_the_network_for_nothing() -> None:
-    html = render_history(history_page(made(5), POLICY))
-    assert html == render_history(history_page(made(5), POLICY))
-    assert "default-src &#39;none&#39;; style-src &#39;sha256-" in html
-    assert "unsafe" not in html.partition("</head>")[0].replace("unsafe-", "")
-    for word in ("src=", "<link", "@import", "url("):
-        assert word not in html.replace("-src ", ""), word
-
-
-def test_an_empty_history_is_a_page_that_says_so() -> None:
-    html = render_history(history_page(History(), POLICY), notes=["The history is damaged: <b>."])
-    assert "The history is empty" in html
-    assert "damaged: &lt;b&gt;." in html
+def test_links_lead_into_the_repository_only_and_only_to_what_is_a_commit() -> None:
+    history = made(3)
+    odd = history.runs[-1].model_copy(update={"commit": "../../evil?x", "pull_request": 7})
+    history = replace(history, runs=(*history.runs[:-1], odd))
+    html = render_history(page_of(history, repository="https://github.example/acme/shop/"))
+    assert re.findall('href="([^"]*)"', html) == [
+        "https://github.example/acme/shop/pull/7",
+        *(
+            f"https://github.example/acme/shop/{path}"
+            for run in history.runs[1::-1]
+            for path in (f"commit/{run.commit}", f"pull/{run.pull_request}")
+        ),
+    ]
 
 
 @pytest.mark.parametrize("address", [None, "", "javascript:alert(1)//", "https://x y", "//evil.example"])
 def test_an_address_that_is_none_gives_no_links(address: str | None) -> None:
-    assert "repository" not in history_page(made(1), POLICY, repository=address).head
+    assert "href" not in render_history(page_of(made(1), repository=address))
+
+
+def test_the_page_has_no_script_and_asks_the_network_for_nothing() -> None:
+    html = render_history(page_of(made(5), 1, 4))
+    assert html == render_history(page_of(made(5), 1, 4))
+    assert "default-src &#39;none&#39;; style-src &#39;sha256-" in html
+    assert "unsafe" not in html.partition("</head>")[0]
+    for word in ("<script", "src=", "<link", "@import", "url(", " on"):
+        assert word not in re.sub(r">[^<]*<", "><", html.replace("-src ", "")), word
+
+
+def test_an_empty_history_is_a_page_that_says_so() -> None:
+    page = history_page(History(), POLICY, names={}, notes=["The history is damaged: <b>."])
+    html = render_history(page)
+    assert "The history is empty" in html
+    assert "damaged: &lt;b&gt;." in html
+
+
+def test_a_run_without_anything_is_shown() -> None:
+    (run,) = made(1, kept=0).runs
+    bare = run.model_copy(
+        update=dict.fromkeys(("commit", "pull_request", "release", "system", "latency_p50_s", "cost_usd"))
+        | {"metrics": {}, "verdict": "none"}
+    )
+    html = render_history(history_page(History((bare,)), POLICY, names={}))
+    assert "no verdict" in html
+    assert "None" not in html
+
+
+def test_every_text_is_escaped() -> None:
+    assert html_environment("ragstone.tools.history_page").autoescape is True
+    history = made(6)
+    evil = f"</script><script>alert(1)</script> {every_fragment}".encode("utf-8", "replace").decode()[:400]
+    runs = tuple(
+        run.model_copy(
+            update={
+                **dict.fromkeys(("system", "release", "commit", "judge"), f"{place} {evil}"),
+                "metrics": {evil: run.metrics["faithfulness"]},
+                "scores": {evil: run.scores["faithfulness"]},
+                "below": (BelowPart(metric=evil, since=run.run, commit=evil, loss=0.1, shown=True),),
+            }
+        )
+        for place, run in enumerate(history.runs)
+    )
+    history = replace(history, runs=runs)
+    page = history_page(history, POLICY, names=dict.fromkeys(NAMES, evil), versions=history.runs[:2], notes=[evil])
+    html = render_history(page)
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "\u202e" not in html
+    assert "&lt;script&gt;" in html

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.formatting import percent
 from ragstone.stats.intervals import proportion_interval
-from ragstone.tools.history_page.production import MAX_FIGURES, MAX_WINDOWS, figures_of, read_monitor_report
+from ragstone.tools.history_page.production import (
+    MAX_FIGURES,
+    MAX_WINDOWS,
+    Production,
+    production_of,
+    read_monitor_report,
+)
 
 
 def window(day: int, judge: str | None = "openai judge-1 0123abcd", **figures: object) -> dict[str, Any]:
@@ -27,40 +34,34 @@ def written(path: Path, *windows: dict[str, Any], **fields: object) -> Path:
     return path
 
 
+def production(path: Path, *windows: dict[str, Any], **fields: object) -> Production:
+    shown = production_of(read_monitor_report(written(path / "report.json", *windows, **fields)))
+    assert shown is not None
+    return shown
+
+
 def test_metrics_come_first_and_a_window_without_a_figure_has_none(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "report.json",
+    mean = {"value": 0.8, "n": 50, "variance": 0.02}
+    metric, volume = production(
+        tmp_path,
         window(2, interactions={"value": 120, "n": 0, "variance": 0}),
-        window(
-            1,
-            interactions={"value": 100, "n": 0, "variance": 0},
-            faithfulness={"value": 0.8, "n": 50, "variance": 0.02},
-        ),
-    )
-    report = read_monitor_report(path)
-    assert [one.window for one in report.windows] == ["2026-10-01", "2026-10-02"]
-    metric, volume = figures_of(report)
-    assert (metric["title"], metric["form"], metric["value"]) == ("Faithfulness", "score", [0.8, None])
-    assert metric["low"] == [pytest.approx(0.8 - 1.96 * (0.02 / 50) ** 0.5, abs=1e-3), None]
-    assert (volume["title"], volume["form"], volume["value"]) == ("Interactions", "number", [100, 120])
-    assert volume["low"] == volume["high"] == volume["n"] == [None, None]
+        window(1, interactions={"value": 100, "n": 0, "variance": 0}, faithfulness=mean),
+    ).charts
+    assert (metric.title, metric.newest, len(metric.dots), metric.bands) == ("Faithfulness", "0.80", 1, ())
+    assert [dot.label for dot in volume.dots] == ["2026-10-01: 100", "2026-10-02: 120"]
+    assert (volume.title, volume.first, volume.last) == ("Interactions", "2026-10-01", "2026-10-02")
 
 
 def test_a_share_has_an_exact_interval_even_where_nothing_happened(tmp_path: Path) -> None:
-    report = read_monitor_report(
-        written(tmp_path / "r.json", window(1, error_rate=share(0.0, 40)), window(2, error_rate=share(0.25, 40)))
-    )
-    (rate,) = figures_of(report)
-    wanted = [proportion_interval(0, 40), proportion_interval(10, 40)]
-    assert rate["low"] == [round(one.low, 6) for one in wanted]
-    assert rate["high"] == [round(one.high, 6) for one in wanted]
-    assert (rate["form"], rate["rising"], rate["n"]) == ("share", True, [40, 40])
+    (rate,) = production(tmp_path, window(1, error_rate=share(0.0, 40)), window(2, error_rate=share(0.25, 40))).charts
+    assert rate.bottom == percent(proportion_interval(0, 40).low)
+    assert rate.top == percent(proportion_interval(10, 40).high)
 
 
 def test_another_judge_and_a_lasting_alert_are_marked(tmp_path: Path) -> None:
     mean = {"value": 0.8, "n": 50, "variance": 0.02}
-    path = written(
-        tmp_path / "report.json",
+    shown = production(
+        tmp_path,
         window(1, faithfulness=mean, error_rate=share(0.1, 10)),
         window(2, judge="openai judge-2 0123abcd", faithfulness=mean, error_rate=share(0.5, 10)),
         window(3, judge="openai judge-2 0123abcd", faithfulness=mean, error_rate=share(0.5, 10)),
@@ -69,28 +70,38 @@ def test_another_judge_and_a_lasting_alert_are_marked(tmp_path: Path) -> None:
             {"name": "faithfulness", "alert": False, "since": None},
         ],
     )
-    metric, rate = figures_of(read_monitor_report(path))
-    assert metric["marks"] == [[1, "judge", "judge: openai judge-2"]]
-    assert rate["marks"] == [[1, "alert", "alert: worse since 2026-10-02"]]
+    metric, rate = shown.charts
+    assert (metric.path.count("M"), rate.path.count("M")) == (2, 1), "a line has a gap where the judge changed"
+    assert [dot.word for dot in rate.dots] == ["none", "fail", "fail"]
+    assert [span.label for span in rate.spans] == ["alert: worse since 2026-10-02"]
+    assert metric.spans == ()
+    assert shown.alerts == ("Errors: worse since 2026-10-02.",)
 
 
-def test_versions_have_a_series_and_a_mean_of_their_own(tmp_path: Path) -> None:
-    both = {"v1": {"error_rate": share(0.1, 50)}, "v2": {"error_rate": share(0.3, 50)}}
-    path = written(
-        tmp_path / "report.json",
-        {**window(1, error_rate=share(0.1, 50)), "versions": {"v1": both["v1"]}},
-        {**window(2, error_rate=share(0.2, 100)), "versions": both},
-        versions={name: {"error_rate": one["error_rate"]} for name, one in both.items()},
+def test_versions_have_figures_of_their_own(tmp_path: Path) -> None:
+    shown = production(
+        tmp_path,
+        window(1, error_rate=share(0.1, 50)),
+        versions={
+            "v1": {"error_rate": share(0.1, 50)},
+            "v2": {"error_rate": share(0.3, 50), "faithfulness": {"value": 0.9}},
+        },
     )
-    (rate,) = figures_of(read_monitor_report(path))
-    assert rate["versions"] == [["v1", [0.1, 0.1]], ["v2", [None, 0.3]]]
-    assert rate["over"] == [("v1", 0.1), ("v2", 0.3)]
+    assert shown.versions == ("v1", "v2")
+    assert [(row.title, row.values) for row in shown.figures] == [
+        ("Errors", ("10 %", "30 %")),
+        ("Faithfulness", ("–", "0.90")),
+    ]
 
 
-def test_a_share_beyond_all_numbers_has_no_exact_interval(tmp_path: Path) -> None:
-    path = written(tmp_path / "r.json", window(1, error_rate={"value": 1e308, "n": 10}))
-    (rate,) = figures_of(read_monitor_report(path))
-    assert (rate["value"], rate["high"]) == ([1e308], [1.0])
+def test_a_report_without_windows_shows_nothing(tmp_path: Path) -> None:
+    assert production_of(read_monitor_report(written(tmp_path / "report.json"))) is None
+
+
+def test_figures_beyond_all_numbers_are_drawn(tmp_path: Path) -> None:
+    for value in (1e308, -1e308, 0.0):
+        (rate,) = production(tmp_path, window(1, error_rate={"value": value, "n": 10})).charts
+        assert len(rate.dots) == 1
 
 
 def body(window: str) -> str:

@@ -1,272 +1,420 @@
-"""The history as a page: trends of all metrics and slices, and any versions side by side. Self-contained HTML.
+"""The history as a page: trends of the metrics, versions one by one, and chosen versions side by side.
 
-The page carries the runs in columns, packed as those of a report (`page.py`): what all charts need in one part, the
-means of each metric and slice in parts of their own, the paired differences of some pairs of runs (`pairs.py`), and the
-scores of single samples in parts of some runs each. A part is unpacked when a chart or a comparison needs it.
+The page is static: no script, nothing from a network, and everything in it is escaped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ragstone.formatting import counted
-from ragstone.gate.comparability import is_judged
+import numpy as np
+
+from ragstone.formatting import counted, dollars, score, seconds
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.history.codes import sample_codes
+from ragstone.history.drift import commit_of, since
 from ragstone.history.file import History
-from ragstone.history.lines import RunLine
-from ragstone.history.trend import marks
-from ragstone.printable import clean
+from ragstone.history.level import looks_before, past_of
+from ragstone.history.lines import BelowPart, RunLine
+from ragstone.history.trend import Mark, marks
 from ragstone.report.escape import clip, url
-from ragstone.report.html_page import Verbatim, render_page
-from ragstone.report.page import packed
+from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.report.wording import metric_title
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
-from ragstone.tools.history_page.pairs import SCALE, differences
-from ragstone.tools.history_page.production import MonitorReport, figures_of
+from ragstone.stats.estimate import Estimate
+from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Line, Point, Span, draw_chart
+from ragstone.tools.history_page.production import Production
+from ragstone.tools.history_page.versions import MIN_MOVE, PairedScores, paired_scores, run_before, why_not_paired
 
-MAX_PACKED = 32 * 1024 * 1024
-"""Characters of packed scores of single samples in a page. The oldest runs have none beyond that."""
+MAX_RUNS = 500
+"""Runs in the table of a page, the newest."""
 
-MAX_METRICS = 100
-MAX_SLICES = 1000
-"""Charts in a page: of metrics, and of slices of all metrics. What the newest runs have comes first."""
+MAX_POINTS = 100
+"""Runs in a chart, the newest."""
 
-GENERATOR = '<meta name="generator" content="ragstone history report">'
-"""In every page, so that a page of another program is not overwritten."""
+MAX_METRICS = 20
+"""Metrics in a page, those of the newest runs."""
+
+MAX_QUESTIONS = 20
+"""Changed questions that are listed for a run, those that moved furthest; of compared versions, five times as many."""
 
 _PACKAGE = "ragstone.tools.history_page"
-_CHUNK = 256 * 1024
-_QUESTION = 300
-
-Redact = Callable[[str], str]
+_MIN_SCORE_SPAN = 0.1
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_BREAKS = ("judge", "golden", "metric", "part")
 
 
 @dataclass(frozen=True, slots=True)
-class SampleName:
-    """A sample of the golden set, to show for the code that the history has."""
+class QuestionRow:
+    """A question with the scores of one metric in several runs; None where a run has none."""
 
-    id: str
-    question: str
+    code: str
+    name: str
+    metric: str
+    scores: tuple[float | None, ...]
+    is_worse: bool
+    distance: float
+    """How far its score moved at most from that of the first run."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class MeanCell:
+    """The mean of a metric in a run, and by how much it changed from the run before, on the questions of both."""
+
+    mean: float | None
+    change: float | None
+    is_below: bool
+    """Whether the metric is below the level of the branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A run beside the one before it."""
+
+    time: str
+    commit: str | None
+    commit_link: str | None
+    pull_request: int | None
+    pull_request_link: str | None
+    version: str
+    verdict: str
+    marks: tuple[str, ...]
+    means: tuple[MeanCell, ...]
+    before: str
+    """What the run before is called."""
+    n_worse: int
+    n_better: int
+    questions: tuple[QuestionRow, ...]
+    n_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCell:
+    """A metric of a version: its mean, and the difference to the first version or why there is none."""
+
+    mean: str
+    difference: Estimate | None
+    reason: str | None
+    word: str
+    """``better`` or ``worse`` if the interval excludes 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    title: str
+    cells: tuple[ComparedCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Versions side by side; the first is the one that the others are compared with."""
+
+    versions: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+    questions: tuple[QuestionRow, ...]
+    n_changes: int
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """What the page carries: `head` for all charts, and packed `parts`, to which it refers by number.
+    """What the page shows. `notes` are sentences for its top."""
 
-    `notes` are sentences on what it does not show.
-    """
-
-    head: dict[str, Any]
-    parts: list[str] = field(default_factory=list)
-    notes: tuple[str, ...] = ()
-
-    def add(self, value: object) -> int:
-        self.parts.append(packed(value))
-        return len(self.parts) - 1
+    count: int
+    notes: tuple[str, ...]
+    metrics: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    rows: tuple[VersionRow, ...]
+    comparison: Comparison | None
+    production: Production | None
 
 
 def history_page(
     history: History,
     policy: Policy,
     *,
-    names: Mapping[str, SampleName] | None = None,
-    production: MonitorReport | None = None,
+    names: Mapping[str, str],
+    versions: Sequence[RunLine] = (),
+    production: Production | None = None,
     repository: str | None = None,
-    redact: Redact = str,
+    notes: Sequence[str] = (),
 ) -> HistoryPage:
-    """The data of the page. `names` has samples by their code, if a golden set is at hand.
+    """The page of `history`. `names` has the questions by their code, and `versions` are to be compared.
 
-    `production` is what a monitor found. `repository` is an address on GitHub, for links to commits, pull requests and
-    workflow runs.
-
-    Thresholds are those of `policy`: the history doesn't have the ones that were in force then.
+    `repository` is its address on GitHub, for links. Thresholds are those of `policy`: the history doesn't have the
+    ones that were in force then.
     """
-    runs, page = history.runs, HistoryPage({})
-    texts = _Texts(redact)
-    known = list(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
-    metrics = known[:MAX_METRICS]
-    sliced = _sliced(runs, frozenset(metrics))
-    slices = {name: [tag for tag, one in sliced[:MAX_SLICES] if one == name] for name in metrics}
-    page.notes = (*_left_out("metric", len(known), MAX_METRICS), *_left_out("slice", len(sliced), MAX_SLICES))
-    limits = _thresholds(policy, metrics, sorted({tag for tags in slices.values() for tag in tags}))
-    places, elsewhere = {name: place for place, name in enumerate(metrics)}, frozenset(known[MAX_METRICS:])
-    page.head = {
-        "runs": _facts(runs, metrics, texts),
-        "metrics": [
-            {
-                "name": texts.shown(name),
-                "title": texts.shown(metric_title(name)),
-                "lower": policy.lower_is_better(name),
-                "judged": [
-                    texts.number("versions", version)
-                    for version in sorted({run.versions[name] for run in runs if name in run.versions})
-                    if is_judged(name, version)
-                ],
-                "all": {"part": page.add(_series(runs, name, None)), **limits.get((name, None), {})},
-                "slices": [
-                    {"tag": texts.shown(tag), "part": page.add(_series(runs, name, tag))} | limits.get((name, tag), {})
-                    for tag in sorted(slices[name])
-                ],
-            }
-            for name in metrics
-        ],
-        "marks": [
-            texts.shown([mark.place, mark.kind, mark.text, places.get(mark.metric or ""), mark.slice])
-            for mark in marks(runs)
-            if mark.metric not in elsewhere
-        ],
-    }
-    page.head["pairs"] = page.add(differences(history, metrics))
-    page.head["scores"] = _scores(page, history, metrics)
-    if names:
-        scored = {code for line in history.samples.values() for code in sample_codes(line)}
-        shown = {code: names[code] for code in names if code in scored}
-        page.head["names"] = page.add(
-            {code: texts.shown([one.id, clip(one.question, _QUESTION)]) for code, one in shown.items()}
-        )
-    address = url(repository)
-    if address is not None:
-        page.head["repository"] = texts.shown(address.rstrip("/"))
-    if production is not None and production.windows:
-        page.head["production"] = {
-            "length": production.length,
-            "timezone": texts.shown(production.timezone),
-            "windows": [one.window for one in production.windows],
-            "figures": [
-                texts.shown({name: one[name] for name in ("title", "form", "rising", "marks", "over")})
-                | {
-                    "part": page.add(
-                        texts.shown({name: one[name] for name in ("value", "low", "high", "n", "versions")})
-                    )
-                }
-                for one in figures_of(production)
-            ],
-        }
-    page.head["tables"] = texts.tables
-    return page
+    metrics = tuple(dict.fromkeys(name for run in reversed(history.runs) for name in run.metrics))
+    notes = [*notes]
+    if len(history.runs) > MAX_RUNS:
+        notes.append(f"The page shows the newest {MAX_RUNS} of {counted(len(history.runs), 'run')}.")
+    if len(metrics) > MAX_METRICS:
+        notes.append(f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs.")
+    metrics = metrics[:MAX_METRICS]
+    builder = _PageBuilder(history, policy, metrics, names, url(repository))
+    return HistoryPage(
+        count=len(history.runs),
+        notes=tuple(notes),
+        metrics=tuple(metric_title(metric) for metric in metrics),
+        charts=builder.charts(),
+        rows=builder.rows(),
+        comparison=builder.comparison(versions) if versions else None,
+        production=production,
+    )
 
 
-def render_history(page: HistoryPage, *, notes: Sequence[str] = (), title: str = "RAG quality history") -> str:
-    """The page as HTML: no network, styles and script inline, and nothing else allowed by its security policy."""
-    count = len(page.head["runs"]["time"])
+def render_history(page: HistoryPage) -> str:
+    """The page as HTML, which its security policy allows no script and no request."""
     return render_page(
         "history.html.j2",
         package=_PACKAGE,
         styles=(read_template("report.css"), read_template("history.css", _PACKAGE)),
-        script=read_template("history.js", _PACKAGE),
-        title=title,
-        generator=Verbatim(GENERATOR),
-        notes=list(notes),
-        count=counted(count, "run"),
-        empty=count == 0,
-        windows=len(page.head.get("production", {}).get("windows", ())),
-        head=Verbatim(packed(page.head)),
-        parts=[Verbatim(part) for part in page.parts],
+        title="RAG quality history",
+        page=page,
+        width=WIDTH,
+        height=HEIGHT,
+        min_move=MIN_MOVE,
     )
 
 
-class _Texts:
-    """Foreign texts as the page shows them, and tables of those that many runs share, by number."""
-
-    def __init__(self, redact: Redact) -> None:
-        self._redact = redact
-        self._numbers: dict[str, dict[str, int]] = {}
-        self.tables: dict[str, list[str]] = {}
-
-    def shown(self, value: Any) -> Any:
-        """`value` with all texts in it as they are shown; keys of a mapping are ours."""
-        if isinstance(value, str):
-            return clean(self._redact(value))
-        if isinstance(value, dict):
-            return {key: self.shown(one) for key, one in value.items()}
-        return [self.shown(one) for one in value] if isinstance(value, list | tuple) else value
-
-    def number(self, table: str, text: str | None, shown: str | None = None) -> int:
-        """The place of `text` in `table`; -1 for None. Texts that differ have different places, whatever is shown."""
-        if text is None:
-            return -1
-        numbers, texts = self._numbers.setdefault(table, {}), self.tables.setdefault(table, [])
-        if text not in numbers:
-            numbers[text] = len(texts)
-            texts.append(self.shown(text if shown is None else shown))
-        return numbers[text]
+def name_of(run: RunLine) -> str:
+    """What a run is called in a sentence: its release or its version of the system, and its commit or date."""
+    named = run.release or run.system
+    return commit_of(run) if named is None else f"{named} ({commit_of(run)})"
 
 
-def _sliced(runs: Sequence[RunLine], metrics: frozenset[str]) -> list[tuple[str, str]]:
-    """Each slice and metric that a run has a mean of, the newest run's first."""
-    means = ((tag, name) for run in reversed(runs) for tag, found in run.slices.items() for name in found)
-    return list(dict.fromkeys(one for one in means if one[1] in metrics))
+class _PageBuilder:
+    """The parts of the page of one history."""
 
+    def __init__(
+        self,
+        history: History,
+        policy: Policy,
+        metrics: Sequence[str],
+        names: Mapping[str, str],
+        repository: str | None,
+    ) -> None:
+        self.history = history
+        self.policy = policy
+        self.metrics = metrics
+        self.names = names
+        self.repository = repository
+        self.places = {run.run: place for place, run in enumerate(history.runs)}
+        self.marks: dict[int, list[Mark]] = {}
+        for mark in marks(history.runs):
+            self.marks.setdefault(mark.place, []).append(mark)
 
-def _left_out(noun: str, found: int, most: int) -> Iterator[str]:
-    if found > most:
-        yield f"The page shows {most:,} of {counted(found, noun)}, those of the newest runs first."
+    def charts(self) -> tuple[Chart, ...]:
+        """A chart for each metric, and those of latency and cost."""
+        runs = self.history.runs
+        if not runs:
+            return ()
+        floors = self._floors()
+        charts = [self._metric_chart(metric, floors.get(metric)) for metric in self.metrics]
+        charts.append(self._chart("Latency of the system (median)", [run.latency_p50_s for run in runs], seconds))
+        charts.append(self._chart("Cost of judging", [run.cost_usd for run in runs], dollars))
+        return tuple(chart for chart in charts if chart is not None)
 
+    def rows(self) -> tuple[VersionRow, ...]:
+        """The newest runs, the newest first."""
+        newest_first = range(len(self.history.runs) - 1, -1, -1)
+        return tuple(self._row(place) for place in newest_first[:MAX_RUNS])
 
-def _facts(runs: Sequence[RunLine], metrics: Sequence[str], texts: _Texts) -> dict[str, list[Any]]:
-    """What is known of each run beside its means, in columns."""
-    shared = ("event", "commit", "release", "golden", "system", "part")
-    for table in (*shared, "judge", "versions"):
-        texts.tables.setdefault(table, [])
-    plain = {"verdict": "verdict", "pull": "pull_request", "coverage": "coverage", "calls": "calls", "cost": "cost_usd"}
-    plain |= {"p50": "latency_p50_s", "p95": "latency_p95_s"}
-    return {
-        "id": [f"{run.run}{'' if run.github_run is None else f'-{run.github_run}'}" for run in runs],
-        "time": [round(run.time.timestamp()) for run in runs],
-        "eligible": [int(run.eligible) for run in runs],
-        "judge": [texts.number("judge", run.judge_key, run.judge) for run in runs],
-        "versions": [[texts.number("versions", run.versions.get(name)) for name in metrics] for run in runs],
-        **{name: [texts.number(name, getattr(run, name)) for run in runs] for name in shared},
-        **{key: [getattr(run, name) for run in runs] for key, name in plain.items()},
-    }
+    def comparison(self, versions: Sequence[RunLine]) -> Comparison:
+        """`versions` beside the first of them."""
+        measured = [metric for metric in self.metrics if any(metric in run.metrics for run in versions)]
+        rows = [
+            ComparedRow(metric_title(metric), tuple(self._compared(versions[0], run, metric) for run in versions))
+            for metric in measured
+        ]
+        for title, texts in (
+            ("Latency (median)", [seconds(run.latency_p50_s) for run in versions]),
+            ("Cost of judging", [dollars(run.cost_usd) for run in versions]),
+        ):
+            rows.append(ComparedRow(title, tuple(ComparedCell(text, None, None, "") for text in texts)))
+        questions = self._changed_questions([self._pairs(versions[0], run) for run in versions[1:]])
+        shown = questions[: 5 * MAX_QUESTIONS]
+        return Comparison(tuple(name_of(run) for run in versions), tuple(rows), tuple(shown), len(questions))
 
+    def _compared(self, reference: RunLine, run: RunLine, metric: str) -> ComparedCell:
+        part = run.metrics.get(metric)
+        mean = score(None if part is None else part.mean, 3)
+        if run is reference or part is None:
+            return ComparedCell(mean, None, None, "")
+        paired = paired_scores(self.history, reference, run, metric)
+        if paired is None:
+            reason = why_not_paired(reference, run, metric) or "no question has both scores"
+            return ComparedCell(mean, None, reason, "")
+        difference = paired.interval()
+        word = ""
+        if difference.low > 0.0 or difference.high < 0.0:
+            word = "worse" if self._is_worse(metric, difference.estimate) else "better"
+        return ComparedCell(mean, difference, None, word)
 
-def _series(runs: Sequence[RunLine], metric: str, tag: str | None) -> dict[str, list[int | None]]:
-    """Mean, limits and number of samples of `metric` in each run, in columns; None for a run without."""
-    found = [(run.metrics if tag is None else run.slices.get(tag, {})).get(metric) for run in runs]
-    scales = {"mean": SCALE, "low": SCALE, "high": SCALE, "n": 1}
-    return {
-        name: [None if one is None else round(getattr(one, name) * scale) for one in found]
-        for name, scale in scales.items()
-    }
+    def _pairs(self, before: RunLine | None, run: RunLine) -> dict[str, PairedScores]:
+        """The scores that compare in two runs, by metric."""
+        if before is None:
+            return {}
+        paired = {metric: paired_scores(self.history, before, run, metric) for metric in self.metrics}
+        return {metric: scores for metric, scores in paired.items() if scores is not None}
 
+    def _changed_questions(self, comparisons: Sequence[Mapping[str, PairedScores]]) -> list[QuestionRow]:
+        """The questions whose scores moved in one of `comparisons` with the same run, the worst first."""
+        rows = []
+        for metric in self.metrics:
+            scores: dict[str, list[float | None]] = {}
+            for column, comparison in enumerate(comparisons, start=1):
+                if metric not in comparison:
+                    continue
+                paired = comparison[metric]
+                for code, before, after in zip(
+                    paired.codes, paired.before.tolist(), paired.after.tolist(), strict=True
+                ):
+                    row = scores.setdefault(code, [before] + [None] * len(comparisons))
+                    row[column] = after
+            rows += [self._question(metric, code, values) for code, values in scores.items()]
+        moved = [row for row in rows if row.distance >= MIN_MOVE]
+        return sorted(moved, key=lambda row: (not row.is_worse, -row.distance))
 
-def _scores(page: HistoryPage, history: History, metrics: Sequence[str]) -> dict[str, Any]:
-    """Where the scores of single samples are: for each run its set of samples, its part, and its place there.
+    def _question(self, metric: str, code: str, scores: Sequence[float | None]) -> QuestionRow:
+        first = scores[0] or 0.0
+        changes = [score - first for score in scores[1:] if score is not None]
+        furthest = max(changes, key=abs)
+        return QuestionRow(
+            code,
+            self.names.get(code, code),
+            metric_title(metric),
+            tuple(scores),
+            self._is_worse(metric, furthest),
+            round(abs(furthest), 6),
+        )
 
-    The newest runs come first, so that the oldest are left out if there are too many.
-    """
-    where: list[list[int] | None] = [None] * len(history.runs)
-    sets: dict[str, int] = {}
-    scored = [at for at, run in enumerate(history.runs) if run.samples is not None and run.scores]
-    total = 0
-    while scored and total <= MAX_PACKED:
-        chunk: list[dict[int, str]] = []
-        number, size = len(page.parts), 0
-        while scored and size < _CHUNK:
-            index = scored.pop()
-            run = history.runs[index]
-            where[index] = [sets.setdefault(run.samples or "", len(sets)), number, len(chunk)]
-            chunk.append({at: run.scores[name] for at, name in enumerate(metrics) if name in run.scores})
-            size += sum(map(len, chunk[-1].values()))
-        total += len(page.parts[page.add(chunk)])
-    named = [history.samples[key] for key in sets]
-    return {"runs": where, "sets": [page.add({"ids": line.ids}) for line in named]}
+    def _is_worse(self, metric: str, change: float) -> bool:
+        return (change < 0.0) != self.policy.lower_is_better(metric)
 
+    def _row(self, place: int) -> VersionRow:
+        run = self.history.runs[place]
+        before = run_before(self.history, place)
+        pairs = self._pairs(before, run)
+        questions = self._changed_questions([pairs])
+        worse = {row.code for row in questions if row.is_worse}
+        return VersionRow(
+            time=f"{run.time:%Y-%m-%d %H:%M}",
+            commit=None if run.commit is None else clip(run.commit, 40)[:7],
+            commit_link=self._link("commit", run.commit if _COMMIT.fullmatch(run.commit or "") else None),
+            pull_request=run.pull_request,
+            pull_request_link=self._link("pull", run.pull_request),
+            version=", ".join(name for name in (run.release, run.system) if name is not None),
+            verdict=run.verdict,
+            marks=tuple(mark.text for mark in self.marks.get(place, []) if mark.kind not in ("release", "system")),
+            means=tuple(self._mean(run, metric, pairs.get(metric)) for metric in self.metrics),
+            before="" if before is None else name_of(before),
+            n_worse=len(worse),
+            n_better=len({row.code for row in questions} - worse),
+            questions=tuple(questions[:MAX_QUESTIONS]),
+            n_changes=len(questions),
+        )
 
-def _thresholds(
-    policy: Policy, metrics: Sequence[str], slices: Sequence[str]
-) -> dict[tuple[str, str | None], dict[str, float]]:
-    """The limits of each metric and slice, as the rules for a run with these metrics and tags have them."""
-    names = {tag: SampleFacts(tags=(tag,)) for tag in slices} or {"": SampleFacts()}
-    outline = RunScores("", dict.fromkeys(metrics, MetricScores(dict.fromkeys(names, 0.0))), names)
-    found: dict[tuple[str, str | None], dict[str, float]] = {}
-    for rule in resolve_rules(policy, outline).rules:
-        limits = {} if rule.min is None else {"limit": rule.direction.shown(rule.min)}
-        found[rule.metric, rule.slice] = limits | ({} if rule.max_drop is None else {"drop": rule.max_drop})
-    return found
+    def _mean(self, run: RunLine, metric: str, paired: PairedScores | None) -> MeanCell:
+        part = run.metrics.get(metric)
+        return MeanCell(
+            mean=None if part is None else part.mean,
+            change=None if paired is None else float(paired.changes.mean()),
+            is_below=any((loss.metric, loss.slice, loss.until) == (metric, None, None) for loss in run.below),
+        )
+
+    def _link(self, kind: str, name: str | int | None) -> str | None:
+        if self.repository is None or name is None:
+            return None
+        return f"{self.repository.rstrip('/')}/{kind}/{name}"
+
+    def _metric_chart(self, metric: str, floor: float | None) -> Chart | None:
+        first = max(0, len(self.history.runs) - MAX_POINTS)
+        lines = []
+        level = self._level(metric)
+        if level is not None:
+            start, mean = level
+            lines.append(Line(mean, "level", f"level {score(mean, 3)}", max(0, start - first)))
+        if floor is not None:
+            kind = "max" if self.policy.lower_is_better(metric) else "min"
+            lines.append(Line(floor, "limit", f"{kind} {floor:g}"))
+        points = []
+        for place, run in enumerate(self.history.runs[first:], start=first):
+            part = run.metrics.get(metric)
+            points.append(
+                Point(
+                    value=None if part is None else part.mean,
+                    low=None if part is None else part.low,
+                    high=None if part is None else part.high,
+                    word=run.verdict,
+                    label=self._label(run, None if part is None else score(part.mean, 3)),
+                    starts=self._is_break(place, metric),
+                )
+            )
+        return draw_chart(
+            metric_title(metric),
+            points,
+            show=score,
+            names=self._outer_dates(),
+            lines=lines,
+            spans=self._losses(metric, first),
+            min_span=_MIN_SCORE_SPAN,
+        )
+
+    def _chart(self, title: str, values: Sequence[float | None], show: Callable[[float | None], str]) -> Chart | None:
+        runs = self.history.runs[-MAX_POINTS:]
+        points = [
+            Point(value, None, None, run.verdict, self._label(run, None if value is None else show(value)))
+            for run, value in zip(runs, values[-MAX_POINTS:], strict=True)
+        ]
+        return draw_chart(title, points, show=show, names=self._outer_dates())
+
+    def _outer_dates(self) -> tuple[str, str]:
+        runs = self.history.runs[-MAX_POINTS:]
+        return f"{runs[0].time:%Y-%m-%d}", f"{runs[-1].time:%Y-%m-%d}"
+
+    def _label(self, run: RunLine, value: str | None) -> str:
+        return f"{run.time:%Y-%m-%d %H:%M}, {name_of(run)}: {value} ({run.verdict})"
+
+    def _is_break(self, place: int, metric: str) -> bool:
+        """Whether the scores of `metric` in a run don't compare with those of the run before."""
+        return any(mark.kind in _BREAKS and mark.metric in (None, metric) for mark in self.marks.get(place, []))
+
+    def _level(self, metric: str) -> tuple[int, float] | None:
+        """Since which run the level of `metric` is, by its place, and its mean."""
+        newest = next((run for run in reversed(self.history.gated) if metric in run.scores), None)
+        if newest is None:
+            return None
+        looks = past_of(looks_before(self.history, newest), newest, metric).level(main=True)
+        means = [look.line.metrics[metric].mean for look in looks if metric in look.line.metrics]
+        return (self.places[looks[0].line.run], float(np.mean(means))) if means else None
+
+    def _losses(self, metric: str, first: int) -> list[Span]:
+        """The runs in which `metric` was below its level, from the place `first` on."""
+        losses: dict[tuple[str | None, str], tuple[int, int, BelowPart]] = {}
+        for place, run in enumerate(self.history.runs):
+            for part in run.below:
+                if part.metric != metric:
+                    continue
+                start = self.places.get(part.since, place)
+                end = place if part.until is None else self.places.get(part.until, place) - 1
+                losses[part.slice, part.since] = (start, end, part)
+        spans = []
+        for start, end, part in losses.values():
+            if end < max(start, first):
+                continue
+            where = "" if part.slice is None else f" on '{part.slice}'"
+            label = f"{score(part.loss)} below its level{where} {since(part.commit, part.merges)}"
+            spans.append(Span(max(start - first, 0), end - first, label))
+        return spans
+
+    def _floors(self) -> dict[str, float]:
+        """The floor or ceiling of each metric over all samples."""
+        outline = RunScores("", {metric: MetricScores({"": 0.0}) for metric in self.metrics}, {"": SampleFacts()})
+        return {
+            rule.metric: rule.direction.shown(rule.min)
+            for rule in resolve_rules(self.policy, outline).rules
+            if rule.min is not None and rule.slice is None
+        }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -15,12 +16,14 @@ from ragstone.files import read_regular
 from ragstone.history.lines import Text
 from ragstone.report.wording import metric_title
 from ragstone.stats.intervals import proportion_interval
+from ragstone.tools.history_page.charts import Chart, Point, Span, draw_chart
 from ragstone.tools.monitor.figures import KINDS, Figure, kind_of
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_WINDOWS = 10_000
 MAX_FIGURES = 200
 MAX_VERSIONS = 5
+_SHOWN_WINDOWS = 100
 _Z = 1.959963984540054
 _HINT = "It must be the report of `ragstone monitor --format json`."
 
@@ -37,7 +40,6 @@ class ReportedWindow(_Part):
     window: Day
     judge: Text | None = None
     figures: dict[Text, Figure]
-    versions: dict[Text, dict[Text, Figure]] = Field(default_factory=dict)
 
 
 class ReportedAlert(_Part):
@@ -61,84 +63,123 @@ class MonitorReport(_Part):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class VersionFigures:
+    """One figure of each version of the system in production."""
+
+    title: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """What a monitor saw: a chart for each figure, the alerts that last, and the figures by version of the system."""
+
+    windows: str
+    alerts: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    versions: tuple[str, ...]
+    figures: tuple[VersionFigures, ...]
+
+
 def read_monitor_report(path: Path) -> MonitorReport:
     """The report in `path`, its windows sorted. Raises ConfigError if it can't be read or is none."""
     with disk_errors(path, hint=_HINT), parse_errors(path, "not the report of a monitor", hint=_HINT):
-        found = MonitorReport.model_validate_json(read_regular(path, limit=MAX_BYTES))
+        report = MonitorReport.model_validate_json(read_regular(path, limit=MAX_BYTES))
     try:
-        for one in found.windows:
-            date.fromisoformat(one.window)
+        for window in report.windows:
+            date.fromisoformat(window.window)
     except ValueError as error:
         raise ConfigError(f"a window is not a date: {error}.", where=str(path), hint=_HINT) from None
-    if (named := len({name for one in found.windows for name in one.figures})) > MAX_FIGURES:
+    names = {name for window in report.windows for name in window.figures}
+    if len(names) > MAX_FIGURES:
         raise ConfigError(
-            f"it has {named:,} figures, and at most {MAX_FIGURES} can be shown.", where=str(path), hint=_HINT
+            f"it has {len(names):,} figures, and at most {MAX_FIGURES} can be shown.", where=str(path), hint=_HINT
         )
-    by_name = {one.window: one for one in found.windows}
-    return found.model_copy(update={"windows": tuple(by_name[name] for name in sorted(by_name))})
+    by_day = {window.window: window for window in report.windows}
+    return report.model_copy(update={"windows": tuple(by_day[day] for day in sorted(by_day))})
 
 
-def figures_of(report: MonitorReport) -> list[dict[str, Any]]:
-    """Each figure over all windows, in columns, the metrics first: value, 95 % limits and number of units."""
-    names = list(dict.fromkeys(name for one in report.windows for name in one.figures))
-    ordered = [name for name in names if name not in KINDS] + [name for name in KINDS if name in names]
-    found = []
+def production_of(report: MonitorReport) -> Production | None:
+    """The newest windows of `report`, the metrics first; None without a window."""
+    windows = report.windows[-_SHOWN_WINDOWS:]
+    if not windows:
+        return None
+    names = list(dict.fromkeys(name for window in windows for name in window.figures))
+    names = [name for name in names if name not in KINDS] + [name for name in KINDS if name in names]
+    charts = [_chart(report, windows, name) for name in names]
     versions = dict(list(report.versions.items())[-MAX_VERSIONS:])
-    for name in ordered:
-        kind = kind_of(name)
-        values = [one.figures.get(name) for one in report.windows]
-        limits = [(None, None) if value is None else _limits(value, kind.form) for value in values]
-        over = {version: _value(figures[name]) for version, figures in versions.items() if name in figures}
-        found.append(
-            {
-                "title": metric_title(name) if name not in KINDS else f"{kind.title[0].upper()}{kind.title[1:]}",
-                "form": kind.form,
-                "rising": kind.rising,
-                "value": [_value(value) for value in values],
-                "low": [low for low, _ in limits],
-                "high": [high for _, high in limits],
-                "n": [None if value is None or value.n == 0 else round(value.n) for value in values],
-                "marks": _marks(report, name),
-                "versions": [
-                    [version, [_value(one.versions.get(version, {}).get(name)) for one in report.windows]]
-                    for version in over
-                ],
-                "over": list(over.items()),
-            }
+    measured = dict.fromkeys(name for figures in versions.values() for name in figures)
+    return Production(
+        windows=f"Each {report.length} from {windows[0].window} to {windows[-1].window} ({report.timezone}).",
+        alerts=tuple(f"{_title(name)}: worse since {since}." for name, since in _alerts(report).items()),
+        charts=tuple(chart for chart in charts if chart is not None),
+        versions=tuple(versions),
+        figures=tuple(
+            VersionFigures(_title(name), tuple(_shown(name, figures.get(name)) for figures in versions.values()))
+            for name in measured
+        ),
+    )
+
+
+def _chart(report: MonitorReport, windows: Sequence[ReportedWindow], name: str) -> Chart | None:
+    kind = kind_of(name)
+    since = _alerts(report).get(name)
+    points = []
+    judge = None
+    for window in windows:
+        figure = window.figures.get(name)
+        is_alert = since is not None and window.window >= since
+        is_rejudged = name not in KINDS and None not in (judge, window.judge) and judge != window.judge
+        judge = window.judge or judge
+        low, high = (None, None) if figure is None else _limits(figure, kind.form)
+        points.append(
+            Point(
+                value=None if figure is None else figure.value,
+                low=low,
+                high=high,
+                word="fail" if is_alert else "none",
+                label=f"{window.window}: {_shown(name, figure)}",
+                starts=is_rejudged,
+            )
         )
-    return found
+    alerts = [index for index, window in enumerate(windows) if since is not None and window.window >= since]
+    return draw_chart(
+        _title(name),
+        points,
+        show=kind.show,
+        names=(windows[0].window, windows[-1].window),
+        spans=[Span(alerts[0], alerts[-1], f"alert: worse since {since}")] if alerts else [],
+    )
 
 
-def _value(found: Figure | None) -> float | None:
-    return None if found is None else round(found.value, 6)
+def _title(name: str) -> str:
+    return metric_title(name) if name not in KINDS else KINDS[name].title.capitalize()
 
 
-def _limits(found: Figure, form: str) -> tuple[float | None, float | None]:
+def _shown(name: str, figure: Figure | None) -> str:
+    return kind_of(name).show(None if figure is None else figure.value)
+
+
+def _limits(figure: Figure, form: str) -> tuple[float | None, float | None]:
     """The 95 % interval: exact for a share of all units, else ± 1.96 standard errors; none for what is not a mean."""
-    if found.n < 1:
+    if figure.n < 1:
         return None, None
-    if form == "share" and 0 <= found.value <= 1:
-        hits = found.value * found.n
-        if abs(hits - round(hits)) < 1e-6 and found.n == round(found.n):
-            exact = proportion_interval(round(hits), round(found.n))
-            return round(exact.low, 6), round(exact.high, 6)
-    reach = _Z * math.sqrt(found.variance / found.n)
-    high = min(1.0, found.value + reach) if form in ("score", "share") else found.value + reach
-    return round(max(0.0, found.value - reach), 6), round(high, 6)
+    if form == "share" and 0 <= figure.value <= 1:
+        hits = figure.value * figure.n
+        if abs(hits - round(hits)) < 1e-6 and figure.n == round(figure.n):
+            exact = proportion_interval(round(hits), round(figure.n))
+            return exact.low, exact.high
+    reach = _Z * math.sqrt(figure.variance / figure.n)
+    high = figure.value + reach
+    return max(0.0, figure.value - reach), min(1.0, high) if form in ("score", "share") else high
 
 
-def _marks(report: MonitorReport, name: str) -> list[list[Any]]:
-    """Where another judge began to score, and since when an alert lasts: place, kind and text."""
-    found: list[list[Any]] = []
-    if name not in KINDS:
-        for place, (before, after) in enumerate(pairwise(report.windows), start=1):
-            if before.judge is not None and after.judge is not None and before.judge != after.judge:
-                # What comes after the last space identifies the versions of the metrics.
-                found.append([place, "judge", f"judge: {after.judge.rpartition(' ')[0] or after.judge}"])
-    places = {one.window: place for place, one in enumerate(report.windows)}
-    for one in report.figures:
-        if one.name == name and one.alert:
-            since = one.since if one.since in places else report.windows[-1].window if report.windows else None
-            if since is not None:
-                found.append([places[since], "alert", f"alert: worse since {since}"])
-    return found
+def _alerts(report: MonitorReport) -> dict[str, str]:
+    """Since which window each figure with an alert is worse, by the name of the figure."""
+    days = [window.window for window in report.windows]
+    return {
+        figure.name: figure.since if figure.since in days else days[-1]
+        for figure in report.figures
+        if figure.alert and days
+    }

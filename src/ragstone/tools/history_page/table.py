@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted, dollars, figure, score
-from ragstone.history.drift import Cause, since
-from ragstone.history.level import MetricPast
+from ragstone.gate.policy import Policy
+from ragstone.history.drift import find_cause, since
+from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 
 _NO_FACTS = ("kind", "schema_version", "part", "metrics", "versions", "slices", "below", "samples", "scores")
@@ -104,30 +104,16 @@ def _cell(value: object) -> object:
     return value
 
 
-def blame_text(past: MetricPast, cause: Cause | None) -> str:
-    """The merge with which a metric fell below its level, in one sentence or two."""
-    if not past.open:
-        return f"{past.metric} is not below its level."
-    part = past.open[0]
-    title = part.metric if part.slice is None else f"{part.metric} on '{part.slice}'"
-    may = "is" if part.shown else "may be"
-    named = "" if cause is None else f" It came with {cause}."
-    return f"{title} {may} {figure(part.loss)} below its level {since(part.commit, part.merges)}.{named}"
-
-
-def blame_json(past: MetricPast, cause: Cause | None) -> str:
-    """What the history knows of a loss, as JSON; `below` is null if the metric is not below its level."""
-    part = past.open[0] if past.open else None
-    lines = () if cause is None or part is None else cause.lines
-    return json.dumps(
-        {
-            "metric": past.metric,
-            "below": None if part is None else part.model_dump(mode="json"),
-            "probability": None if cause is None or part is None else round(cause.share, 4),
-            "merges": [
-                {"commit": one.commit, "pull_request": one.pull_request, "time": one.time.isoformat(), "run": one.run}
-                for one in lines
-            ],
-        },
-        indent=2,
-    )
+def loss_lines(history: History, policy: Policy) -> Iterator[str]:
+    """For each metric that is below its level, since when, and the merge that did it."""
+    metrics = dict.fromkeys(part.metric for run in history.runs for part in run.below)
+    for metric in metrics:
+        past, cause = find_cause(history, metric, lower_is_better=policy.lower_is_better(metric))
+        for part in past.open:
+            title = part.metric if part.slice is None else f"{part.metric} on '{part.slice}'"
+            is_or_may_be = "is" if part.shown else "may be"
+            came_with = "" if cause is None else f" It came with {cause}."
+            yield (
+                f"{title} {is_or_may_be} {figure(part.loss)} below its level {since(part.commit, part.merges)}."
+                f"{came_with}"
+            )

@@ -1,0 +1,100 @@
+"""Versions side by side: which run a name means, and what changed between two runs, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.errors import ConfigError, suggestion
+from ragstone.history.codes import Floats, decode, group_codes, sample_codes
+from ragstone.history.file import History
+from ragstone.history.level import incomparable
+from ragstone.history.lines import RunLine
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import mean_interval
+
+MIN_MOVE = 0.05
+"""A question has changed if one of its scores moved by at least this much."""
+
+_MIN_COMMIT = 4
+"""The fewest characters of a commit or run that name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedScores:
+    """The scores of one metric for the questions that two runs share, by the code of the question."""
+
+    codes: tuple[str, ...]
+    before: Floats
+    after: Floats
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def changes(self) -> Floats:
+        """Score by score, the later run minus the earlier one."""
+        return self.after - self.before
+
+    def interval(self) -> Estimate:
+        """The mean change with its 95 % interval, by the statistics of the gate."""
+        return mean_interval(self.changes, bounds=(-1.0, 1.0), groups=self.groups)
+
+
+def find_versions(history: History, names: Sequence[str]) -> tuple[RunLine, ...]:
+    """The newest run that each of `names` means: a release, a version of the system, a commit or a run.
+
+    Raises ConfigError for a name that means no run.
+    """
+    return tuple(_find_version(history, name) for name in names)
+
+
+def _find_version(history: History, name: str) -> RunLine:
+    for run in reversed(history.runs):
+        is_named = name in (run.release, run.system)
+        starts_so = len(name) >= _MIN_COMMIT and ((run.commit or "").startswith(name) or run.run.startswith(name))
+        if is_named or starts_so:
+            return run
+    names = {text for run in history.runs for text in (run.release, run.system, run.commit) if text is not None}
+    raise ConfigError(f"no run of the history is the version '{name}'.", hint=suggestion(name, names))
+
+
+def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
+    """Why the scores of `metric` in two runs can't be compared question by question; None if they can."""
+    for run in (before, after):
+        if metric not in run.metrics:
+            return "not measured"
+        if run.samples is None or metric not in run.scores:
+            return "the scores of its questions are not kept any more"
+    return incomparable(before, after, metric)
+
+
+def paired_scores(history: History, before: RunLine, after: RunLine, metric: str) -> PairedScores | None:
+    """The scores of `metric` for the questions that both runs scored; None if there are none, or they don't compare."""
+    if before.samples is None or after.samples is None or why_not_paired(before, after, metric) is not None:
+        return None
+    samples = history.samples[after.samples]
+    codes = sample_codes(samples)
+    places = {code: place for place, code in enumerate(sample_codes(history.samples[before.samples]))}
+    shared = [place for place, code in enumerate(codes) if code in places]
+    earlier = decode(before.scores[metric])[[places[codes[place]] for place in shared]]
+    later = decode(after.scores[metric])[shared]
+    scored = np.isfinite(earlier) & np.isfinite(later)
+    if not scored.any():
+        return None
+    groups = group_codes(samples)
+    labels = None
+    if groups is not None:
+        labels = np.unique(np.array(groups)[shared][scored], return_inverse=True)[1]
+    names = tuple(codes[place] for place, is_scored in zip(shared, scored, strict=True) if is_scored)
+    return PairedScores(names, earlier[scored], later[scored], labels)
+
+
+def run_before(history: History, place: int) -> RunLine | None:
+    """The run that the run at `place` is compared with: the newest one before it that has a verdict, else any."""
+    earlier = history.runs[:place]
+    for run in reversed(earlier):
+        if run.verdict != "none":
+            return run
+    return earlier[-1] if earlier else None

@@ -1,0 +1,93 @@
+"""Which run a name means, and what changed between two runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.history.codes import decode, group_codes, sample_codes
+from ragstone.history.file import History
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import mean_interval
+from ragstone.tools.history_page.versions import find_versions, paired_scores, run_before, why_not_paired
+from tests.tools.history_page.histories import made
+
+
+def by_the_gate(history: History, before: int, after: int, metric: str) -> Estimate:
+    """The interval of the difference between two runs, by the gate's statistics."""
+    then, now = (
+        dict(zip(sample_codes(history.samples[run.samples or ""]), decode(run.scores[metric]), strict=True))
+        for run in (history.runs[before], history.runs[after])
+    )
+    line = history.samples[history.runs[after].samples or ""]
+    groups, codes = group_codes(line), sample_codes(line)
+    both = [at for at, code in enumerate(codes) if code in then]
+    values = np.array([now[codes[at]] - then[codes[at]] for at in both])
+    labels = None if groups is None else np.unique([groups[at] for at in both], return_inverse=True)[1]
+    return mean_interval(values, bounds=(-1.0, 1.0), groups=labels)
+
+
+@pytest.mark.parametrize("groups", [0, 3])
+def test_an_interval_is_the_one_that_the_gate_finds(groups: int) -> None:
+    history = made(40, groups=groups)
+    for before, after in ((35, 39), (38, 39), (37, 38), (24, 27), (38, 35)):
+        paired = paired_scores(history, history.runs[before], history.runs[after], "faithfulness")
+        assert paired is not None
+        wanted = by_the_gate(history, before, after, "faithfulness")
+        assert paired.interval() == wanted
+        assert (wanted.n_groups is not None) is bool(groups)
+
+
+def test_runs_of_different_judges_are_not_compared() -> None:
+    runs = made(40).runs
+    assert paired_scores(made(40), runs[19], runs[20], "faithfulness") is None
+    reason = why_not_paired(runs[19], runs[20], "faithfulness")
+    assert reason == "the judge changed from openai judge-1 to openai judge-2"
+
+
+def test_a_half_is_not_compared_with_the_whole() -> None:
+    history = made(6)
+    half = history.runs[5].model_copy(update={"part": "generation"})
+    history = replace(history, runs=(*history.runs[:5], half))
+    assert paired_scores(history, history.runs[4], half, "faithfulness") is None
+
+
+def test_without_the_scores_of_its_questions_a_run_is_not_compared() -> None:
+    history = made(40, kept=5)
+    assert paired_scores(history, history.runs[25], history.runs[38], "faithfulness") is None
+    reason = why_not_paired(history.runs[25], history.runs[38], "faithfulness")
+    assert reason == "the scores of its questions are not kept any more"
+    assert why_not_paired(history.runs[37], history.runs[38], "mrr") == "not measured"
+
+
+def test_a_version_is_named_by_release_system_commit_or_run() -> None:
+    history = made(40)
+    commit = history.runs[17].commit or ""
+    names = ["v1.2", "model-1, prompt 0001", commit, commit[:7], history.runs[3].run]
+    found = find_versions(history, names)
+    assert [history.runs.index(run) for run in found] == [25, 19, 17, 17, 3]
+
+
+def test_the_newest_of_several_runs_is_meant() -> None:
+    history = made(40)
+    assert history.runs[2].commit == history.runs[3].commit
+    assert find_versions(history, [history.runs[2].commit or ""]) == (history.runs[3],)
+
+
+@pytest.mark.parametrize("name", ["v9", "0", "", "model"])
+def test_a_name_that_means_no_run_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigError, match="no run of the history is the version"):
+        find_versions(made(6), [name])
+
+
+def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> None:
+    history = made(4)
+    plain = history.runs[2].model_copy(update={"verdict": "none"})
+    history = replace(history, runs=(*history.runs[:2], plain, history.runs[3]))
+    assert run_before(history, 3) == history.runs[1]
+    assert run_before(history, 0) is None
+    alone = replace(history, runs=tuple(run.model_copy(update={"verdict": "none"}) for run in history.runs))
+    assert run_before(alone, 3) == alone.runs[2]
