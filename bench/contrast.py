@@ -12,230 +12,33 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.sentences import split_sentences
 
 Change = Callable[[str, str, random.Random], str | None]
 
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_NAMES = ("Margaret Holloway", "Tobias Lindqvist", "Ravi Chandran", "Ingrid Falk", "Port Ellery", "Calder Valley")
-_ANTONYMS = {
-    "first": "last",
-    "last": "first",
-    "largest": "smallest",
-    "smallest": "largest",
-    "large": "small",
-    "small": "large",
-    "increased": "decreased",
-    "decreased": "increased",
-    "rose": "fell",
-    "fell": "rose",
-    "won": "lost",
-    "lost": "won",
-    "north": "south",
-    "south": "north",
-    "east": "west",
-    "west": "east",
-    "northern": "southern",
-    "southern": "northern",
-    "eastern": "western",
-    "western": "eastern",
-    "highest": "lowest",
-    "lowest": "highest",
-    "high": "low",
-    "low": "high",
-    "early": "late",
-    "late": "early",
-    "public": "private",
-    "private": "public",
-    "oldest": "youngest",
-    "youngest": "oldest",
-    "best": "worst",
-    "worst": "best",
-    "longest": "shortest",
-    "shortest": "longest",
-    "opened": "closed",
-    "closed": "opened",
-    "began": "ended",
-    "ended": "began",
-    "above": "below",
-    "below": "above",
-    "male": "female",
-    "female": "male",
-    "mother": "father",
-    "father": "mother",
-    "brother": "sister",
-    "sister": "brother",
-    "husband": "wife",
-    "wife": "husband",
-    "son": "daughter",
-    "daughter": "son",
-    "accepted": "rejected",
-    "rejected": "accepted",
-    "success": "failure",
-    "failure": "success",
-    "successful": "unsuccessful",
-    "strong": "weak",
-    "weak": "strong",
-    "major": "minor",
-    "minor": "major",
-    "young": "old",
-    "old": "young",
-    "hot": "cold",
-    "cold": "hot",
-    "common": "rare",
-    "rare": "common",
-    "easy": "difficult",
-    "difficult": "easy",
-    "upper": "lower",
-    "lower": "upper",
-    "internal": "external",
-    "external": "internal",
-    "modern": "ancient",
-    "ancient": "modern",
-    "legal": "illegal",
-    "positive": "negative",
-    "negative": "positive",
-}
-_QUANTIFIERS = {
-    "all": "few",
-    "every": "hardly any",
-    "many": "few",
-    "several": "all",
-    "some": "all",
-    "few": "most",
-    "both": "neither of the",
-    "always": "rarely",
-    "often": "rarely",
-    "usually": "rarely",
-    "sometimes": "always",
-    "mostly": "rarely",
-}
-_UNITS = {
-    "km": "miles",
-    "kilometres": "miles",
-    "kilometers": "miles",
-    "miles": "metres",
-    "metres": "feet",
-    "meters": "feet",
-    "feet": "metres",
-    "ft": "km",
-    "kg": "tonnes",
-    "percent": "dollars",
-    "million": "billion",
-    "billion": "million",
-    "years": "months",
-    "months": "weeks",
-    "days": "years",
-    "weeks": "years",
-    "hours": "minutes",
-    "minutes": "hours",
-    "pounds": "tonnes",
-    "inches": "yards",
-    "cm": "m",
-    "acres": "square miles",
-}
-_DIRECTIONS = {
-    "before": "after",
-    "after": "before",
-    "above": "below",
-    "below": "above",
-    "inside": "outside",
-    "outside": "inside",
-    "more than": "less than",
-    "less than": "more than",
-    "at least": "at most",
-    "at most": "at least",
-    "over": "under",
-    "under": "over",
-}
+_WORDS: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "contrast_words.toml").read_text(encoding="utf-8"))
+_MONTHS: list[str] = _WORDS["months"]
+_NAMES: list[str] = _WORDS["names"]
+_NO_NAME: frozenset[str] = frozenset(_WORDS["no_name"])
+_ANTONYMS: dict[str, str] = _WORDS["antonyms"]
+_QUANTIFIERS: dict[str, str] = _WORDS["quantifiers"]
+_UNITS: dict[str, str] = _WORDS["units"]
+_DIRECTIONS: dict[str, str] = _WORDS["directions"]
+_SYNONYMS: dict[str, str] = _WORDS["synonyms"]
 _DIRECTION = re.compile(rf"\b(?:{'|'.join(_DIRECTIONS)})\b(?= (?:the )?[A-Z0-9])")
-_SYNONYMS = {
-    "built": "constructed",
-    "began": "started",
-    "started": "began",
-    "often": "frequently",
-    "large": "big",
-    "bought": "purchased",
-    "film": "movie",
-    "movie": "film",
-    "author": "writer",
-    "located": "situated",
-    "used": "employed",
-    "made": "produced",
-    "company": "firm",
-    "show": "demonstrate",
-    "helped": "assisted",
-    "lives": "resides",
-    "many": "numerous",
-    "mainly": "primarily",
-    "also": "additionally",
-    "received": "obtained",
-    "finished": "completed",
-    "chose": "selected",
-    "car": "automobile",
-    "important": "significant",
-    "usually": "typically",
-    "children": "kids",
-    "goal": "aim",
-    "fast": "quick",
-    "needed": "required",
-    "because": "since",
-    "doctor": "physician",
-    "answer": "reply",
-    "error": "mistake",
-    "near": "close to",
-}
 _MAX_BETWEEN = 7
 _BE = re.compile(r"\b(is|are|was|were|has|have|had|can|will|could|would|did|does)\b(?! not\b|n't)")
 _NEGATION = re.compile(r"\b(?:not|never|no|n't|cannot|without|none|neither|nor)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w/-]|[.,]\d)")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2})(?![\w'-])")
-_NO_NAME = frozenset(
-    [
-        "The",
-        "This",
-        "That",
-        "These",
-        "Those",
-        "It",
-        "He",
-        "She",
-        "They",
-        "We",
-        "You",
-        "In",
-        "On",
-        "At",
-        "A",
-        "An",
-        "But",
-        "And",
-        "As",
-        "His",
-        "Her",
-        "Its",
-        "Their",
-    ]
-)
 _PASSIVE = re.compile(
     r"^(?!But |And |Some )([A-Z][^,;:.]{3,60}?) (?:was|were) (\w{2,}ed) by ((?:[A-Z][\w'-]+ ?){1,4})((?<= )[^,;:]*)?\.$"
 )

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice
 
 HELD = 0.9
-"""Evidence is held if at least this share of its words is found. See bench/rechunking.py."""
+"""Evidence is held if at least this share of its words is found."""
 
 GAP = 5
 """Evidence is not held if so many of its words in a row are missing: a sentence of it may be gone."""

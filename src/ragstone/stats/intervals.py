@@ -72,8 +72,8 @@ def reached(array: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
     """The assumed range of unseen values: `bounds`, or for differences the largest observed, at least half the scale.
 
     Differences as large as the whole scale are so rare that allowing for one would double the interval at n = 20.
-    Allowing for none beyond the observed ones would miss rare large changes. Half the scale keeps the coverage in every
-    family of `bench/gate_error_rates.py`.
+    Allowing for none beyond the observed ones would miss rare large changes. Half the scale keeps the coverage in
+    simulated scores (tests/stats/test_intervals.py).
     """
     if not is_paired(bounds):
         return bounds
