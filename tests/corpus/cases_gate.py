@@ -120,6 +120,14 @@ CASES.add("slices: unchanged", partial(_slices, POLICY, HEALTHY))
 CASES.add("slices: one tag is worse", partial(_slices, POLICY, _worse_in_one_slice("invents everything")))
 CASES.add("slices: one tag retrieves nothing", partial(_slices, POLICY, _worse_in_one_slice("retrieves nothing")))
 CASES.add(
+    "slices: a drop that is allowed over all, and not in one tag",
+    partial(
+        _slices,
+        f"{FAITHFULNESS}max_drop = 0.4\n[system]\nmax_broken = 1.0\n",
+        _worse_in_one_slice("invents everything"),
+    ),
+)
+CASES.add(
     "slices: a floor of one tag",
     partial(
         _slices,
@@ -225,17 +233,22 @@ CASES.add("limits: the broken share is allowed", partial(_limits, f"{POLICY}{LIN
 
 
 def _cost(policy: str, tokens: int, bench: Workbench) -> Steps:
+    """From one answer to the next, the system uses more tokens: from 1 to 64 times `tokens`."""
     bench.ferry(policy=policy)
     bench.config("[system.price]\ninput = 1.0\noutput = 4.0\n")
-    usage = {"usage": {"input_tokens": tokens, "output_tokens": tokens // 4}}
-    bench.write_rows(ANSWERS, [{**reply.row(), **usage} for reply in HEALTHY])
+    rows = []
+    for number, reply in enumerate(HEALTHY, start=1):
+        usage = {"input_tokens": tokens * number, "output_tokens": tokens * number // 4}
+        rows.append({**reply.row(), "usage": usage})
+    bench.write_rows(ANSWERS, rows)
     return {"first run": bench.gate()}
 
 
-CASES.add("limits: tokens hold", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 6000\n", 1000))
-CASES.add("limits: tokens are exceeded", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 6000\n", 8000))
-CASES.add("limits: cost holds", partial(_cost, "[system]\ncost_mean_usd = 0.01\n", 1000))
-CASES.add("limits: cost is exceeded", partial(_cost, "[system]\ncost_mean_usd = 0.01\ncost_p95_usd = 0.012\n", 8000))
+CASES.add("limits: tokens hold", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 4000\n", 40))
+CASES.add("limits: some take too many tokens", partial(_cost, "[system]\ntokens_mean = 6000\ntokens_p95 = 6000\n", 100))
+CASES.add("limits: tokens are exceeded", partial(_cost, "[system]\ntokens_mean = 2000\ntokens_p95 = 6000\n", 200))
+CASES.add("limits: cost holds", partial(_cost, "[system]\ncost_mean_usd = 0.01\n", 40))
+CASES.add("limits: cost is exceeded", partial(_cost, "[system]\ncost_mean_usd = 0.01\ncost_p95_usd = 0.012\n", 400))
 
 
 # -- golden sets -------------------------------------------------------------------------------------------------------
@@ -556,16 +569,16 @@ def _other_metrics(bench: Workbench) -> Steps:
 @CASES.case("accepted drop")
 def _accepted(bench: Workbench) -> Steps:
     """A drop is refused, accepted, larger than accepted, merged and spent."""
-    policy = f"[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.02\n"
-    bench.ferry(policy=policy)
-    bench.gate(out="main")
-    bench.replies(changed(HEALTHY, BROKEN["other numbers"], 0.3))
-    refused = bench.gate(baseline="main")
-    code = bench.command("accept", "ragstone-run", "--metric", "answer_correctness", "--reason", "a tenth of the price")
-    accepted = bench.gate(baseline="main", out="merged")
-    bench.replies(changed(HEALTHY, BROKEN["other numbers"]))
-    larger = bench.gate(baseline="main")
-    spent = bench.gate(baseline="merged")
+    metrics = ("--metrics", "token_f1")
+    bench.ferry(policy="[metrics.token_f1]\nmax_drop = 0.02\n")
+    bench.gate(*metrics, out="main")
+    bench.replies(changed(HEALTHY, HARMLESS["verbose"], 0.4))
+    refused = bench.gate(*metrics, baseline="main")
+    code = bench.command("accept", "ragstone-run", "--metric", "token_f1", "--reason", "a tenth of the price")
+    accepted = bench.gate(*metrics, baseline="main", out="merged")
+    bench.replies(changed(HEALTHY, HARMLESS["verbose"], 0.7))
+    larger = bench.gate(*metrics, baseline="main")
+    spent = bench.gate(*metrics, baseline="merged")
     return {"refused": refused, "accept": {"exit": code}, "accepted": accepted, "larger": larger, "spent": spent}
 
 
