@@ -293,7 +293,7 @@ async def _gate(
         redact=redact,
         system_factory=None if isinstance(system, str) else made,
     )
-    request = gate_request(settings.having("gate.ask_sealed", False), context)
+    request = gate_request(settings, context)
     if isinstance(system, _Given):
         refuse_conflicts((*request.parts(), recorded(entrypoint)))
     return await gate(request, context)

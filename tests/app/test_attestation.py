@@ -148,16 +148,6 @@ def test_the_schemas_that_ship_are_those_of_the_models() -> None:
         assert json.loads(file.read_text(encoding="utf-8")) == schema(), "python scripts/schemas.py"
 
 
-def test_it_says_how_often_the_golden_set_was_seen_before(tmp_path: Path) -> None:
-    found = make_project(tmp_path / "repo", n=8)
-    looks = []
-    for _ in range(3):
-        looks.append(read(gated(found, "--history", "history.jsonl"))["predicate"]["looks"])
-    assert looks[0] is None
-    assert [(one["seen"], one["versions"]) for one in looks[1:]] == [(1, 1), (2, 1)]
-    assert looks[1]["since"] == looks[2]["since"]
-
-
 def test_planted_keys_are_in_none_of_them(tmp_path: Path) -> None:
     found = make_project(tmp_path / "repo", n=3, policy=f'[slices."{SECRET}".metrics.faithfulness]\nmin = 0.1\n')
     lines = [json.loads(line) for line in (found / "golden.jsonl").read_text().splitlines()]

@@ -245,7 +245,6 @@ COMBINED = {
     "observed",
     "canaries",
     "planted",
-    "sealed",
     "confirmed",
     "counts",
     "cost",

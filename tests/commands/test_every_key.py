@@ -169,8 +169,6 @@ POLICY: Mapping[str, Example] = {
     "must_pass.metrics": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"]}),
     "must_pass.min": policy(must_pass={"samples": ["house-7"], "metrics": ["faithfulness"], "min": 0.5}),
     "must_pass.action": policy(must_pass={"samples": ["house-7"], "action": "warn"}),
-    "sealed.max_gap": policy(sealed={"max_gap": 0.05}),
-    "sealed.action": policy(sealed={"action": "block"}),
     "labels.file": policy(labels={"file": "calibration.json"}),
     "labels.min_agreement": policy(labels={"file": "calibration.json", "min_agreement": 0.1}),
     "labels.estimate": policy(labels={"file": "calibration.json", "estimate": "judge"}),
@@ -182,9 +180,6 @@ CONFIG: Mapping[str, Example] = {
     "golden.paths": config(golden={"paths": ["gol*.jsonl"]}),
     "golden.columns": config(golden={"columns": {"group": "id", "reference": "Antwort"}}),
     "golden.limit": config(golden={"limit": 10}),
-    "golden.sealed": config(golden={"sealed": ["../elsewhere/sealed.jsonl"]}),  # not read: nobody asks for it
-    "golden.sealed_releases": config(golden={"sealed_releases": 12}),
-    "golden.sealed_drawn": config(golden={"sealed_drawn": True}),
     **{f"golden.quarantine.{key}": HELD for key in ("id", "until", "reason")},
     "system.entrypoint": config(system=PYTHON),
     "system.part": Example({"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {}}),
@@ -304,7 +299,6 @@ CONFIG: Mapping[str, Example] = {
 ELSEWHERE = {
     "run.dask": "tests/commands/test_dask.py",
     "run.shard": "tests/commands/test_shards.py",
-    "gate.ask_sealed": "tests/commands/test_sealed.py",
 }
 """Keys that need a cluster, several runs, or files outside of the project: where they are tested."""
 

@@ -38,8 +38,6 @@ NOT_REPRODUCED = {
     "shard": "a run is reproduced as a whole",
     "dask": "a cluster gives the same records as one process, and its address is nobody's business",
     "save_baseline": "its copy is not kept",
-    "sealed": "whoever reads the report can't read sealed questions",
-    "ask_sealed": "nor ask them",
 }
 
 

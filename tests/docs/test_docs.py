@@ -45,7 +45,7 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+?) *#*$", re.M)
 _SETTINGS_TABLES = {"golden", "system", "judge", "run"}
-_POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "drift", "sealed"}
+_POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "drift"}
 _POLICY_GATE_KEYS = {
     "min_coverage",
     "confidence",

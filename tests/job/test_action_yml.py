@@ -20,7 +20,7 @@ from ragstone.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[2]
 ISSUE_INPUTS = """
-    config golden-set sealed entrypoint setup requirements python-version working-directory system-env judge
+    config golden-set entrypoint setup requirements python-version working-directory system-env judge
     judge-api-key judge-base-url metrics thresholds baseline baseline-entrypoint baseline-branch baseline-workflow
     artifact-name comment comment-id gates-file annotations workers shard merge allow-missing fail-on
     report-issue time-limit max-cost-usd github-token

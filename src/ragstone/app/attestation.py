@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
-from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -27,7 +26,6 @@ from ragstone.files import open_regular
 from ragstone.gate.policy import policy_hash
 from ragstone.gate.verdict import Action, Check, GateVerdict, Status
 from ragstone.golden.sample import Sample
-from ragstone.history.wear import Wear
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.report.escape import encodable
 from ragstone.run.directory import ATTESTATION, DIGESTS, LOCK, MANIFEST, SAMPLES, TEST_RESULT, RunDirectory
@@ -83,16 +81,6 @@ class AttestedBaseline(_Part):
     records: str
 
 
-class AttestedLooks(_Part):
-    """How often the golden set was `seen` before this run since it was last refreshed, and with how many `versions` of
-    the system. Both can have fractions, of looks at a part of it.
-    """
-
-    seen: float
-    versions: float
-    since: datetime
-
-
 class Attested(_Part):
     """The predicate: a verdict with all that it was decided on.
 
@@ -112,7 +100,6 @@ class Attested(_Part):
     scores: dict[str, str]
     files: dict[str, str]
     baseline: AttestedBaseline | None = None
-    looks: AttestedLooks | None = None
     bar: Digests | None = None
     image: str | None = None
     trusted: dict[str, str] = {}
@@ -175,7 +162,6 @@ def write_attestation(
     *,
     past: RunHistory | None = None,
     baseline: AttestedBaseline | None = None,
-    wear: Wear | None = None,
     bar: Digests | None = None,
     image: str | None = None,
     trusted: Mapping[str, str] | None = None,
@@ -201,7 +187,6 @@ def write_attestation(
         scores=score_digests(scores),
         files=file_digests(run.path),
         baseline=baseline,
-        looks=_looks(wear),
         bar=bar,
         image=image,
         trusted=dict(trusted or {}),
@@ -226,14 +211,6 @@ def write_attestation(
     for name, derived in texts.items():
         replace_texts(run.path / name, (derived,))
     return texts[DIGESTS]
-
-
-def _looks(wear: Wear | None) -> AttestedLooks | None:
-    if wear is None:
-        return None
-    looks = wear.looks
-    seen = round(sum(looks.by.values()), 3)
-    return AttestedLooks(seen=seen, versions=looks.candidates, since=looks.since or looks.time)
 
 
 def _statement(kind: str, subject: Any, predicate: Any) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import TypeVar
 from ragstone.app.baseline import NamedRun, open_baseline, refuse_nested
 from ragstone.app.decide import ComparedRun, Terms, model_name_warnings, policy_for
 from ragstone.app.early import refuse_groups
-from ragstone.app.gate import GateRequest, refuse_uncounted
+from ragstone.app.gate import GateRequest
 from ragstone.errors import SystemUnderTestError
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.rehearsal import perfect_run
-from ragstone.gate.resolution import TYPICAL_SD, as_judged, imagined_run, resolution, sights
+from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
@@ -34,12 +34,11 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import refuse_conflicts
 from ragstone.rounds.oracle import Oracle, asked_again, divided
 from ragstone.rounds.perturb import Perturb, written_questions
-from ragstone.rounds.project_metrics import Measures, ungraded, without_functions
+from ragstone.rounds.project_metrics import Measures, ungraded
 from ragstone.rounds.round import Round, refuse_without_given
 from ragstone.rounds.session import RunPlan
 from ragstone.run.scores import RunScores
 from ragstone.run.writer import refuse_foreign
-from ragstone.stats.gap import power
 from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import (
     GENERATION,
@@ -80,18 +79,6 @@ class PerturbedSize:
 
 
 @dataclass(frozen=True, slots=True)
-class SealedSize:
-    """A sealed set: its number of questions, what they add to the cost, and what they can find.
-
-    `power` is the probability that one release finds a gap of five points.
-    """
-
-    questions: int
-    power: float
-    estimate: CostEstimate
-
-
-@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The setup of a run, and the response to one question."""
 
@@ -119,7 +106,6 @@ class CheckResult:
     divided: tuple[str, ...] | None = None
     """The metrics that an oracle half divides; None without one."""
     perturbed: PerturbedSize | None = None
-    sealed: SealedSize | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -137,7 +123,6 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     The gate is rehearsed with the best scores that a run could have: what it can't decide then, it never can.
     """
     refuse_conflicts(request.parts())
-    refuse_uncounted(request)
     plan = request.run
     golden, part, told = plan.golden, plan.system.settings.part, plan.system.settings.takes_contexts
     policy, undrawn = policy_for(request.policy, golden)
@@ -201,7 +186,6 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
             takes_contexts=takes_contexts(system) if told is None else told,
             divided=None if _extra(plan, Oracle) is None else tuple(one.info.name for one in divided(metrics)),
             perturbed=_perturbed(plan, metrics),
-            sealed=_sealed(plan, metrics),
             warnings=(
                 *undrawn,
                 *(f"{mapping.file}: {note}." for mapping in golden.mappings for note in mapping.notes),
@@ -268,15 +252,6 @@ def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None
     own = _cost(plan, found, asked).plus(estimate_rewording(plan.judge.settings, written_questions(found)))
     samples = {sample.perturbation.of for sample in found if sample.perturbation is not None}
     return PerturbedSize(len(samples), perturb.kinds, len(found), own)
-
-
-def _sealed(plan: RunPlan, metrics: Sequence[Metric]) -> SealedSize | None:
-    found = plan.sealed
-    if found is None:
-        return None
-    size = len(found.golden)
-    finds = power(len(plan.golden), size, 0.05, sd=TYPICAL_SD, drawn=found.drawn)
-    return SealedSize(size, finds, _cost(plan, found.golden, without_functions(metrics)))
 
 
 def _first(golden: GoldenSet, part: str | None) -> Sample:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ragstone.app.history import RunHistory, level_of, looks_known, measure_run_drift, wear_note
+from ragstone.app.history import RunHistory, level_of, measure_run_drift
 from ragstone.app.robustness import robustness_of
 from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
@@ -31,7 +31,6 @@ from ragstone.gate.style import decides, moved, style_line, style_of, style_shif
 from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
-from ragstone.history.file import History
 from ragstone.judge.names import moving_name, near_end
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Links, ReportView
@@ -208,7 +207,6 @@ def decide(
     terms: Terms,
     *,
     past: RunHistory | None = None,
-    looks: Sequence[History] | None = None,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
     folder: str | None = None,
@@ -216,9 +214,9 @@ def decide(
 ) -> GateVerdict:
     """The verdict on `current`, with its warnings, notes and commands.
 
-    `past` is the history to compare with, `looks` all that is known of looks at the golden set (None: `past`). `notes`
-    and `warnings` are from the caller, shown before those of the verdict. `folder` is the folder in which to run the
-    commands that a report shows. `unproven` says what was left out, so that the run can fail but not pass.
+    `past` is the history to compare with. `notes` and `warnings` are from the caller, shown before those of the
+    verdict. `folder` is the folder in which to run the commands that a report shows. `unproven` says what was left out,
+    so that the run can fail but not pass.
     """
     run, baseline = current.run, terms.baseline
     if baseline is not None:
@@ -271,7 +269,6 @@ def decide(
             *spared,
             *drift.notes,
             *moving,
-            *wear_note(looks_known(past) if looks is None else looks, current.scores),
         ),
         warnings=(
             *warnings,

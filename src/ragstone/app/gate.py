@@ -22,19 +22,15 @@ from ragstone.app.decide import (
     view_of,
 )
 from ragstone.app.early import MAX_DRAWN, EarlyStops
-from ragstone.app.history import RunHistory, add_look, add_run, looks_known, store_history, wear_before
+from ragstone.app.history import RunHistory, add_run, store_history
 from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
 from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
 from ragstone.app.role import Role, baseline_fact, hand_on
-from ragstone.app.sealed import release_sealed
 from ragstone.errors import ConfigError, RagstoneError
-from ragstone.gate.checks.sealed import sealed_checks
-from ragstone.gate.decide import with_more
 from ragstone.gate.policy import Policy, policy_hash
-from ragstone.gate.verdict import GateVerdict, Status
-from ragstone.history.file import History
+from ragstone.gate.verdict import GateVerdict
 from ragstone.history.trend import trends
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.render import Format, render
@@ -131,7 +127,6 @@ class GateInputs:
     base: BaseSystem | None
     role: Role
     terms: Terms
-    looks: tuple[History, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -173,7 +168,6 @@ async def gate(
     plan = request.run
     refuse_conflicts(request.parts())
     _refuse_confirming(request.policy)
-    refuse_uncounted(request)
     if plan.shard is not None:
         raise ConfigError(
             "a verdict needs all shards, and this run evaluates one of them.",
@@ -225,17 +219,6 @@ async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirect
         return run
 
 
-def refuse_uncounted(request: GateRequest) -> None:
-    """Raise ConfigError if sealed questions are asked, and no history counts what is released of them."""
-    past = request.past
-    if request.run.sealed is not None and (past is None or not past.main):
-        raise ConfigError(
-            "a release of sealed questions counts in the history, and this run adds nothing to one.",
-            where=needs.SEALED.where,
-            hint="Name a history with --history FILE, or leave out --sealed.",
-        )
-
-
 def _refuse_confirming(policy: Policy) -> None:
     """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
     if policy.gate.asks_to_confirm and policy.gate.decision != "evidence":
@@ -273,8 +256,7 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInp
         seed=plan.seed,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
-    looks = looks_known(request.past, plan.ledger)
-    return GateInputs(request, baseline, base, role, terms, looks, notes, (*undrawn, *request.warnings))
+    return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
 
 
 _STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compared with is used instead."
@@ -364,7 +346,6 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
             ComparedRun.of(run),
             terms,
             past=request.past,
-            looks=inputs.looks,
             notes=evaluated.notes,
             warnings=evaluated.warnings,
             folder=request.folder,
@@ -374,21 +355,16 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     first = Confirmed(evaluated.run, decided(evaluated.run))
     found = await confirm_run(first, decided, request.policy, session, merged=request.shards is not None)
     found = replace(found, run=session.with_whole_cost(found.run))
-    if not session.plan.extras and session.plan.sealed is None:
+    if not session.plan.extras:
         return found
     # Whoever ends the job from here on leaves a run with its verdict.
     run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
         run = await session.follow(run)
-        said = ""
-        if request.past is not None and found.verdict.status is not Status.ERROR:
-            run, said = await release_sealed(run, session, request.past.history, terms.policy)
     notes = (line for extra in session.plan.extras for line in extra.lines(run))
     oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
-    verdict = replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes, *filter(None, [said])))
-    if run.manifest.sealed is not None:
-        verdict = with_more(verdict, tuple(sealed_checks(run.manifest, terms.policy)), terms.policy)
+    verdict = replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes))
     return Confirmed(run, verdict)
 
 
@@ -438,8 +414,6 @@ def write(
     if past is not None and history is not None:
         store_history(past, run, history)
     finished = run.with_manifest(manifest)
-    if past is None or not past.main:
-        add_look(request.run.ledger, finished, context.say)
     write_verdict(finished, recorded, view, context.redact)
     reports = tuple(_report(run, view, name, request.templates) for name in formats)
     predicate = write_attestation(
@@ -450,7 +424,6 @@ def write(
         context.redact,
         past=past,
         baseline=compared_with,
-        wear=wear_before(inputs.looks, current.scores),
         bar=request.bar,
         image=context.environ.get(OWN_IMAGE),
         trusted=request.trusted,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.app.sealed import sealed_line
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
@@ -15,11 +13,10 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
 from ragstone.history.codes import Compact, Floats, compact, sample_code
 from ragstone.history.drift import Drift, measure_drift
-from ragstone.history.entry import look_line, run_line
+from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, noise, past_of, scores_of
 from ragstone.history.lines import RunLine
-from ragstone.history.wear import Wear, wear_of
 from ragstone.metrics.registry import is_relative
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
@@ -134,8 +131,6 @@ def add_run(
     if past.main:
         below = measure_drift(history, line, codes, scores, policy, decided=checks).below
         line = line.model_copy(update={"below": below})
-    if (more := sealed_line(run, manifest)) is not None:
-        history = history.with_sealed(more)
     if manifest.quarantine:
         codes = _all_codes(run)
     return _trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
@@ -153,42 +148,6 @@ def store_history(past: RunHistory, run: RunDirectory, history: History) -> None
     """Write `history` to the file of `past`, if its run is part of it."""
     if past.main:
         write_history(past.file or run.path / HISTORY, history)
-
-
-def looks_known(past: RunHistory | None, ledger: Path | None = None) -> tuple[History, ...]:
-    """What is known of looks at the golden set: the history of the branch, and the file `ledger`, if it can be read."""
-    found = [] if past is None else [past.history]
-    if ledger is not None:
-        with suppress(RunDirectoryError):
-            found.append(read_history(ledger))
-    return tuple(found)
-
-
-def wear_before(known: Sequence[History], scores: RunScores) -> Wear | None:
-    """How worn the golden set of a run is by looks before it; None without one."""
-    if scores.manifest is None:
-        return None
-    sizes = {name: len(scores.metrics[name].values) for name in _metrics(scores) if not is_relative(name)}
-    return wear_of(known, scores.manifest.golden.content_hash, compact(scores, ()).samples, sizes)
-
-
-def wear_note(known: Sequence[History], scores: RunScores) -> tuple[str, ...]:
-    """A sentence on that, if it is worth one."""
-    wear = wear_before(known, scores)
-    return () if wear is None or (said := wear.sentence()) is None else (said,)
-
-
-def add_look(ledger: Path | None, run: RunDirectory, say: Callable[[str], None]) -> None:
-    """Add the look that a finished run is to the file `ledger`. What prevents that is said, and ends nothing."""
-    if ledger is None or run.manifest.shard is not None:
-        return
-    scores, _ = without_drafts(run.scores())
-    samples = compact(scores, ()).samples
-    try:
-        look = look_line(scores, run.manifest, run.fingerprint, samples.key)
-        write_history(ledger, read_history(ledger).with_looks([look], {samples.key: samples}).within())
-    except RunDirectoryError as error:
-        say(f"This look at the golden set was not recorded: {error}")
 
 
 def damage(history: History) -> Iterable[str]:

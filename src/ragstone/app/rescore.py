@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ragstone.app.history import add_look
 from ragstone.app.rejudge import stored_cost
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
@@ -89,10 +88,7 @@ async def rescore(
             own = replace(plan, golden=golden, metrics=project, answers=stored.answers, cached=not dry_run, extras=())
             session = Session(own, context, deadline_of(own))
             try:
-                found = await _rescore(work, session, joined, dry_run=dry_run)
-                if found.run is not None:
-                    add_look(plan.ledger, found.run, context.say)
-                return found
+                return await _rescore(work, session, joined, dry_run=dry_run)
             finally:
                 await session.close()
         finally:

@@ -19,12 +19,7 @@ async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
     refuse_conflicts(plan.parts())
     with run_lock(plan.out):
         async with open_session(plan, context) as session:
-            run = await session.follow(await session.evaluate())
-        if plan.ledger is not None:
-            from ragstone.app.history import add_look  # with numpy, which a run does without elsewhere
-
-            add_look(plan.ledger, run, context.say)
-        return run
+            return await session.follow(await session.evaluate())
 
 
 def run_sentence(manifest: Manifest) -> str:

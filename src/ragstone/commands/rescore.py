@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -43,7 +42,6 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     from ragstone.commands.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
     from ragstone.golden.sample import GoldenSet
-    from ragstone.project.invocation import ledger_of
     from ragstone.project.plan import read_golden_set, run_plan
     from ragstone.rounds.planted import credulous
 
@@ -51,7 +49,6 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     with run_context(settings) as context:
         references = read_golden_set(settings, golden) if golden else GoldenSet(())
         plan = run_plan(settings, context, golden=references, command=None)
-        plan = replace(plan, ledger=ledger_of(settings.root, context.environ))
         columns = settings.golden.columns
         found = run_to_end(rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run))
     if found.joined is not None:

@@ -82,12 +82,9 @@ class GoldenSettings(_Table):
     paths: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
-    sealed: tuple[str, ...] = ()
-    sealed_releases: int = Field(default=50, ge=1, le=200)
-    sealed_drawn: bool = False
     quarantine: tuple[Quarantined, ...] = ()
 
-    @field_validator("paths", "sealed", mode="before")
+    @field_validator("paths", mode="before")
     @classmethod
     def _one_or_many(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
@@ -284,7 +281,6 @@ class GateSettings(_Table):
     fail_on: Literal["fail", "inconclusive", "never"] | None = None
     gates: int = Field(default=1, ge=1, le=MAX_GATES)
     without_key: Literal["skip", "offline"] = "skip"
-    ask_sealed: bool = False
 
 
 class CustomMetric(_Table):

@@ -79,12 +79,12 @@ class Container:
         side, source = None if self.base is None else "head", plan.system
         plan, settings, environ = self._prepared(plan, source.settings, self.confinement, self.directory, side, write)
 
-        def factory(asked: SystemSettings, *, logged: bool = True) -> System:
+        def factory(asked: SystemSettings) -> System:
             return build_system(
                 asked if side is None else with_side(asked),
                 root=source.root,
                 environ=environ,
-                log=log if logged else None,
+                log=log,
                 run_as=self.confinement.run_as,
                 within=source.within,
             )

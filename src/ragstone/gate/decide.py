@@ -141,16 +141,6 @@ def decide_gate(
     )
 
 
-def with_more(verdict: GateVerdict, found: Sequence[Check], policy: Policy) -> GateVerdict:
-    """`verdict`, and the checks `found` on what came after it, which can't make it better."""
-    checks = (*verdict.checks, *found)
-    fails = any(one.status is Status.FAIL and one.action is Action.BLOCK for one in found)
-    if verdict.status is Status.PASS or (fails and verdict.status is Status.INCONCLUSIVE):
-        status, reason = _combined(checks, policy)
-        verdict = replace(verdict, status=status, reason=reason)
-    return replace(verdict, checks=checks)
-
-
 def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:
     """The notes that are not already warnings."""
     return found if found.comparable or not warnings else replace(found, notes=())

@@ -24,7 +24,6 @@ from ragstone.gate.policy_table import (
     MetricRule,
     MustPass,
     PolicyTable,
-    SealedRules,
     SliceRules,
     SystemRules,
 )
@@ -68,10 +67,6 @@ class Policy:
     @property
     def labels(self) -> LabelRules:
         return self.table.labels
-
-    @property
-    def sealed(self) -> SealedRules:
-        return self.table.sealed
 
     @property
     def slices(self) -> Mapping[str, SliceRules]:
@@ -251,8 +246,6 @@ def policy_hash(policy: Policy) -> str:
         tables += [(MetricRule(), rule) for rule in metrics.values()]
     if rules["system"]["max_error_rate"] == SystemRules().max_error_rate:
         rules["system"]["max_error_rate"] = None  # as before it had a default
-    if policy.table.sealed == SealedRules():
-        del rules["sealed"]  # which came later
     for default, table in tables:
         for key in _LATER[type(default)]:
             if table[key] == getattr(default, key):

@@ -119,13 +119,6 @@ class SystemRules(_Table):
         return {key: limit for key in LIMITS if (limit := getattr(self, key)) is not None}
 
 
-class SealedRules(_Table):
-    """[sealed]: the gap between the means of the golden set and of sealed questions."""
-
-    max_gap: Share = 0.02
-    action: Action = Action.WARN
-
-
 class MustPass(_Table):
     """[must_pass]: samples that must always pass. A plain list of ids, or "all", is the short form."""
 
@@ -179,7 +172,6 @@ class PolicyTable(_Table):
     system: SystemRules = SystemRules()
     must_pass: MustPass = MustPass()
     labels: LabelRules = LabelRules()
-    sealed: SealedRules = SealedRules()
 
     @field_validator("must_pass", mode="before")
     @classmethod

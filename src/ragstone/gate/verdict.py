@@ -43,7 +43,6 @@ class CheckKind(StrEnum):
     PAIRED = "paired"
     ANSWERS = "answers"
     SHARE = "share"
-    SEALED = "sealed"
     PLANTED = "planted"
 
 

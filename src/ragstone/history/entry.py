@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from ragstone.gate.policy import Policy
-from ragstone.history.lines import AcceptedPart, LookLine, MeanPart, RunLine
+from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import MetricScores, RunScores
@@ -65,32 +65,7 @@ def run_line(
             AcceptedPart(id=one.id[:_TEXT], metric=one.metric, slice=one.slice, drop=one.drop)
             for one in standing.accepted
         ),
-        answers=_answers_key(run),
     )
-
-
-def look_line(run: RunScores, manifest: Manifest, fingerprint: str, samples: str) -> LookLine:
-    """The look that `run` is, for which there is no line of a run; `samples` is the key of its samples."""
-    started = manifest.invocation
-    is_clean = started is not None and started.changed == started.untracked == 0
-    return LookLine(
-        run=fingerprint,
-        time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        by={"local": 1.0},
-        golden=manifest.golden.content_hash[:_TEXT],
-        samples=samples,
-        commit=manifest.system.commit[:_TEXT] if is_clean and manifest.system.commit is not None else None,
-        answers=_answers_key(run),
-        verdict=manifest.verdict or "none",
-        metrics={name: round(one.mean, _DIGITS) for name, one in run.metrics.items() if one.mean is not None},
-    )
-
-
-def _answers_key(run: RunScores) -> str:
-    """16 hexadecimal digits that identify what the system answered; where it gave no answers, its scores."""
-    answers = sorted((name, given) for name, given in run.system.answers.items() if any(given))
-    body = repr(answers or [(name, sorted(one.values.items())) for name, one in sorted(run.metrics.items())])
-    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def judge_key(judge: JudgeIdentity) -> str:

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from ragstone.errors import RunDirectoryError
 from ragstone.files import open_regular
 from ragstone.history.codes import Compact, fits
-from ragstone.history.lines import LINE, AnyLine, LookLine, RunLine, SamplesLine, SealedLine, line_text
-from ragstone.history.looks import every_look, summed
+from ragstone.history.lines import LINE, AnyLine, RunLine, SamplesLine, line_text
 from ragstone.run.files import replace_text, writing_to
 
 MAX_READ_BYTES = 64 * 1024 * 1024
@@ -27,9 +26,6 @@ no more than half of it; else the oldest lines. The level needs recent scores mo
 MARGIN = timedelta(days=30)
 """Per-sample scores are kept for this much longer than the maximum age of an anchor."""
 
-MAX_SEALED = 200
-"""Releases of sealed means that are kept, the newest: no sealed set has more."""
-
 KEPT_AFTER_RELEASE = 8
 """Number of runs from a release on whose per-sample scores are kept, at any age."""
 
@@ -38,7 +34,7 @@ _START_ANEW = "Move it away to start a new one."
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Runs by time, the oldest first, as are the `sealed` means that were released, and the `looks` that are no runs.
+    """Runs by time, the oldest first.
 
     `damaged` has a sentence for each part of the file that could not be used.
     """
@@ -46,12 +42,6 @@ class History:
     runs: tuple[RunLine, ...] = ()
     samples: Mapping[str, SamplesLine] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
-    sealed: tuple[SealedLine, ...] = ()
-    looks: tuple[LookLine, ...] = ()
-
-    @property
-    def _lines(self) -> tuple[RunLine | LookLine, ...]:
-        return (*self.runs, *self.looks)
 
     @property
     def gated(self) -> tuple[RunLine, ...]:
@@ -66,15 +56,6 @@ class History:
             line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
         runs = [one for one in self.runs if not same_run(one, line)]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
-
-    def with_sealed(self, line: SealedLine) -> History:
-        """With the release `line` added, of the newest run."""
-        return replace(self, sealed=(*self.sealed, line)[-MAX_SEALED:])
-
-    def with_looks(self, looks: Iterable[LookLine], samples: Mapping[str, SamplesLine]) -> History:
-        """With `looks` added, whose samples are among these `samples`."""
-        added = replace(self, looks=every_look((), (*self.looks, *looks)), samples={**self.samples, **samples})
-        return added._with_samples_in_use()
 
     def with_releases(self, releases: Mapping[str, str]) -> History:
         """With the release name set on each run whose commit is in `releases` (commit to name)."""
@@ -96,28 +77,23 @@ class History:
             one if one.time >= since or index in from_release or one.run in needed else _without_scores(one)
             for index, one in enumerate(self.runs)
         )
-        return replace(self, runs=kept)._counting(self)
+        return replace(self, runs=kept)._with_samples_in_use()
 
     def within(self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()) -> History:
         """Cut to at most `limit` bytes when written; the scores of the runs `needed` are dropped last."""
         history = self
-        while single := [one.time for one in history.looks if one.since is None]:
-            if len(replace(history, runs=(), sealed=()).text()) <= limit // 20:
-                break
-            history = history._counting(history, single[len(single) // 2])
         while history.runs and (over := len(history.text().encode()) - limit) > 0:
-            history = history._less(over, limit // 2, needed)._counting(history)
+            history = history._less(over, limit // 2, needed)._with_samples_in_use()
         return history
 
     def text(self) -> str:
         """The file's text: each set of samples before the first line that refers to it."""
         lines, seen = [], set[str]()
-        for one in self._lines:
+        for one in self.runs:
             if one.samples is not None and one.samples not in seen:
                 seen.add(one.samples)
                 lines.append(line_text(self.samples[one.samples]))
             lines.append(line_text(one))
-        lines += map(line_text, self.sealed)
         return "".join(f"{line}\n" for line in lines)
 
     def _less(self, over: int, most: int, needed: Collection[str]) -> History:
@@ -139,18 +115,8 @@ class History:
             runs = runs[max(1, len(runs) // 20) :]
         return replace(self, runs=tuple(runs))
 
-    def _counting(self, before: History, *until: datetime) -> History:
-        """With the looks summed that were `before`, `until` then, or that runs were which have lost their samples."""
-        kept = {(one.run, one.github_run) for one in self.runs if one.samples is not None}
-        lost = (one.time for one in before.gated if one.samples is not None and (one.run, one.github_run) not in kept)
-        if (end := max((*until, *lost), default=None)) is None:
-            return self._with_samples_in_use()
-        looks = every_look(before.runs, before.looks)
-        old, newest = [one for one in looks if one.time <= end], looks[-1]
-        return self.with_looks([summed(old, before.samples, newest.golden, newest.samples)], before.samples)
-
     def _with_samples_in_use(self) -> History:
-        used = {one.samples for one in self._lines}
+        used = {one.samples for one in self.runs}
         return replace(self, samples={key: line for key, line in self.samples.items() if key in used})
 
 
@@ -182,9 +148,7 @@ def parse_history(body: bytes, where: str) -> History:
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
-    looks: list[LookLine] = []
     runs: dict[tuple[str, int | None], tuple[str, RunLine]] = {}
-    sealed: dict[tuple[str, int], SealedLine] = {}
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
@@ -192,10 +156,6 @@ def parse_history(body: bytes, where: str) -> History:
         line = _parsed(raw, place, damaged)
         if isinstance(line, SamplesLine):
             samples[line.key] = line
-        elif isinstance(line, SealedLine):
-            sealed[line.run, line.fact.release] = line
-        elif isinstance(line, LookLine):
-            looks.append(line)
         elif line is not None:
             runs[line.run, line.github_run] = (place, line)
         if len(damaged) > MAX_DAMAGED:
@@ -205,9 +165,7 @@ def parse_history(body: bytes, where: str) -> History:
                 hint=_START_ANEW,
             )
     whole = (_checked(line, samples, place, damaged) for place, line in runs.values())
-    released = tuple(sorted(sealed.values(), key=lambda line: line.fact.release))
-    looks = [one if one.samples in samples else one.model_copy(update={"samples": None}) for one in looks]
-    return History(_by_time(whole), samples, tuple(damaged), released).with_looks(looks, {})
+    return History(_by_time(whole), samples, tuple(damaged))._with_samples_in_use()
 
 
 def write_history(path: Path, history: History) -> None:

@@ -1,5 +1,4 @@
-"""The lines of history.jsonl, strictly parsed: one per run, per other look, per set of samples of these, and one
-per release of sealed means."""
+"""The lines of history.jsonl, strictly parsed: one per run, and one per set of samples of these."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
-from ragstone.run.manifest import SealedFact
-
 SCHEMA_VERSION: Literal[1] = 1
 
 Text = Annotated[str, StringConstraints(max_length=500)]
@@ -19,7 +16,6 @@ Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # whole numbers that every reader of JSON has
 Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
-Amount = Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False)]
 Verdict = Literal["pass", "fail", "inconclusive", "error", "none"]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -108,7 +104,6 @@ class RunLine(_Line):
     below: tuple[BelowPart, ...] = Field(default=(), description="losses that are not over, or are over with this run")
     samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
     scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
-    answers: Key | None = Field(default=None, description="hash of what the system answered")
 
 
 class SamplesLine(_Line):
@@ -121,43 +116,7 @@ class SamplesLine(_Line):
     groups: Codes | None = None
 
 
-class SealedLine(_Line):
-    """What was released of a sealed set with a run, and by which judge."""
-
-    kind: Literal["sealed"] = "sealed"
-    schema_version: Literal[1] = SCHEMA_VERSION
-    run: Key
-    judge_key: Key
-    versions: dict[Text, Text]
-    fact: SealedFact
-
-
-By = Literal["main", "pull_request", "local"]
-
-
-class LookLine(_Line):
-    """A look at the golden set that no run of the branch is, or several, by whom they were.
-
-    With `since`, it is the sum of all looks up to `time`, which count there alone. It can have fractions, of looks at
-    a golden set that was partly another one.
-    """
-
-    kind: Literal["look"] = "look"
-    schema_version: Literal[1] = SCHEMA_VERSION
-    run: Key | None = Field(default=None, description="the run's fingerprint, of a look that was a run here")
-    time: Time
-    since: Time | None = None
-    by: dict[By, Amount]
-    golden: Text = Field(description="hash of the golden set")
-    samples: Key | None = Field(default=None, description="key of the line that names its samples")
-    candidates: Amount = Field(default=1.0, description="how many different versions of the system looked")
-    commit: Text | None = Field(default=None, description="the commit, if nothing in the checkout differed from it")
-    answers: Key | None = Field(default=None, description="hash of what the system answered")
-    verdict: Verdict | None = None
-    metrics: dict[Text, Share] = Field(default_factory=dict, description="metric to its mean")
-
-
-AnyLine = RunLine | SamplesLine | SealedLine | LookLine
+AnyLine = RunLine | SamplesLine
 LINE: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="kind")])
 
 

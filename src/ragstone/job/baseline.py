@@ -6,18 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.artifacts import ArtifactRun, other_runs
 from ragstone.ci.github.client import ApiReply, Commit, GitHubApi, GitHubApiError
 from ragstone.ci.http import ApiRefused
 from ragstone.ci.store import BaselineStore, Stored, StoreFailed
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.history.file import History, parse_history
-from ragstone.history.lines import By, LookLine
 from ragstone.run.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import Manifest
@@ -156,25 +153,6 @@ class _Search:
         if self._seen == 1:
             return f"The newest run {self._store.where} can't be a baseline{why}."
         return f"None of the newest {self._seen} runs {self._store.where} can be a baseline{why}."
-
-
-def with_pull_requests(history: History, api: GitHubApi, name: str, branch: str | None, now: datetime) -> History:
-    """`history` with the number of runs of pull requests since they were last counted, or since its newest run.
-
-    They are taken to have seen the golden set of that run. If GitHub doesn't tell, they are not counted.
-    """
-    newest = history.gated[-1] if history.gated else None
-    runs: Sequence[ArtifactRun] = ()
-    if newest is not None:
-        counted = (one.time for one in history.looks if "pull_request" in one.by)
-        with suppress(GitHubApiError):
-            runs = other_runs(api, name, branch, max(counted, default=newest.time))
-    if newest is None or not runs:
-        return history
-    by: dict[By, float] = {"pull_request": len(runs)}
-    commits = len({run.head_sha for run in runs})
-    look = LookLine(time=now, by=by, candidates=commits, golden=newest.golden, samples=newest.samples)
-    return history.with_looks([look], {})
 
 
 _MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")

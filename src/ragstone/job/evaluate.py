@@ -27,7 +27,6 @@ from ragstone.job.baseline import (
     history_from,
     merged_pull_request,
     tagged_commits,
-    with_pull_requests,
 )
 from ragstone.job.credentials import asks_a_server
 from ragstone.job.gates import GatesOfJob, files_read, gates_of_job, require_own_paths
@@ -36,7 +35,7 @@ from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
-from ragstone.job.trusted_config import Trusted, restrict_to_base, with_sealed
+from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.gate import gate_policy
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
@@ -149,8 +148,7 @@ def read_checkout(job: Job) -> Checkout:
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    sealed = with_sealed(allowed.settings, job.event, job.api, evaluates=not job.inputs.merge)
-    settings = job.settings = _blocking(job, _with_gates(sealed, job.gates))
+    settings = job.settings = _blocking(job, _with_gates(allowed.settings.value, job.gates))
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     templates = job.templates = own_templates(settings.root, settings.within)
@@ -376,8 +374,6 @@ def _past(job: Job, policy: Policy, role: Role) -> RunHistory:
     history, damage = history_from(job.history)
     if damage is not None:
         job.notes.append(damage)
-    if role.refusal is None and job.api is not None:
-        history = with_pull_requests(history, job.api, job.inputs.artifact_name, job.event.branch, job.now())
     return RunHistory(
         history,
         main=role.refusal is None,

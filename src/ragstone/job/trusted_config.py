@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ragstone.ci.github.base_files import read_base_files
-from ragstone.ci.github.client import GitHubApi, GitHubApiError, Repository
-from ragstone.ci.github.event import Event, EventKind
+from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
 from ragstone.ci.platform import SECRET_NAME
 from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
@@ -168,26 +167,6 @@ def restrict_to_base(
 
 _AS_IN_BASE = "as in the base branch"
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
-
-
-def with_sealed(settings: Trusted[Settings], event: Event, api: GitHubApi | None, *, evaluates: bool) -> Settings:
-    """`settings` that ask the sealed questions in a run of the default branch, which evaluates, and nowhere else.
-
-    Not in a job for a pull request, from wherever its code is: its author could ask them. Nor in a merge queue, which
-    runs what is not merged yet, and can be repeated at will.
-    """
-    found = settings.value
-    asks = bool(found.golden.sealed) and evaluates and found.run.shard is None and event.kind in _ASK_SEALED
-    if asks:
-        try:
-            default = event.default_branch or (None if api is None else api.get(Repository, api.base).default_branch)
-        except GitHubApiError:
-            default = None
-        asks = default is not None and event.branch == default
-    return found.having("gate.ask_sealed", asks)
-
-
-_ASK_SEALED = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 
 
 class _Unreadable(Exception):  # noqa: N818 - an outcome to report

@@ -17,10 +17,8 @@ from ragstone.project.git import Git, GitFailed
 from ragstone.run.manifest import Invocation
 from ragstone.system.entrypoint import shown_entrypoint
 
-_NOT_REPRODUCED = frozenset(
-    {"run.resume", "run.dask", "run.shard", "gate.save_baseline", "gate.ask_sealed", "golden.sealed"}
-)
-"""A run is reproduced from its start, on any machine, its copy is not kept, and few can read sealed questions."""
+_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "run.shard", "gate.save_baseline"})
+"""A run is reproduced from its start, on any machine, and its copy is not kept."""
 
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline")
 
@@ -59,12 +57,6 @@ def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
     if commit := environ.get("GITHUB_SHA"):
         return commit
     return _git(root, environ, "rev-parse", "HEAD") or None
-
-
-def ledger_of(root: Path, environ: Mapping[str, str]) -> Path | None:
-    """The file of looks at the golden set in all working trees of a repository; None if `root` is in none."""
-    found = _git(root, environ, "rev-parse", "--git-common-dir")
-    return root / found / "ragstone-looks.jsonl" if found else None
 
 
 def _config(settings: Settings, start: Path) -> str | None:

@@ -11,8 +11,7 @@ from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.quarantine import with_quarantine
 from ragstone.golden.sample import GoldenSet
-from ragstone.project.invocation import invocation_of, ledger_of, system_commit
-from ragstone.project.sealed import sealed_set
+from ragstone.project.invocation import invocation_of, system_commit
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.registry import EXTRA_ROUNDS
@@ -93,9 +92,7 @@ def run_plan(
         stop_early=run.stop_early,
         extras=tuple(found for kind in EXTRA_ROUNDS if (found := kind.of(run)) is not None),
         folders=tuple(kind.folder for kind in EXTRA_ROUNDS),
-        sealed=sealed_set(settings, golden, context) if command == "gate" else None,
         invocation=None if command is None else started_by(settings, context, command),
-        ledger=ledger_of(settings.root, context.environ) if command is not None and context.trusts_checkout else None,
     )
 
 

@@ -20,7 +20,7 @@ class RunContext:
     files there may come from the author under test (on GitHub): then records found there are not resumed from, and
     judgements found there are not reused. `system_log` is a private file for the output of the system under test; it is
     stored in the run directory, redacted. `system_factory` builds systems where the entry point does it in a way of its
-    own (a sandbox, an object of the caller's), without a log if it is called with ``logged=False``.
+    own (a sandbox, an object of the caller's).
     """
 
     environ: Mapping[str, str]

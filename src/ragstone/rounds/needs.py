@@ -52,11 +52,6 @@ BASE_COMMIT = part(
 CONFIRM = part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
 MERGE = part("--merge", "--merge", (), [Need.EVALUATING])
 RESUME = part("--resume", "run.resume", [Need.EVALUATING])
-SEALED = part(
-    "--sealed",
-    "gate.ask_sealed",
-    [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM, Need.EVERY_ANSWER],
-)
 SHARD = part("--shard", "run.shard", [Need.EVALUATING], [Need.WHOLE_SET])
 STOP_EARLY = part(
     "--stop-early",

@@ -31,11 +31,6 @@ from ragstone.system.functions import (
 from ragstone.system.response import RETRIEVAL, Response
 
 
-def without_functions(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """The metrics for which no code of the user's sees an answer, or its reference, and no other answer is needed."""
-    return tuple(one for one in metrics if not one.info.relative and not isinstance(one, FunctionMetric))
-
-
 class Measures:
     """How the custom metrics among `metrics` get their grades; start it before, and close it after, the run.
 

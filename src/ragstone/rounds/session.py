@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from ragstone.config.settings import RunSettings
-from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
@@ -70,25 +70,13 @@ class ExtraRound(ABC):
         return ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SealedSet:
-    """Sealed questions, to be asked after everything else, and how many `releases` of their means there may be.
-
-    `drawn`: they and the golden set were drawn at random from one set.
-    """
-
-    golden: GoldenSet
-    releases: int
-    drawn: bool
-
-
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """A run: what its rounds have in common, and which rounds follow the evaluation.
 
     `golden` is the whole golden set, of which a `shard` evaluates a part. `judge` has the shard's share of the budget.
     `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
-    run was started. `ledger` is the file of its look at the golden set, unless a history has the run.
+    run was started.
     """
 
     golden: GoldenSet
@@ -109,9 +97,7 @@ class RunPlan:
     """The folders of all rounds that can follow an evaluation, asked for or not."""
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
-    sealed: SealedSet | None = None
     invocation: Invocation | None = field(default=None, repr=False)
-    ledger: Path | None = None
 
     @property
     def system(self) -> SystemSource:
@@ -142,8 +128,6 @@ class RunPlan:
         if self.answers > 1:
             yield needs.ANSWERS
         yield from (extra.part for extra in self.extras)
-        if self.sealed is not None:
-            yield needs.SEALED
         settings = self.system.settings
         if settings.part is not None:
             yield needs.half(settings.part)
@@ -197,18 +181,6 @@ class Session:
                 budget.record = partial(write_spent, spent)
                 self._spent = budget.spent
         return self._judge
-
-    def judge_apart(self) -> Judge:
-        """A judge without a cache, which counts on in what the one of this session has spent. Raises ConfigError."""
-        plan, ours = self.plan, self.judge
-        if plan.judge.ready is not None:
-            raise ConfigError("a judge of the caller's may keep what it is asked.")
-        settings = plan.judge.settings.model_copy(update={"batch": False})  # batches are remembered in a file
-        found = replace(plan.judge, settings=settings).build(plan.golden, None, self.context)
-        budget, spent = getattr(found, "budget", None), getattr(ours, "budget", None)
-        if budget is not None and spent is not None:
-            budget.spent, budget.record = spent.spent, spent.record
-        return found
 
     @property
     def system(self) -> System:
@@ -312,15 +284,10 @@ class Session:
             run = self.with_whole_cost(await extra.follow(run, self))
         return run
 
-    async def stop_system(self) -> None:
-        """Close the system, if it was used. The next round that asks it starts it again."""
-        if self._system is not None:
-            system, self._system = self._system, None
-            await system.stop()
-
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
-        await self.stop_system()
+        if self._system is not None:
+            await self._system.stop()
         if self._judge is None:
             return
         for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge

@@ -32,24 +32,25 @@ class SystemSource:
     within: Path | None = None
     commit: str | None = None
 
-    def build(self, context: RunContext, *, logged: bool = True) -> System:
-        """The system, not yet started; its output is dropped if it is not `logged`. Raises ConfigError."""
+    def build(self, context: RunContext) -> System:
+        """The system, not yet started. Raises ConfigError."""
         settings = self.settings
         if context.system_factory is not None:
-            return context.system_factory(settings) if logged else context.system_factory(settings, logged=False)
+            return context.system_factory(settings)
         if not settings.entrypoint and not settings.functions:
             raise ConfigError(
                 "no entrypoint.",
                 hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
             )
-        return self.builder(context)(settings, logged=logged)
+        return self.builder(context)(settings)
 
     def builder(self, context: RunContext) -> Callable[..., System]:
         """Builds systems where this one is, with other settings."""
 
-        def made(settings: SystemSettings, *, logged: bool = True) -> System:
-            log = context.system_log if logged else None
-            return build_system(settings, root=self.root, environ=context.environ, log=log, within=self.within)
+        def made(settings: SystemSettings) -> System:
+            return build_system(
+                settings, root=self.root, environ=context.environ, log=context.system_log, within=self.within
+            )
 
         return made
 

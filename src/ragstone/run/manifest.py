@@ -239,47 +239,6 @@ class OracleFact(_Part):
     incomplete: str | None = None
 
 
-MIN_SEALED = 20
-"""Of a mean over fewer sealed questions, one could tell single scores."""
-
-
-class SealedMean(_Part):
-    """A mean over `n` questions with its 95 % interval, rounded where the questions are sealed."""
-
-    mean: float = Field(ge=0, le=1)
-    low: float = Field(ge=0, le=1)
-    high: float = Field(ge=0, le=1)
-    n: int = Field(ge=1)
-
-
-class SealedMeans(_Part):
-    """The means of one metric over the golden set and over the sealed questions."""
-
-    seen: SealedMean
-    sealed: SealedMean
-
-
-class SealedFact(_Part):
-    """What is released of a sealed set of `questions`, which `key` identifies: means, by metric, and nothing else.
-
-    `release` counts the releases of all sealed sets from 1, and `count` those of this one. `first` are the means of
-    this one's first release by the same judge, and `alarms` the metrics whose gap is one. `content` identifies the
-    system, as far as it is known; `repeated`: it was released before, and was not asked again. `drawn`: both sets were
-    drawn at random from one.
-    """
-
-    key: str = Field(pattern=r"^[0-9a-f]{16}$")
-    questions: int = Field(ge=1)
-    release: int = Field(ge=1)
-    count: int = Field(ge=1)
-    drawn: bool
-    means: dict[str, SealedMeans]
-    first: dict[str, SealedMeans] = Field(default_factory=dict)
-    alarms: tuple[str, ...] = ()
-    content: str | None = None
-    repeated: bool = False
-
-
 class BaselineUsed(_Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
@@ -355,7 +314,6 @@ class Manifest(_Part):
     drawn: DrawnManifest | None = Field(default=None, description="null: the run could not stop early")
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
-    sealed: SealedFact | None = Field(default=None, description="null: nothing of sealed questions is released")
     invocation: Invocation | None = None
     perturbed: PerturbedPlan | None = Field(default=None, description="set for a run of perturbed questions")
 

@@ -352,7 +352,6 @@ def _merged_manifest(whole: Sequence[_Part]) -> Manifest:
             "stop_reason": None,
             "baseline": None,
             "retrieval": None,
-            "sealed": None,
             "confirmed": False,
             "same_job": False,
         }

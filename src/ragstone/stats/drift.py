@@ -194,7 +194,7 @@ def recovery(series: Series, covariance: Floats, start: int, loss: float) -> tup
 def noise_of(series: Series) -> Floats:
     """The covariance (t, t) of the runs' means, up to a constant."""
     places = series.places - series.places[0]
-    lags, squares = half_squares(series)
+    lags, squares = _half_squares(series)
     span = int(places[-1]) + 1
     at, pairs = np.unique(lags, return_counts=True)
     means = np.array([squares[lags == lag].mean() for lag in at])
@@ -211,7 +211,7 @@ def _shapes(lags: Ints, span: int) -> Floats:
     return np.stack([(lags == 0).astype(np.float64), *decaying, 1.0 - lags / span], axis=1)
 
 
-def half_squares(series: Series) -> tuple[Ints, Floats]:
+def _half_squares(series: Series) -> tuple[Ints, Floats]:
     """For each pair of sound runs (all, if there is none): their distance, and half the squared change of the mean."""
     runs = np.flatnonzero(series.sound)
     if len(runs) < 2:

@@ -6,7 +6,6 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from urllib.parse import urlsplit
 
 import requests
@@ -42,7 +41,6 @@ class Artifact(ApiReply):
     size_in_bytes: int
     expired: bool
     digest: str | None = None
-    created_at: datetime | None = None
     workflow_run: ArtifactRun | None = None
 
 
@@ -82,24 +80,6 @@ def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artif
     listing = api.pages(Artifact, f"{api.base}/actions/artifacts", {"name": name}, key="artifacts", max_pages=max_pages)
     found = [artifact for artifact in listing if artifact.name == name and not artifact.expired]
     return sorted(found, key=lambda artifact: artifact.id, reverse=True)
-
-
-def other_runs(api: GitHubApi, name: str, branch: str | None, since: datetime) -> list[ArtifactRun]:
-    """The runs that left an artifact called `name` after `since` and are not of `branch`, or of its merge queue.
-
-    Anyone who can open a pull request adds to this list; it has the newest 100 times MAX_PAGES at most. Raises
-    GitHubApiError.
-    """
-    found: dict[int | None, ArtifactRun] = {}
-    path = f"{api.base}/actions/artifacts"
-    for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=MAX_PAGES):
-        if artifact.created_at is None or artifact.created_at.timestamp() <= since.timestamp():
-            break
-        run = artifact.workflow_run or ArtifactRun()
-        own = run.repository_id == run.head_repository_id and run.head_branch is not None
-        if not own or (run.head_branch != branch and not str(run.head_branch).startswith("gh-readonly-queue/")):
-            found[run.id] = run
-    return list(found.values())
 
 
 def read_artifact(

@@ -16,7 +16,6 @@ from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
 from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
-from ragstone.gate.checks.sealed import Sealed
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.checks.targets import Targets
 from ragstone.gate.evidence import Evidence
@@ -43,7 +42,6 @@ CHECKERS: tuple[Checker, ...] = (
     ErrorRate(),
     Unfinished(),
     NothingDecided(),
-    Sealed(),
 )
 
 _BY_KIND = {kind: checker for checker in CHECKERS for kind in checker.kinds}

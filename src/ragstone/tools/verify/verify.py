@@ -40,8 +40,6 @@ from ragstone.app.recorded import RecordedTerms, read_verdict
 from ragstone.errors import RagstoneError, RunDirectoryError, disk_errors, first_problem
 from ragstone.files import read_regular
 from ragstone.formatting import counted, some
-from ragstone.gate.checks.sealed import sealed_checks
-from ragstone.gate.decide import with_more
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.verdict import Check, Status
@@ -382,9 +380,7 @@ class _Verifying:
                 continue
             earlier = [one for one in before if not mine or one.time < mine[0].time]
             for runs in (whole.runs, tuple(before), tuple(earlier)):
-                left = {one.run for one in whole.runs} - {one.run for one in runs}
-                sealed = tuple(one for one in whole.sealed if one.run not in left)
-                past = terms.past.again(replace(whole, runs=runs, sealed=sealed))
+                past = terms.past.again(replace(whole, runs=runs))
                 if history_digest(past) == said:
                     return past, [Part("history", State.MATCHES, counted(len(runs), "earlier run"))]
         wrong = ["not as it was before the run"] if there and own.history is not None else []
@@ -421,8 +417,6 @@ class _Verifying:
                 past=past,
                 unproven=terms.unproven,
             )
-            if run.manifest.sealed is not None:
-                again = with_more(again, tuple(sealed_checks(run.manifest, terms.policy_again())), terms.policy_again())
         except (RagstoneError, *_UNFIT) as error:
             why = f"can't be decided: {' '.join(str(error).split())}"
             yield from (Part("checks", State.DIFFERS, why), Part("verdict", State.DIFFERS, why))
@@ -437,8 +431,6 @@ class _Verifying:
         if said.run.verdict != said.verdict.value:
             wrong.append("verdict of the run")
         yield _part("verdict", wrong, State.RECOMPUTED, said.verdict.value)
-        if run.manifest.sealed is not None:
-            yield _missing("sealed", "sealed answers are not kept: their checks follow from released means")
 
     def _bar(self) -> Iterator[Part]:
         """What the job said before any code of the change ran."""

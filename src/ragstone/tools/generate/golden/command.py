@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
 from ragstone.project.gate import history_file
-from ragstone.project.invocation import ledger_of
 from ragstone.project.plan import quarantined, read_golden_set
-from ragstone.run.directory import HISTORY
 from ragstone.tools.generate.convert import COLUMNS, columns_of, explain, write_samples
 from ragstone.tools.generate.golden.changes import changes
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
@@ -31,7 +28,6 @@ from ragstone.tools.generate.golden.exports import Tool, import_files
 from ragstone.tools.generate.golden.health import health_of
 from ragstone.tools.generate.golden.stats import report_on
 from ragstone.tools.generate.golden.subsets import sample_file, split_files
-from ragstone.tools.generate.golden.wear import wear_in, wear_json, wear_text
 from ragstone.tools.judging.labels import read_labels
 
 _FILES = click.argument("files", nargs=-1, metavar="[FILE...]")
@@ -81,28 +77,6 @@ def stats(
     )
     show(form, found.json, found.text)
     return 3 if strict and found.problems else 0
-
-
-@command.command(short_help="Show how worn it is by choosing after its scores.")
-@_FILES
-@option("--history", value="FILE", help="The history  [default: as of `ragstone history`]", type=str)
-@CONFIG
-@FORMAT
-def wear(files: tuple[str, ...], history: str | None, config: Path | None, form: str) -> int:
-    """Show how often the golden set was seen, and what choosing the best of what was seen is worth by chance alone.
-
-    Every run that scores it is a look: runs of the main branch and of pull requests, as the history counts them, and
-    runs on this machine. Questions that were changed or added since are not worn.
-
-    \b
-    Example:
-      ragstone golden wear --history main-run/history.jsonl
-    """
-    settings = settings_from({"config": config, "history": history})
-    branch = settings.path(settings.run.history or f"{settings.run.out}/{HISTORY}")
-    found = wear_in((branch, ledger_of(settings.root, os.environ)), read_golden_set(settings, files))
-    show(form, lambda: wear_json(found), lambda: wear_text(found))
-    return 0
 
 
 @command.command(short_help="Show the record of each question.")
