@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
@@ -174,13 +173,11 @@ POLICY: Mapping[str, Example] = {
     "labels.estimate": policy(labels={"file": "calibration.json", "estimate": "judge"}),
 }
 
-HELD = config(golden={"quarantine": [{"id": "house-7", "until": str(date.today()), "reason": "it flips"}]})
 
 CONFIG: Mapping[str, Example] = {
     "golden.paths": config(golden={"paths": ["gol*.jsonl"]}),
     "golden.columns": config(golden={"columns": {"group": "id", "reference": "Antwort"}}),
     "golden.limit": config(golden={"limit": 10}),
-    **{f"golden.quarantine.{key}": HELD for key in ("id", "until", "reason")},
     "system.entrypoint": config(system=PYTHON),
     "system.part": Example({"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {}}),
     "system.takes_contexts": system(takes_contexts=False),

@@ -26,7 +26,6 @@ from ragstone.gate.grouping import group_labels
 from ragstone.gate.labelled_pairs import labelled_notes
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import quarantine_warning
 from ragstone.gate.style import decides, moved, style_line, style_of, style_shift
 from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
@@ -39,7 +38,7 @@ from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores, means, set_apart, with_planned, without_drafts
+from ragstone.run.scores import RunScores, means, with_planned, without_drafts
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -53,9 +52,6 @@ FailOn = Literal["fail", "inconclusive", "never"]
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
     """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
-    if golden.quarantine:
-        counting = {sample.id: sample.tags for sample in golden.counting()}
-        policy = _sparing(policy, {one.id: one.tags for one in golden if one.id not in counting}, counting)
     return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
 
 
@@ -68,19 +64,13 @@ def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[
     return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
 
 
-def _sparing(policy: Policy, apart: Mapping[str, Iterable[str]], left: Mapping[str, Iterable[str]]) -> Policy:
-    """`policy` without the must-pass samples that are set `apart`, and the slices of no other; both map ids to tags."""
-    gone = {tag for tags in apart.values() for tag in tags} - {tag for tags in left.values() for tag in tags}
-    return policy.for_part(set(policy.must_pass.samples) - apart.keys(), policy.slices.keys() - gone)
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file.
 
     `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
-    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` and `quarantined` are the
-    scores of samples that count in no check; they are not in `scores`.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of
+    samples that count in no check; they are not in `scores`.
     """
 
     scores: RunScores
@@ -88,16 +78,6 @@ class ComparedRun:
     details: RunDirectory | None = None
     stored_ids: Mapping[str, str] = field(default_factory=dict)
     drafts: RunScores | None = None
-    quarantined: RunScores | None = None
-
-    @classmethod
-    def counting(
-        cls, scores: RunScores, run: RunDirectory | None = None, drafts: RunScores | None = None
-    ) -> ComparedRun:
-        """A run whose `scores` are without its `drafts`, and here without what its manifest has in quarantine."""
-        held = () if scores.manifest is None else scores.manifest.quarantine
-        scores, quarantined = set_apart(scores, {one.id for one in held})
-        return cls(scores, run, drafts=drafts, quarantined=quarantined)
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -109,24 +89,15 @@ class ComparedRun:
                 hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
             )
         scores, drafts = without_drafts(run.scores())
-        return cls.counting(with_weights(scores), run, drafts)
+        return cls(with_weights(scores), run, drafts=drafts)
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
-        """The baseline in a directory, with what was in quarantine then: what is in it now, the current run says.
-
-        One that can't be read is a BaselineError, not an error of the current run.
-        """
+        """The baseline in a directory. One that can't be read is a BaselineError, not an error of the current run."""
         try:
-            return None if run is None else replace(cls.of(run), scores=with_weights(without_drafts(run.scores())[0]))
+            return None if run is None else cls.of(run)
         except RunDirectoryError as error:
             raise BaselineError(error.message, where=error.where, hint=error.hint) from None
-
-    @property
-    def apart(self) -> dict[str, RunScores]:
-        """The scores of samples that count in no check, by why they don't."""
-        found = {"draft": self.drafts, "quarantine": self.quarantined}
-        return {why: scores for why, scores in found.items() if scores is not None}
 
     @property
     def day(self) -> date | None:
@@ -158,9 +129,8 @@ class ComparedRun:
         return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
 
     def beside(self, current: ComparedRun) -> ComparedRun:
-        """This run as the baseline of `current`: with its ids, and without what it has in quarantine."""
-        held = () if current.quarantined is None else current.quarantined.samples
-        return replace(self, scores=set_apart(self.scores, held)[0]).with_ids_of(with_planned(current.scores))
+        """This run as the baseline of `current`, with its ids."""
+        return self.with_ids_of(with_planned(current.scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +191,7 @@ def decide(
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.beside(current)
-    policy, quarantine = terms.in_force, tuple[str, ...]()
-    if (held := current.quarantined) is not None:
-        apart, left = ({name: one.tags for name, one in side.samples.items()} for side in (held, current.scores))
-        policy = _sparing(policy, apart, left)
-    if current.scores.manifest is not None and current.scores.manifest.quarantine:
-        quarantine = (quarantine_warning(current.scores, current.scores.manifest.quarantine, policy),)
+    policy = terms.in_force
     corpus = Corpus()
     drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
     if past is not None and run is not None:
@@ -273,7 +238,6 @@ def decide(
         warnings=(
             *warnings,
             *_turned_into_drafts(current, baseline),
-            *quarantine,
             *terms.accepted.warnings,
             *loud,
             *ending,
@@ -449,7 +413,7 @@ def view_of(
         current.find(ids),
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
-        apart=current.apart,
+        drafts=current.drafts,
         robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
         advisory=advisory,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ragstone.app.decide import Terms
@@ -13,7 +11,7 @@ from ragstone.errors import ConfigError
 from ragstone.gate.early import EarlyStop, draw_samples
 from ragstone.golden.sample import GoldenSet
 from ragstone.run.manifest import DrawnManifest, Manifest
-from ragstone.run.scores import MetricScores, RunScores, set_apart
+from ragstone.run.scores import MetricScores, RunScores
 
 MAX_DRAWN = 10_000
 """Samples whose order a manifest has room for."""
@@ -36,8 +34,7 @@ class EarlyStops:
         if baseline is None:
             drawn = draw_samples(facts, terms.seed)
             return EarlyStop(_as_begun(manifest, drawn), facts, terms.in_force, manifest, None)
-        counting, _ = set_apart(baseline.scores, {one.id for one in golden.quarantine})
-        baseline = replace(baseline, scores=counting).with_ids_of(planned)
+        baseline = baseline.with_ids_of(planned)
         names, before, noise = baseline.stored_ids, baseline.scores, {}
         if self._past is not None:
             noise = noise_of(self._past, planned, terms.policy, names)

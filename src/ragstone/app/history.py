@@ -11,7 +11,7 @@ from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
-from ragstone.history.codes import Compact, Floats, compact, sample_code
+from ragstone.history.codes import Floats, compact, sample_code
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
@@ -20,7 +20,7 @@ from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
-from ragstone.run.scores import RunScores, set_apart, without_drafts
+from ragstone.run.scores import RunScores, without_drafts
 
 _NOISE_RUNS = 30
 _SHOWN = 3
@@ -123,16 +123,13 @@ def add_run(
 ) -> History:
     """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit.
 
-    `scores` are those that count; those of questions in quarantine are kept beside them. `checks` are those of its
-    verdict: a drop that failed or is not settled is a loss of the branch from then on.
+    `checks` are those of its verdict: a drop that failed or is not settled is a loss of the branch from then on.
     """
     line, codes = line_of(run, manifest, scores, policy, past=past), compact(scores, _metrics(scores))
     history = past.history.with_releases(past.releases)
     if past.main:
         below = measure_drift(history, line, codes, scores, policy, decided=checks).below
         line = line.model_copy(update={"below": below})
-    if manifest.quarantine:
-        codes = _all_codes(run)
     return _trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
 
 
@@ -169,9 +166,9 @@ def add_runs(
         manifest = run.manifest
         if manifest.state != "finished" or manifest.shard or manifest.oracle_of or manifest.perturbed:
             raise RunDirectoryError(f"can't be added: {manifest.standing.reason}.", where=str(path))
-        scores, _ = set_apart(without_drafts(run.scores())[0], {one.id for one in manifest.quarantine})
+        scores, _ = without_drafts(run.scores())
         line = line_of(run, manifest, scores, policy, release=release)
-        history = history.with_run(line, _all_codes(run))
+        history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
     return _trimmed(history, policy), added
 
@@ -200,12 +197,6 @@ def line_of(
             event=None if past is None else past.event,
             release=release,
         )
-
-
-def _all_codes(run: RunDirectory) -> Compact:
-    """The scores of `run`, with those of questions in quarantine: a record that says when they are steady again."""
-    scores, _ = without_drafts(run.scores())
-    return compact(scores, _metrics(scores))
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:

@@ -62,7 +62,6 @@ def merge(
             update={
                 "invocation": _invocation(manifest.invocation, invocation),
                 "policy_hash": policy_hash or manifest.policy_hash,
-                "quarantine": manifest.quarantine if golden is None else golden.quarantine,
             }
         )
 

@@ -44,7 +44,7 @@ def page_of(
                 now = record_of(sample_id)
                 return None if now is None else sample_texts(now, before_of(sample_id), redact)
 
-            for row in rows_of(verdict, current.scores, then, links or Links(), current.apart, limit=MAX_ROWS):
+            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts, limit=MAX_ROWS):
                 now, before = _contexts(current, row.id), _contexts(baseline, row.id)
                 if now is not None and before is not None and now != before:
                     row = replace(row, changed=(*row.changed, "contexts"))
@@ -55,7 +55,7 @@ def page_of(
 
 def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
     """The hash of the contexts of a sample, which may be one that doesn't count."""
-    sides = () if run is None else (run.scores, *run.apart.values())
+    sides = () if run is None else filter(None, (run.scores, run.drafts))
     return next((one.system.contexts[sample_id] for one in sides if sample_id in one.system.contexts), None)
 
 

@@ -80,8 +80,7 @@ async def rescore(
                 stored.read_run(existing, only_new=True)
                 stored.read_aside(plan.out)
             joined = stored.join(plan.golden) if len(plan.golden) else None
-            held = {one.id: one for run in runs for one in run.manifest.quarantine}
-            golden = replace(stored.golden, quarantine=tuple(held.values()))
+            golden = stored.golden
             project = _of_their_part(plan.metrics, runs)
             names = project.selected or _metrics_of(runs if existing is None else [*runs, existing], golden, project)
             work = _Work(stored, names, runs, existing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -65,24 +64,12 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Quarantined(_Table):
-    """[[golden.quarantine]]: a question that counts in no check up to and including the day `until`."""
-
-    id: str = Field(min_length=1, description="the question's id")
-    until: date = Field(description="the last day, at most 90 days from now")
-    reason: str = Field(min_length=1, max_length=500, description="why it can't be relied on")
-
-    def __str__(self) -> str:
-        return f"{self.id} until {self.until}"
-
-
 class GoldenSettings(_Table):
     """[golden]"""
 
     paths: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
-    quarantine: tuple[Quarantined, ...] = ()
 
     @field_validator("paths", mode="before")
     @classmethod

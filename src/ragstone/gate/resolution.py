@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ragstone.config.settings import Quarantined
-from ragstone.formatting import counted, figure, percent, some
+from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.confirm import LAST, ONCE
@@ -190,29 +189,6 @@ def visible(found: Sequence[Sight]) -> float | None:
     """The loss that 4 of 5 runs find in each metric; None if in some none is found, or none is watched."""
     drops = [one.drop for one in found if one.drop is not None]
     return max(drops) if drops and len(drops) == len(found) else None
-
-
-def quarantine_warning(run: RunScores, held: Sequence[Quarantined], policy: Policy) -> str:
-    """What is `held` in quarantine beside the samples of `run`, and what that costs in power."""
-    ends = {one.id: one.until for one in held}
-    names = sorted(ends, key=lambda name: (ends[name], name))
-    days = sorted({ends[name] for name in names})
-    listed = some(names if len(days) == 1 else [f"{name} until {ends[name]}" for name in names])
-    until = f" until {days[0]}" if len(days) == 1 else ""
-    lost = "" if policy.gate.decision == "point" else loss_of_power(policy, run, len(names))
-    counts = "It counts" if len(names) == 1 else "They count"
-    return f"{counted(len(names), 'question')} in quarantine{until}: {listed}. {counts} in no check{lost}."
-
-
-def loss_of_power(policy: Policy, run: RunScores, left_out: int) -> str:
-    """What `run` shows without so many more samples that are left out of it, as the end of a sentence."""
-    rules, n = resolve_rules(policy, run).rules, len(run.samples)
-    whole, part = (visible(sights(rules, policy, run, samples=size)) for size in (n + left_out, n))
-    if whole is None:
-        return ""
-    if part is None:
-        return "; without so many questions, no loss is sure to show"
-    return f"; losses show in 4 of 5 runs from {figure(part, whole)} on, with all questions from {figure(whole, part)}"
 
 
 def imagined_run(policy: Policy) -> RunScores:

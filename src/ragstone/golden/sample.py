@@ -11,7 +11,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import Literal, Self, get_args, overload
 
-from ragstone.config.settings import Quarantined
 from ragstone.formatting import counted, some
 from ragstone.golden.spool import spooled
 
@@ -224,19 +223,16 @@ class ColumnMapping:
 class GoldenSet:
     """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out.
 
-    Those in `quarantine` count in no check, as drafts don't. `samples` may be read from a file each time that they are
-    iterated.
+    `samples` may be read from a file each time that they are iterated.
     """
 
     samples: Sequence[Sample]
     mappings: tuple[ColumnMapping, ...] = ()
     limited: bool = False
-    quarantine: tuple[Quarantined, ...] = ()
 
     def counting(self) -> Iterator[Sample]:
         """The samples that count in checks."""
-        apart = {one.id for one in self.quarantine}
-        return (sample for sample in self.samples if not sample.draft and sample.id not in apart)
+        return (sample for sample in self.samples if not sample.draft)
 
     def __len__(self) -> int:
         return len(self.samples)

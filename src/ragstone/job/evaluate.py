@@ -18,7 +18,6 @@ from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
-from ragstone.golden.quarantine import expired
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.baseline import (
@@ -39,7 +38,7 @@ from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.gate import gate_policy
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
-from ragstone.project.plan import quarantined, read_golden_set, run_plan
+from ragstone.project.plan import read_golden_set, run_plan
 from ragstone.report.progress import LineProgress
 from ragstone.report.templates import Templates, own_templates
 from ragstone.rounds.base_commit import BaseSystem
@@ -152,9 +151,7 @@ def read_checkout(job: Job) -> Checkout:
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     templates = job.templates = own_templates(settings.root, settings.within)
-    today = job.now().date()
-    job.notes += expired(settings.golden.quarantine, today)
-    golden = quarantined(read_golden_set(settings), settings, today)
+    golden = read_golden_set(settings)
     return Checkout(Trusted(settings), policy, golden, templates, commit)
 
 

@@ -22,7 +22,6 @@ from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config.settings import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
-from ragstone.golden.quarantine import expired
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, history_from, tagged_commits
 from ragstone.job.gates import every_gate, files_read, narrowed
@@ -33,7 +32,7 @@ from ragstone.job.policy_changes import changes_by_a_fork
 from ragstone.job.publish import Report, warning_of
 from ragstone.metrics.metric import Metric
 from ragstone.project.gate import read_policy
-from ragstone.project.plan import project_metrics, quarantined, read_golden_set
+from ragstone.project.plan import project_metrics, read_golden_set
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.session import RunPlan, Session
@@ -67,7 +66,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
     """
     event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
-    golden = quarantined(read_golden_set(settings), settings, job.now().date())
+    golden = read_golden_set(settings)
     policy, undrawn = policy_for(read_policy(settings), golden)
     every = every_gate(job.inputs, job.places.workspace)
     try:
@@ -99,7 +98,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         )
         unreviewed = (base.sentence,) if base.sentence is not None else ()
         none = (known.reason,) if isinstance(known, NoBaseline) else ()
-        current = ComparedRun.counting(vouched.scores, run)
+        current = ComparedRun(vouched.scores, run)
         rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
         terms = replace(terms, baseline=rejudged.baseline)
         verdict = decide(
@@ -110,7 +109,6 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             warnings=(
                 *unreviewed,
                 *undrawn,
-                *expired(settings.golden.quarantine, job.now().date()),
                 *vouched.doubts,
                 *changes,
                 *none,

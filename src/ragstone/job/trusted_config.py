@@ -5,8 +5,8 @@ The author of a pull request controls the config file in it, just like the code.
 from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
 a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
 digests of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails
-the job (`fail_on`), how many samples are evaluated (`limit`), what is in quarantine and how many gates share the error
-rate (`gates`) follow the base's config too.
+the job (`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow
+the base's config too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
-from ragstone.formatting import some
 from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
@@ -55,13 +54,12 @@ _OF_VERDICT: Mapping[str, tuple[object, str]] = {
     "gate.gates": (1, "1"),
     "run.seed": (0, "0"),
     "run.stop_early": (False, "not set"),
-    "golden.quarantine": ((), "empty"),
 }
 """Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
 
 A pull request's config file can't say that a failing gate passes, leave out samples (slices and must-pass samples would
-not be checked), choose the order in which an early stop may leave out others, let more gates share the error rate (each
-of them would fail less), or add what it breaks to the quarantine. It can take a question out.
+not be checked), choose the order in which an early stop may leave out others, or let more gates share the error rate
+(each of them would fail less).
 """
 
 _ENV = "system.env"
@@ -161,11 +159,10 @@ def restrict_to_base(
     if budget_open:
         settings, notes = _within_budget(settings, base)
     theirs = {key: _value(base.settings, key) for key in _OF_VERDICT}
-    allowed = _as_in_base(settings, theirs, _AS_IN_BASE)
+    allowed = _as_in_base(settings, theirs, "as in the base branch")
     return replace(allowed, notes=(*notes, *allowed.notes))
 
 
-_AS_IN_BASE = "as in the base branch"
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
 
 
@@ -376,14 +373,7 @@ def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> R
     notes = []
     for key, (unset, in_words) in _OF_VERDICT.items():
         mine, value = _value(settings, key), theirs[key]
-        if key in settings.from_file and isinstance(mine, tuple) and isinstance(value, tuple):
-            left = {one.id for one in mine}
-            value = tuple(one for one in value if one.id in left)
-            if new := [str(one) for one in mine if one not in value]:
-                added = f"{_place(settings)} of this checkout adds {some(new)} to '{key}'"
-                notes.append(f"{added}: that counts after the merge{'' if why == _AS_IN_BASE else f' ({why})'}.")
-            settings = settings.having(key, value)
-        elif key in settings.from_file and mine != value:
+        if key in settings.from_file and mine != value:
             quote = "'" if isinstance(mine, str) else ""
             counts = in_words if value == unset else f"{quote}{value}{quote}"
             notes.append(

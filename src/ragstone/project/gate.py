@@ -16,7 +16,6 @@ from ragstone.app.report import ReportTerms
 from ragstone.config.settings import Settings
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.golden.quarantine import expired
 from ragstone.project.base_commit import base_from_git, with_one_baseline
 from ragstone.project.plan import run_plan
 from ragstone.report.templates import own_templates, read_templates
@@ -95,9 +94,6 @@ def gate_request(settings: Settings, context: RunContext, *, shards: Shards | No
         base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
         past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
-        warnings=(
-            *expired(settings.golden.quarantine, context.now().date()),
-            *(() if gate.baseline_store is None else (_STORE_NOT_READ,)),
-        ),
+        warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
         shards=shards,
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Literal
 
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.quarantine import with_quarantine
 from ragstone.golden.sample import GoldenSet
 from ragstone.project.invocation import invocation_of, system_commit
 from ragstone.rounds.context import RunContext
@@ -37,14 +35,6 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
         limit=settings.golden.limit,
         within=settings.within,
     )
-
-
-def quarantined(golden: GoldenSet, settings: Settings, today: date) -> GoldenSet:
-    """`golden` with the questions that `settings` have in quarantine on the day `today`. Raises ConfigError."""
-    own = None if settings.of_file is None else settings.of_file.golden.paths
-    whole = not golden.limited and (not own or own == settings.golden.paths)
-    where = None if settings.file is None else str(settings.file)
-    return with_quarantine(golden, settings.golden.quarantine, today, where=where, whole=whole)
 
 
 def golden_size(settings: Settings) -> int:
@@ -75,7 +65,7 @@ def run_plan(
     run = settings.run
     shard = None if run.shard is None else Shard.parse(run.shard)
     if golden is None:
-        golden = quarantined(read_golden_set(settings), settings, context.now().date())
+        golden = read_golden_set(settings)
     return RunPlan(
         golden=golden,
         judge=JudgeSource(settings.judge if shard is None else shard.share(settings.judge), settings.within),

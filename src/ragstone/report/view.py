@@ -47,7 +47,7 @@ def build_view(
     *,
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
-    apart: Mapping[str, RunScores] = MappingProxyType({}),
+    drafts: RunScores | None = None,
     robustness: Robustness | None = None,
     title: str = "Ragstone",
     advisory: bool = False,
@@ -56,8 +56,8 @@ def build_view(
 
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
-    are neither metrics nor a judge. `apart` are samples that count in no check, by why: rows of the table with
-    that tag. `robustness` is what perturbed questions show. `advisory`: the job goes on whatever the verdict. Pure;
+    are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
+    ``draft``. `robustness` is what perturbed questions show. `advisory`: the job goes on whatever the verdict. Pure;
     strings are not changed.
     """
     links = links or Links()
@@ -102,8 +102,8 @@ def build_view(
         accept=verdict.accept,
         differences=tuple(samples.differences(shared)),
         sample_metrics=samples.columns,
-        samples=tuple(rows_of(verdict, current, baseline, links, apart, limit=SAMPLE_ROWS)),
-        samples_total=len(current.samples) + sum(len(one.samples) for one in apart.values()),
+        samples=tuple(rows_of(verdict, current, baseline, links, drafts, limit=SAMPLE_ROWS)),
+        samples_total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
         contexts_used=contexts_used(current),
         retrieval=verdict.retrieval,
         diagnosis=verdict.diagnosis,
@@ -133,16 +133,16 @@ def rows_of(
     current: RunScores,
     baseline: RunScores | None,
     links: Links,
-    apart: Mapping[str, RunScores] = MappingProxyType({}),
+    drafts: RunScores | None = None,
     *,
     limit: int,
 ) -> Iterator[SampleRow]:
-    """The rows of the table of samples, worst first and those that count in no check last; of each at most `limit`."""
+    """The rows of the table of samples, worst first and drafts last; of each at most `limit`."""
     samples = RunSamples.of(verdict, current, baseline, links)
     yield from samples.rows(limit)
-    for why, others in apart.items():
-        for row in RunSamples(others, samples.columns, links, samples.lower_is_better).rows(limit):
-            yield replace(row, tags=(why, *row.tags))
+    if drafts is not None:
+        for row in RunSamples(drafts, samples.columns, links, samples.lower_is_better).rows(limit):
+            yield replace(row, tags=("draft", *row.tags))
 
 
 def _run(current: RunScores) -> RunPart:

@@ -119,7 +119,6 @@ class Round:
                 limited=golden.limited,
                 generated=sum(sample.generated for sample in golden),
             ),
-            quarantine=golden.quarantine,
             judge=self.judge.identity,
             system=self.recorded or self.project.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},

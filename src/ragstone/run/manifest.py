@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config.settings import MAX_SHARDS, Perturbing, Quarantined, SystemPrice
+from ragstone.config.settings import MAX_SHARDS, Perturbing, SystemPrice
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -287,7 +287,6 @@ class Manifest(_Part):
     state: Literal["running", "finished", "stopped"]
     created_at: str
     golden: GoldenManifest
-    quarantine: tuple[Quarantined, ...] = Field(default=(), description="questions that count in no check")
     judge: JudgeIdentity
     system: SystemManifest
     metrics: dict[str, str] = Field(description="metric name to version")

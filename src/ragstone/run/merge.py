@@ -42,7 +42,6 @@ ALIKE = {
     "schema_version": "the format of the run",
     "ragstone_version": "the version of Ragstone",
     "golden": "the golden set",
-    "quarantine": "the quarantine",
     "judge": "the judge or its prompts",
     "system": "the entrypoint, the commit or the version of the system",
     "metrics": "the metrics",

@@ -147,5 +147,4 @@ def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -
     bounds = {sample.id: sample.bounds for sample in golden}  # what a sample must reach is policy: ours, not theirs
     samples = {name: facts.changed(bounds=bounds.get(name, ())) for name, facts in scores.samples.items()}
     kept = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
-    manifest = run.manifest.model_copy(update={"quarantine": golden.quarantine})
-    return Vouched(replace(scores, metrics=kept, samples=samples, manifest=manifest), tuple(doubts))
+    return Vouched(replace(scores, metrics=kept, samples=samples), tuple(doubts))

@@ -197,16 +197,11 @@ def with_planned(run: RunScores) -> RunScores:
 
 def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
     """`run` without the samples that are drafts, and those alone; None if there are none."""
-    return set_apart(run, {name for name, facts in run.samples.items() if facts.draft})
-
-
-def set_apart(run: RunScores, names: Collection[str]) -> tuple[RunScores, RunScores | None]:
-    """`run` without the samples `names`, and those alone; None if it has none of them."""
-    apart = {name for name in names if name in run.samples}
-    if not apart:
+    drafts = {name for name, facts in run.samples.items() if facts.draft}
+    if not drafts:
         return run, None
-    rest = rekeyed(run, lambda name: None if name in apart else name)
-    return rest, rekeyed(run, lambda name: name if name in apart else None)
+    counting = rekeyed(run, lambda name: None if name in drafts else name)
+    return counting, rekeyed(run, lambda name: name if name in drafts else None)
 
 
 def means(metrics: Mapping[str, MetricScores]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
 from ragstone.project.gate import history_file
-from ragstone.project.plan import quarantined, read_golden_set
+from ragstone.project.plan import read_golden_set
 from ragstone.tools.generate.convert import COLUMNS, columns_of, explain, write_samples
 from ragstone.tools.generate.golden.changes import changes
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
@@ -109,16 +108,12 @@ def health(
     path = history_file(settings)
     if not path.exists():
         raise ConfigError("there is no history.", where=str(path), hint="Name one with --history.")
-    today = datetime.now(UTC).date()
     golden = read_golden_set(settings, files)
-    if not files:
-        golden = quarantined(golden, settings, today)
     gone = None if corpus is None else check_references(golden.samples, read_corpus(corpus))
     found = health_of(
         read_history(path),
         golden,
         policy,
-        today,
         labels=None if labelled is None else read_labels(labelled),
         missing=() if gone is None else {one.sample_id for one in (*gone.missing_ids, *gone.missing_passages)},
         offline=split_name(settings.judge.name)[0] == "offline",

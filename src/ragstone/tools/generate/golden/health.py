@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.resolution import expected_rules, sights, visible, watched_drops
-from ragstone.golden.quarantine import most_of
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
@@ -42,13 +40,11 @@ twice as often as the median question."""
 _RIGHT, _VERSIONS, _AGAIN = 0.8, 3, 0.8
 """A reference is disputed if in `_AGAIN` of the runs, over `_VERSIONS` versions, the answer is wrong, its faithfulness
 at least `_RIGHT`, and its relevancy at least the median."""
-_DAYS, _SHOWN = 30, 10
-"""Days that a quarantine is proposed for, and for how many questions at most."""
 
 ADVICE = {
     "disputed": "Answers that look right are called wrong. Check the references:",
     "unwinnable": "Their evidence was never found. Add the document, or remove the question:",
-    "flaky": "They flip while nothing changes. Make one answer right, or quarantine them:",
+    "flaky": "They flip while nothing changes. Make one answer right; they can be drafts until then:",
     "dead wood": "They never failed and never moved. Make them harder, or ask them at night:",
 }
 """The classes of questions that need something done, and what."""
@@ -77,19 +73,14 @@ class Record:
 class Health:
     """The records of a golden set of `samples` questions that count, from `runs` runs of `versions` versions.
 
-    `held` are in quarantine now, each with its last day. `smallest` is the smallest loss that shows in 4 of 5 runs, and
-    `without` that without the flaky questions that could be in quarantine (`proposed`, until `until`).
+    `smallest` is the smallest loss that shows in 4 of 5 runs.
     """
 
     records: tuple[Record, ...]
     runs: int
     versions: int
     samples: int
-    held: Mapping[str, str]
-    proposed: tuple[Record, ...]
-    until: date
     smallest: float | None
-    without: float | None
 
     def of(self, kind: str) -> list[Record]:
         """The records in a class, the worst first."""
@@ -109,10 +100,8 @@ class Health:
 
     def json(self) -> dict[str, object]:
         return {
-            **{name: getattr(self, name) for name in ("runs", "versions", "samples", "smallest", "without")},
+            **{name: getattr(self, name) for name in ("runs", "versions", "samples", "smallest")},
             "too_few": self.too_few or None,
-            "quarantine": dict(self.held),
-            "proposed": [one.id for one in self.proposed],
             "questions": [asdict(one) for one in self.records],
         }
 
@@ -121,7 +110,6 @@ def health_of(
     history: History,
     golden: GoldenSet,
     policy: Policy,
-    today: date,
     *,
     labels: Labels | None = None,
     missing: Collection[str] = (),
@@ -163,15 +151,8 @@ def health_of(
             found["dead wood"] = f"the same in {total}"
         facts = (int(count[most, at]), int(pairs[most, at]), bool(failed[at]), bool(moved[at]), float(adds[at]))
         records.append(Record(one.id, int(seen[at]), kinds[most] if count[most, at] else None, *facts, found))
-    held = {one.id: str(one.until) for one in golden.quarantine}
-    flipping = [one for one in _worst_first(records, "flaky") if one.id not in held]
-    proposed = flipping[: max(0, min(_SHOWN, most_of(n) - len(held)))]
-    smallest, without = (
-        visible(sights(rules, policy, None, samples=n - left)) for left in (len(held), len(held) + len(proposed))
-    )
-    until = today + timedelta(days=_DAYS)
-    facts_of_all = (len(looks), len(set(names)), n, held, tuple(proposed), until, smallest, without)
-    return Health(tuple(records), *facts_of_all)
+    smallest = visible(sights(rules, policy, None, samples=n))
+    return Health(tuple(records), len(looks), len(set(names)), n, smallest)
 
 
 def _worst_first(records: Iterable[Record], kind: str) -> list[Record]:
