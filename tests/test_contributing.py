@@ -87,7 +87,6 @@ def test_the_hook_for_generated_files_runs_where_their_sources_change() -> None:
 EXAMPLES = (
     "Add a metric",
     "Add a check",
-    "Add a round",
     "Add a judge",
     "Add a provider",
     "Add an input",

@@ -247,7 +247,7 @@ def test_a_terminal_gets_nothing_invisible(project: Path) -> None:
     assert "a:\u200b:b.jsonl" in run(project, WHOLE.replace("golden.jsonl", "a::b.jsonl")).stdout
 
 
-@pytest.mark.parametrize("setting", ['perturb = ["typos"]', "answers = 2", "oracle = true"])
+@pytest.mark.parametrize("setting", ["answers = 2", "oracle = true"])
 def test_recorded_samples_can_not_be_asked_again(project: Path, setting: str) -> None:
     (project / "ragstone.toml").write_text(f"[run]\n{setting}\n", encoding="utf-8")
     done = run(project, EACH)

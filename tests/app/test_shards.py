@@ -254,7 +254,6 @@ COMBINED = {
     "stop_reason",
     "baseline",
     "retrieval",
-    "perturbed",
     "shard",
     "same_job",
     "invocation",

@@ -188,7 +188,7 @@ def sample_words(parameter: click.Parameter) -> list[str]:
     if isinstance(parameter.type, click.Choice):
         return [flag, parameter.type.choices[-1]]
     value = {"integer": "3", "float": "2.5"}.get(parameter.type.name, "odd value's")
-    named = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--perturb": "typos,empty", "--workers": "3"}
+    named = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--workers": "3"}
     value = named.get(flag, value)
     return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
 
@@ -222,8 +222,6 @@ VARIABLES = {
     "judge.auth": "oidc",
     "judge.model_digests": "a" * 64,
     "run.metrics": "x",
-    "run.perturb": "typos empty",
-    "run.perturb_language": "French",
 }
 
 

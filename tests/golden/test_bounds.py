@@ -11,7 +11,6 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.perturb import KINDS, partner
 from ragstone.golden.sample import Sample
 
 BOUNDS = (("min", "assertions", 1.0), ("min", "faithfulness", 0.8), ("max", "hallucination", 0.2))
@@ -63,13 +62,6 @@ def test_a_floor_is_no_part_of_the_content(tmp_path: Path) -> None:
     free = replace(sample, min={}, max={})
     assert sample.content_hash() == free.content_hash()
     assert sample.part_hashes() == free.part_hashes()
-
-
-def test_a_perturbed_partner_has_none(tmp_path: Path) -> None:
-    sample = load(tmp_path, "g.jsonl", json.dumps(ROW))
-    made = [found for kind in KINDS if (found := partner(sample, kind, seed=1, written="So?"))]
-    assert made
-    assert {one.bounds for one in made} == {()}
 
 
 @pytest.mark.parametrize(

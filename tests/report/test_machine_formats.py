@@ -12,7 +12,7 @@ import pytest
 
 import ragstone.report
 from ragstone.config.settings import SystemPrice
-from ragstone.gate import alignment, robustness
+from ragstone.gate import alignment
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.verdict import (
     Action,
@@ -60,19 +60,14 @@ DESCRIBED: dict[str, type] = {
     "JudgePart": parts.JudgeFacts,
     "MetricPart": parts.MetricRow,
     "OraclePart": OracleShares,
-    "PairedChangePart": robustness.PairedChange,
-    "PerturbedCasePart": robustness.PerturbedCase,
-    "PerturbedKindPart": robustness.KindResult,
     "PlacePart": parts.PlacePart,
     "PricePart": SystemPrice,
     "RankUsePart": alignment.RankUse,
     "ReportDocument": ReportView,
     "RetrievalPart": RetrievalChanges,
-    "RobustnessPart": robustness.Robustness,
     "RunPart": parts.RunPart,
     "SaidPart": Said,
     "SamplePart": parts.SamplePart,
-    "SharePart": robustness.Share,
     "SharesPart": MetricShares,
     "StatementPart": parts.StatementPart,
     "UsagePart": manifest.SystemUsage,

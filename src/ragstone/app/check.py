@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ragstone.app.baseline import NamedRun, open_baseline, refuse_nested
 from ragstone.app.decide import ComparedRun, Terms, model_name_warnings, policy_for
@@ -21,7 +20,7 @@ from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.llm.estimate import CostEstimate, estimate_cost, estimate_rewording
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.names import split_name
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
@@ -32,8 +31,7 @@ from ragstone.report.templates import render_lines
 from ragstone.rounds.base_commit import BaseSystem, at_base
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import refuse_conflicts
-from ragstone.rounds.oracle import Oracle, asked_again, divided
-from ragstone.rounds.perturb import Perturb, written_questions
+from ragstone.rounds.oracle import asked_again, divided, refuse_oracle
 from ragstone.rounds.project_metrics import Measures, ungraded
 from ragstone.rounds.round import Round, refuse_without_given
 from ragstone.rounds.session import RunPlan
@@ -69,16 +67,6 @@ class MetricSize:
 
 
 @dataclass(frozen=True, slots=True)
-class PerturbedSize:
-    """Perturbed questions: how many samples are drawn, how many questions they make, and what these add to the cost."""
-
-    samples: int
-    kinds: tuple[str, ...]
-    questions: int
-    estimate: CostEstimate
-
-
-@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The setup of a run, and the response to one question."""
 
@@ -105,7 +93,6 @@ class CheckResult:
     """Whether the entrypoint takes earlier turns, and contexts that it is given; None if that can't be known."""
     divided: tuple[str, ...] | None = None
     """The metrics that an oracle half divides; None without one."""
-    perturbed: PerturbedSize | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -128,8 +115,8 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     policy, undrawn = policy_for(request.policy, golden)
     metrics = plan.selected_metrics()
     refuse_without_given(golden, part)
-    for extra in plan.extras:
-        extra.refuse(golden, metrics)
+    if plan.oracle:
+        refuse_oracle(golden, metrics)
     _refuse_places(request)
     baseline, compared = None, None
     if isinstance(request.baseline, NamedRun):
@@ -139,13 +126,11 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     judge = plan.judge.build(golden, None, context)
     versions = 1 if request.base is None else 2
     try:
-        for extra in plan.extras:
-            extra.refuse_judge(judge)
         system = plan.system.build(context)
         first = next((sample for sample in golden if sample.history), None) or _first(golden, part)
         response = await _ask(system, first)
         estimate = _cost(plan, golden, metrics, versions)
-        if _extra(plan, Oracle) is not None:
+        if plan.oracle:
             estimate = estimate.plus(await _try_oracle(system, metrics, plan, context))
         await _call_functions(plan.metrics.measures(metrics, context), judge, first, response)
         if request.base is not None:
@@ -184,8 +169,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
             asks=system.can_be_asked_again,
             takes_history=takes_history(system),
             takes_contexts=takes_contexts(system) if told is None else told,
-            divided=None if _extra(plan, Oracle) is None else tuple(one.info.name for one in divided(metrics)),
-            perturbed=_perturbed(plan, metrics),
+            divided=tuple(one.info.name for one in divided(metrics)) if plan.oracle else None,
             warnings=(
                 *undrawn,
                 *(f"{mapping.file}: {note}." for mapping in golden.mappings for note in mapping.notes),
@@ -208,14 +192,6 @@ def _cost(plan: RunPlan, golden: GoldenSet, metrics: Sequence[Metric], versions:
     """What judging costs, if the system is asked in so many `versions`."""
     answers = versions * plan.answers
     return estimate_cost(plan.judge.settings, golden, metrics, repeats=plan.repeats, answers=answers)
-
-
-Extra = TypeVar("Extra")
-
-
-def _extra(plan: RunPlan, kind: type[Extra]) -> Extra | None:
-    """The round of this kind that follows the evaluation, if one does."""
-    return next((one for one in plan.extras if isinstance(one, kind)), None)
 
 
 def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
@@ -241,17 +217,6 @@ def _size(metric: Metric, judge: Judge, plan: RunPlan, response: Response, versi
         excuses = [NO_TEXTS] * len(golden)
     excuse = most_common(excuses) if excuses else None
     return MetricSize(name, len(golden) - len(excuses), needs, _cost(plan, golden, [metric], versions), excuse)
-
-
-def _perturbed(plan: RunPlan, metrics: Sequence[Metric]) -> PerturbedSize | None:
-    perturb = _extra(plan, Perturb)
-    if perturb is None:
-        return None
-    found = perturb.expected(plan.golden)
-    asked = [metric for metric in metrics if not metric.info.relative]
-    own = _cost(plan, found, asked).plus(estimate_rewording(plan.judge.settings, written_questions(found)))
-    samples = {sample.perturbation.of for sample in found if sample.perturbation is not None}
-    return PerturbedSize(len(samples), perturb.kinds, len(found), own)
 
 
 def _first(golden: GoldenSet, part: str | None) -> Sample:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from ragstone.app.history import RunHistory, level_of, measure_run_drift
-from ragstone.app.robustness import robustness_of
 from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, figure, score, some
@@ -414,7 +413,6 @@ def view_of(
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
         drafts=current.drafts,
-        robustness=robustness_of(current.run, current.scores, verdict.lower_is_better),
         advisory=advisory,
     )
     doubts = () if current.run is None else doubt_notes(list(doubts_of(current.run)))

@@ -39,6 +39,7 @@ from ragstone.rounds import needs
 from ragstone.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import Part, refuse_conflicts
+from ragstone.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.rounds.session import RunPlan, Session, open_session
 from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory
 from ragstone.run.files import replace_text
@@ -168,6 +169,8 @@ async def gate(
     plan = request.run
     refuse_conflicts(request.parts())
     _refuse_confirming(request.policy)
+    if plan.oracle:
+        refuse_oracle(plan.golden, plan.selected_metrics())
     if plan.shard is not None:
         raise ConfigError(
             "a verdict needs all shards, and this run evaluates one of them.",
@@ -338,7 +341,7 @@ def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, contex
 
 
 async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session) -> Confirmed:
-    """The verdict, confirmed with more answers if the policy says so; then the rounds that explain it."""
+    """The verdict, confirmed with more answers if the policy says so; then the oracle half, which explains it."""
     request, terms = inputs.request, evaluated.terms
 
     def decided(run: RunDirectory) -> GateVerdict:
@@ -355,17 +358,15 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     first = Confirmed(evaluated.run, decided(evaluated.run))
     found = await confirm_run(first, decided, request.policy, session, merged=request.shards is not None)
     found = replace(found, run=session.with_whole_cost(found.run))
-    if not session.plan.extras:
+    if not session.plan.oracle:
         return found
     # Whoever ends the job from here on leaves a run with its verdict.
     run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
-        run = await session.follow(run)
-    notes = (line for extra in session.plan.extras for line in extra.lines(run))
+        run = await follow_with_oracle(run, session)
     oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
-    verdict = replace(found.verdict, oracle=oracle, notes=(*found.verdict.notes, *notes))
-    return Confirmed(run, verdict)
+    return Confirmed(run, replace(found.verdict, oracle=oracle))
 
 
 # -- write -------------------------------------------------------------------------------------------------------------

@@ -20,11 +20,10 @@ from ragstone.metrics.score import Failed
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
 from ragstone.rounds.oracle import divided, with_half
-from ragstone.rounds.perturb import begin_partners, kept_partners
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.round import Round, add_cost, run_round
+from ragstone.rounds.round import Round, run_round
 from ragstone.rounds.session import RunPlan, Session, deadline_of, restore_judgements
-from ragstone.run.directory import CACHE, MANIFEST, ORACLE, PERTURBED, RunDirectory
+from ragstone.run.directory import CACHE, MANIFEST, ORACLE, RunDirectory
 from ragstone.run.lineage import cache_of, drop_carried, oracle_half
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import BaselineFact, SystemManifest
@@ -84,7 +83,9 @@ async def rescore(
             project = _of_their_part(plan.metrics, runs)
             names = project.selected or _metrics_of(runs if existing is None else [*runs, existing], golden, project)
             work = _Work(stored, names, runs, existing)
-            own = replace(plan, golden=golden, metrics=project, answers=stored.answers, cached=not dry_run, extras=())
+            own = replace(
+                plan, golden=golden, metrics=project, answers=stored.answers, cached=not dry_run, oracle=False
+            )
             session = Session(own, context, deadline_of(own))
             try:
                 return await _rescore(work, session, joined, dry_run=dry_run)
@@ -137,13 +138,10 @@ async def _rescore(work: _Work, session: Session, joined: int | None, *, dry_run
     )
     estimate = stored_cost(replace(main, samples=rest), plan.judge.settings, work.stored)
     half = oracle_half(work.runs[0]) if len(work.runs) == 1 else None
-    partners = _partners_of(work) if joined is None else None
     of_half = None if half is None else _half_round(half, session, metrics)
-    of_partners = None if partners is None else _partners_round(partners, session, metrics)
     try:
-        for one in (of_half, of_partners):
-            if one is not None and isinstance(one.system, StoredAnswers):
-                estimate = estimate.plus(stored_cost(one, plan.judge.settings, one.system))
+        if of_half is not None and isinstance(of_half.system, StoredAnswers):
+            estimate = estimate.plus(stored_cost(of_half, plan.judge.settings, of_half.system))
         found = Rescored(len(plan.golden), len(kept), estimate, joined)
         if dry_run:
             return found
@@ -153,17 +151,14 @@ async def _rescore(work: _Work, session: Session, joined: int | None, *, dry_run
             main = replace(main, begin=extend)
         context.say(f"{counted(len(rest), 'stored answer')} to score: {estimate.sentence()}.")
         run = await run_round(main, context)
-        if of_partners is not None and partners is not None:
-            run = await _with_partners(run, partners, of_partners, session)
         planted = plan.judge.settings.planted
         run = await watch_judge(run, session.judge, work.existing if kept else None, 0, inherits=True, planted=planted)
         if of_half is not None and half is not None:
             run = await _with_half(run, half, of_half, work, session)
         return replace(found, run=_with_standing(run, work.runs))
     finally:
-        for one in (of_half, of_partners):
-            if one is not None:
-                await one.system.close()
+        if of_half is not None:
+            await of_half.system.close()
 
 
 def _half_round(half: RunDirectory, session: Session, metrics: Sequence[Metric]) -> Round:
@@ -193,38 +188,6 @@ async def _with_half(run: RunDirectory, half: RunDirectory, this: Round, work: _
     await run_round(replace(this, begin=begin), replace(context.quiet(), progress=context.progress))
     fact = work.runs[0].manifest.oracle
     return with_half(run, fact) if fact is not None else run
-
-
-def _partners_of(work: _Work) -> RunDirectory | None:
-    """The perturbed questions of the one run that is scored again, so that they can be compared with its new scores."""
-    if work.existing is not None or len(work.runs) != 1 or not (work.runs[0].path / PERTURBED / MANIFEST).is_file():
-        return None
-    found = RunDirectory.open(work.runs[0].path / PERTURBED)
-    return found if found.manifest.perturbed is not None and found.manifest.counts.total else None
-
-
-def _partners_round(partners: RunDirectory, session: Session, metrics: Sequence[Metric]) -> Round:
-    """The answers to perturbed questions, scored as those of the run itself are."""
-    stored = StoredAnswers.of(partners)
-    return session.round(
-        stored.golden,
-        stored,
-        [metric for metric in metrics if not metric.info.relative],
-        (session.plan.out / PERTURBED).absolute(),
-        recorded=partners.manifest.system,
-    )
-
-
-async def _with_partners(run: RunDirectory, source: RunDirectory, this: Round, session: Session) -> RunDirectory:
-    """`run` with the perturbed questions of `source`, scored again, and with their cost."""
-    plan, redact = source.manifest.perturbed, session.context.redact
-    assert plan is not None  # noqa: S101 - _partners_of
-    names = [metric.info.name for metric in this.metrics]
-    keep = kept_partners(this.out, this.samples, run.manifest.judge, names) if session.plan.resume else frozenset()
-    found = await run_round(replace(this, begin=partial(begin_partners, this.out, plan, keep, redact)), session.context)
-    if source.manifest.state != "finished":
-        update_manifest(found, state="stopped", stop_reason=source.manifest.stop_reason)
-    return add_cost(run, found.manifest.cost)
 
 
 def _read(

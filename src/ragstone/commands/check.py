@@ -110,8 +110,6 @@ def command(**flags: object) -> int:
         hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))
     blocks, warns = _rules(found)
     cost = found.estimate
-    if found.perturbed is not None:
-        cost = cost.plus(found.perturbed.estimate)
     text = render_text_template(
         "check.txt.j2",
         __package__,

@@ -20,15 +20,11 @@ def command(**flags: object) -> int:
     With --oracle, the questions are asked once more with the reference contexts given, and what is missing from the
     best score is divided into retrieval and generation.
 
-    With --perturb typos,empty, some questions are asked again, changed in these ways, and their answers are compared
-    with the unchanged ones. Exits with 5 if that could not be finished.
-
     With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
-    from ragstone.app.robustness import robustness_of
     from ragstone.app.run import evaluate_run
     from ragstone.commands.context import run_context, run_to_end
-    from ragstone.errors import JudgeError, SystemUnderTestError
+    from ragstone.errors import SystemUnderTestError
     from ragstone.project.plan import run_plan
     from ragstone.rounds.planted import credulous
 
@@ -45,18 +41,9 @@ def command(**flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
-    for line in (line for extra in plan.extras for line in extra.lines(run)):
-        say(line)
-    found = robustness_of(run)
-    if found is not None:
-        from ragstone.report.terminal import print_robustness
-
-        print_robustness(context.redact.view(found))
     if shard is not None:  # a small part may well fail as a whole: the merged run decides
         return 0
     if (error := credulous(run.manifest)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed
-    if counts.system_failed and not answered:
-        return SystemUnderTestError.exit_code
-    return JudgeError.exit_code if found is not None and found.incomplete is not None else 0
+    return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

@@ -35,8 +35,6 @@ _SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
 Device = Literal["cpu", "cuda"]
-Perturbing = Literal["typos", "case", "paraphrase", "empty", "injection", "long", "language"]
-"""A kind of perturbed question (golden/perturb.py), in the order in which they are reported."""
 
 
 def _words(value: object) -> object:
@@ -228,9 +226,6 @@ class RunSettings(_Table):
     workers: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = "auto"
     dask: str | None = None
     shard: str | None = None
-    perturb: Annotated[tuple[Perturbing, ...], BeforeValidator(_distinct_words)] = ()
-    perturb_samples: int = Field(default=20, ge=1, le=10_000)
-    perturb_language: str = Field(default="German", pattern=r"^[^\W\d_][\w ()'-]{1,40}$")
 
     @field_validator("dask", mode="after")
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +15,22 @@ from ragstone.stats.intervals import mean_interval
 
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
     """A label for every sample; a sample without a group is its own group. None: there are no groups."""
-    names = [run.samples[sample_id].group if sample_id in run.samples else None for sample_id in ids]
+    names = groups_of(run, ids)
     named = sorted({name for name in names if name is not None})
     if not named:
         return None
     label_of = {name: len(ids) + index for index, name in enumerate(named)}
     return np.array([index if name is None else label_of[name] for index, name in enumerate(names)], dtype=np.int64)
+
+
+def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
+    """The group of each sample. One without a group is in the group that has its id, as its perturbed rows are."""
+    groups = {facts.group for facts in run.samples.values()}
+    names: list[str | None] = []
+    for sample_id in ids:
+        group = run.samples[sample_id].group if sample_id in run.samples else None
+        names.append(sample_id if group is None and sample_id in groups else group)
+    return names
 
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:

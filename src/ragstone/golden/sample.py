@@ -82,20 +82,6 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Perturbation:
-    """How a sample differs from the one it was made from, whose id is `of`; see golden/perturb.py.
-
-    `asked` is what the system is asked. The answer is judged by the sample's own question, which is what was meant.
-    `marker` is the word that a system writes only if it obeys the planted instruction.
-    """
-
-    kind: str
-    of: str
-    asked: str
-    marker: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """One golden question.
 
@@ -104,8 +90,7 @@ class Sample:
     clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
     `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
     set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
-    `perturbation` is set if this is a perturbed partner of a golden question, which is no part of a golden set. `min`
-    and `max` are the floors and ceilings of its own scores, by metric: the sample must hold them.
+    `min` and `max` are the floors and ceilings of its own scores, by metric: the sample must hold them.
     """
 
     id: str
@@ -122,7 +107,6 @@ class Sample:
     review: Review | None = None
     provenance: str | None = None
     history: tuple[Turn, ...] = ()
-    perturbation: Perturbation | None = None
     min: Mapping[str, float] = field(default_factory=dict)
     max: Mapping[str, float] = field(default_factory=dict)
 
@@ -166,15 +150,12 @@ class Sample:
             content.append({"other_references": list(self.other_references)})
         if self.history:
             content.append({"history": [[turn.role, turn.text] for turn in self.history]})
-        if self.perturbation is not None:
-            content.append({"perturbation": asdict(self.perturbation)})
         return _digest(content)
 
     def part_hashes(self) -> tuple[str, ...]:
         """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
         turns = [[turn.role, turn.text] for turn in self.history]
-        perturbation = None if self.perturbation is None else asdict(self.perturbation)
-        asked = [self.question, turns, perturbation]
+        asked = [self.question, turns]
         assertions = None if self.assertions is None else _asserted(self.assertions)
         labels: dict[Label, object] = {
             "reference": self.references,

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.gate.grouping import groups_of
 from ragstone.history.lines import SamplesLine
-from ragstone.run.scores import STEPS, RunScores, SampleFacts
+from ragstone.run.scores import STEPS, RunScores
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     named = sorted((sample_code(name, facts.content_hash), name) for name, facts in run.samples.items())
     named = named[: max(1, MAX_SCORES // max(1, len(metrics)))]
     ids = "".join(code for code, _ in named)
-    groups = _groups([run.samples[name] for _, name in named])
+    groups = _groups(groups_of(run, [name for _, name in named]))
     key = hashlib.sha256(f"{ids}\0{groups or ''}".encode()).hexdigest()[:16]
     scores = {metric: "".join(encode(run.metrics[metric].values.get(name)) for _, name in named) for metric in metrics}
     return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
@@ -93,13 +94,13 @@ def _readable(codes: str) -> bool:
     return True
 
 
-def _groups(facts: Sequence[SampleFacts]) -> str | None:
-    if all(one.group is None for one in facts):
+def _groups(names: Sequence[str | None]) -> str | None:
+    if all(name is None for name in names):
         return None
     # A sample without a group is its own group.
     return "".join(
-        _digest(f"group\0{one.group}" if one.group is not None else f"alone\0{index}", _GROUP_CHARS)
-        for index, one in enumerate(facts)
+        _digest(f"group\0{name}" if name is not None else f"alone\0{index}", _GROUP_CHARS)
+        for index, name in enumerate(names)
     )
 
 

@@ -58,14 +58,6 @@ class WritesOutQuestions(Protocol):
         """`question`, after the turns of `history`, so that it can be understood alone. Raises JudgementFailed."""
 
 
-@runtime_checkable
-class RewordsQuestions(Protocol):
-    """Rewords questions, which only a language model can do."""
-
-    async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
-        """`question` in `language`, or in other words of its own if None. Raises JudgementFailed."""
-
-
 class Preference(StrEnum):
     """Which of two is better."""
 

@@ -11,7 +11,6 @@ from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict
-from ragstone.golden.perturb import WRITTEN
 from ragstone.golden.sample import GoldenSet
 from ragstone.project.plan import project_metrics
 from ragstone.report.view import build_view
@@ -39,13 +38,10 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str 
 
     `why` says in a sentence that there is no key.
     """
-    perturb = tuple(kind for kind in settings.run.perturb if kind not in WRITTEN)
     judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
-    offline = settings.having("run.perturb", perturb).model_copy(update={"judge": judge})
-    unwritten = [kind for kind in settings.run.perturb if kind not in perturb]
-    notes = (f"No questions were perturbed by {' and '.join(unwritten)}: that needs the judge.",) if unwritten else ()
+    offline = settings.model_copy(update={"judge": judge})
     if settings.gate.without_key == "offline":
-        return Narrowed(offline, (f"{why} The offline judge is used instead, as set in the config.", *notes))
+        return Narrowed(offline, (f"{why} The offline judge is used instead, as set in the config.",))
     metrics = project_metrics(settings).select(golden)
     free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
     if free:
@@ -53,7 +49,7 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str 
         note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
         left_out = len(free) < len(metrics)
         unproven = why if left_out else None
-        return Narrowed(narrowed, (note, *notes), unproven=unproven)
+        return Narrowed(narrowed, (note,), unproven=unproven)
     return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
 
 

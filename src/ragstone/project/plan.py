@@ -12,7 +12,6 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.project.invocation import invocation_of, system_commit
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.registry import EXTRA_ROUNDS
 from ragstone.rounds.session import RunPlan
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.manifest import Invocation
@@ -80,8 +79,7 @@ def run_plan(
         dask=run.dask,
         shard=shard,
         stop_early=run.stop_early,
-        extras=tuple(found for kind in EXTRA_ROUNDS if (found := kind.of(run)) is not None),
-        folders=tuple(kind.folder for kind in EXTRA_ROUNDS),
+        oracle=run.oracle,
         invocation=None if command is None else started_by(settings, context, command),
     )
 

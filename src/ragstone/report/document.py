@@ -20,7 +20,6 @@ ELSEWHERE: Mapping[tuple[str, str], Callable[[Any], object]] = {
     ("ReportDocument", "schema_version"): lambda _: 1,
     ("DiagnosisPart", "causes"): lambda diagnosis: diagnosis.counts,
     ("DiagnosisPart", "retrieval_share"): lambda diagnosis: diagnosis.share,
-    ("PairedChangePart", "change"): lambda paired: paired.estimate,
     ("RetrievalPart", "gone"): lambda changes: changes.gone.items(),
     ("GonePart", "id"): lambda gone: gone[0],
     ("GonePart", "left"): lambda gone: gone[1],

@@ -179,7 +179,6 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "worst": worst,
         "worst_total": formatting.counted(len(view.worst) + view.worst_left, "sample"),
         "worst_left": len(view.worst) + view.worst_left - len(worst),
-        "robustness": _robustness(view, detail),
         "failures": [_failure(group, len(view.sample_metrics), detail) for group in view.failures[: detail.groups]],
         "failures_left": max(0, len(view.failures) - detail.groups),
         "failed_samples": len({sample.id for group in view.failures for sample in group.samples}),
@@ -308,26 +307,6 @@ def _worst(sample: SamplePart, detail: Detail) -> dict[str, object]:
         "contexts": sample.contexts,
         "useful_contexts": sample.useful_contexts,
         "detailed": sample.detailed,
-    }
-
-
-def _robustness(view: ReportView, detail: Detail) -> dict[str, object] | None:
-    found = view.robustness
-    if found is None or not detail.rows:
-        return None
-    return {
-        "heading": wording.robustness_heading(found),
-        "unfinished": detail.line(wording.unfinished_robustness(found)),
-        "rows": [
-            {
-                "icon": ICONS["warn" if row.bad else "not gated"],
-                "kind": row.kind,
-                "change": wording.sentence(row.change),
-                "crashed": row.crashed,
-                "notes": [detail.line(wording.sentence(note)) for note in row.notes],
-            }
-            for row in wording.robustness_rows(found, detail.ids)
-        ],
     }
 
 

@@ -14,7 +14,6 @@ from urllib.parse import quote
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.facts import Facts
 from ragstone.gate.headline import Headline
-from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -331,7 +330,6 @@ class ReportView:
     retrieval: RetrievalChanges | None = None
     diagnosis: Diagnosis | None = None
     oracle: OracleShares | None = None
-    robustness: Robustness | None = None
     run_url: str | None = None
     artifact_url: str | None = None
     changed: str = ""

@@ -17,7 +17,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ragstone.gate.robustness import Robustness
 from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report import wording
@@ -45,7 +44,7 @@ SCREEN = (80, 24)
 
 # Marks in what the template writes, none of which foreign text can have: it is shown without control characters.
 _STYLE, _STYLED = "\x01", "\x02"
-METRICS, ROBUSTNESS, INDENTED, UNBROKEN, FILES = "\x03", "\x04", "\x05", "\x06", "\x0e"
+METRICS, INDENTED, UNBROKEN, FILES = "\x03", "\x05", "\x06", "\x0e"
 
 _ENDLESS = 10_000
 _COLUMNS = ("", "Metric", "Score", "Plot", "Change", "Threshold", "State")
@@ -55,7 +54,7 @@ _HEADS = {"Plot": "Score vs threshold", "Both": "Score, and change"}
 
 _CONSTANTS = {
     **{"MARKS": MARKS, "STYLES": STYLES, "FAILED_BY": FAILED_BY, "FILES": FILES},
-    **{"METRICS": METRICS, "ROBUSTNESS": ROBUSTNESS, "INDENTED": INDENTED, "UNBROKEN": UNBROKEN},
+    **{"METRICS": METRICS, "INDENTED": INDENTED, "UNBROKEN": UNBROKEN},
 }
 
 
@@ -109,15 +108,6 @@ def _with_files(text: str, files: Sequence[str] = ()) -> str:
     return text.replace(f"{FILES}\n", "".join(f"{line}\n" for line in files))
 
 
-def render_robustness(found: Robustness, *, width: int | None = None, colour: bool = False) -> str:
-    """The section on perturbed questions alone, as `render_text` has it."""
-    out = io.StringIO()
-    console = plain_console(out, width, colour)
-    for part in _robustness(found):
-        console.print(part)
-    return _trimmed(out).lstrip("\n")
-
-
 def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
     """A console that writes text as it is to `out`."""
     return Console(
@@ -157,12 +147,6 @@ def write_to(stream: TextIO, text: str) -> None:
     stream.write(text.replace(ZERO_WIDTH_SPACE, "") if stream.isatty() else text)
 
 
-def print_robustness(found: Robustness) -> None:
-    """Print the section on perturbed questions alone to standard output."""
-    width, colour = look_of(sys.stdout)
-    sys.stdout.write(render_robustness(found, width=width, colour=colour))
-
-
 def _text(text: str, style: str = "", length: int = 600) -> Text:
     return Text(line(text, length), style=style)
 
@@ -172,8 +156,6 @@ def _parts(lines: Iterable[str], view: ReportView, console: Console) -> Iterator
     for written in lines:
         if written == METRICS:
             yield from [_metric_table(view.metrics, console)] if view.metrics else []
-        elif written == ROBUSTNESS:
-            yield from _robustness(view.robustness)
         else:
             pieces = [piece.rpartition(_STYLED) for piece in written.lstrip(INDENTED + UNBROKEN).split(_STYLE)]
             text = Text.assemble(*((words, style) for style, _, words in pieces), no_wrap=written.startswith(UNBROKEN))
@@ -232,24 +214,6 @@ def _cells(row: MetricRow, scale: Scale | None) -> dict[str, Text]:
         "Threshold": Text("\n".join(wording.thresholds(row))),
         "State": _text(row.state, STYLES[word]),
     }
-
-
-def _robustness(found: Robustness | None) -> list[RenderableType]:
-    if found is None:
-        return []
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), expand=False)
-    for column in ("", "Asked with", "Change, and its 95 % interval", "Crashed"):
-        table.add_column(column)
-    for row in wording.robustness_rows(found):
-        style = "yellow" if row.bad else ""
-        texts = "\n".join(wording.sentence(text) for text in (row.change, *row.notes) if text).split("\n")
-        said = Text("\n".join(line(text, 300) for text in texts), style)
-        mark = MARKS["warn" if row.bad else "not gated"]
-        table.add_row(Text(mark, style), row.kind, said, Text(row.crashed, style))
-    lines: list[RenderableType] = [Text(""), Text(wording.robustness_heading(found), style="bold")]
-    if found.incomplete is not None:
-        lines.append(_text(f"! {wording.unfinished_robustness(found)}", "yellow"))
-    return [*lines, table]
 
 
 def _shell(commands: tuple[str, ...], width: int | None) -> list[str]:

@@ -12,7 +12,6 @@ from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.changes import changes_line
 from ragstone.gate.headline import headline_of
-from ragstone.gate.robustness import Robustness
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 from ragstone.report import wording
@@ -48,7 +47,6 @@ def build_view(
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
     drafts: RunScores | None = None,
-    robustness: Robustness | None = None,
     title: str = "Ragstone",
     advisory: bool = False,
 ) -> ReportView:
@@ -57,7 +55,7 @@ def build_view(
     `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
     are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
-    ``draft``. `robustness` is what perturbed questions show. `advisory`: the job goes on whatever the verdict. Pure;
+    ``draft``. `advisory`: the job goes on whatever the verdict. Pure;
     strings are not changed.
     """
     links = links or Links()
@@ -108,7 +106,6 @@ def build_view(
         retrieval=verdict.retrieval,
         diagnosis=verdict.diagnosis,
         oracle=verdict.oracle,
-        robustness=robustness,
         run_url=links.run,
         artifact_url=links.artifact,
         changed=changes_line(verdict.changes, worse=verdict.status is Status.FAIL),

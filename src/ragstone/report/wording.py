@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ragstone.formatting import answer_cost, bound, change, counted, digits_for, percent, score, whole
-from ragstone.gate.robustness import KindResult, PairedChange, Robustness, Share
+from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
 from ragstone.gate.verdict import (
     MIN_SAMPLES,
     Action,
@@ -16,7 +15,7 @@ from ragstone.gate.verdict import (
     OracleShares,
     Status,
 )
-from ragstone.metrics.registry import HEADLINE, METRICS
+from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.report.escape import one_line
 from ragstone.report.parts import ChangePart, MetricRow, SamplePart
@@ -212,64 +211,3 @@ def oracle_lines(found: OracleShares | None) -> list[str]:
 def compared_on(paired: int, total: int) -> str:
     """``on all 60 samples``, ``on 48 of 60 samples``."""
     return f"on all {counted(total, 'sample')}" if paired == total else f"on {paired:,} of {counted(total, 'sample')}"
-
-
-@dataclass(frozen=True, slots=True)
-class PerturbedRow:
-    """One kind of perturbed questions in words. `bad`: something is shown to be worse, crashed or was obeyed."""
-
-    kind: str
-    change: str
-    crashed: str
-    notes: tuple[str, ...]
-    bad: bool
-
-
-def robustness_heading(found: Robustness) -> str:
-    return f"Robustness: {counted(found.samples, 'question')} asked again with changes (not part of the verdict)"
-
-
-def unfinished_robustness(found: Robustness) -> str:
-    """Why not all were asked, if so, and what to do."""
-    if found.incomplete is None:
-        return ""
-    return f"Not all of them were asked or judged: {found.incomplete.rstrip('.')}. Continue with --resume."
-
-
-def robustness_rows(found: Robustness, most_ids: int = 5) -> list[PerturbedRow]:
-    """The kinds in words, each with the metrics that are shown to be worse, or else the most important one."""
-    return [_perturbed_row(one, most_ids) for one in found.kinds]
-
-
-def _perturbed_row(found: KindResult, most_ids: int) -> PerturbedRow:
-    one_lined = replace(found, cases=tuple(replace(case, id=one_line(case.id)) for case in found.cases))
-    notes = render_lines("perturbed.txt.j2", PACKAGE, kind=one_lined, most_ids=most_ids, share=_share)
-    hits = [share.hits for share in (found.crashed, found.obeyed) if share is not None]
-    return PerturbedRow(
-        kind=found.kind,
-        change="" if found.kind == "empty" else _changes(found.changes),
-        crashed="" if found.crashed is None else _share(found.crashed),
-        notes=tuple(notes),
-        bad=any(hits) or any(one.worse for one in found.changes),
-    )
-
-
-def _changes(found: tuple[PairedChange, ...]) -> str:
-    if not found:
-        return "no scores to compare"
-    if not any(one.estimate or one.interval.low or one.interval.high for one in found):
-        return "no score changed"
-    first = ("answer_correctness", *HEADLINE)
-    ranked = sorted(found, key=lambda one: first.index(one.metric) if one.metric in first else len(first))
-    shown = [one for one in ranked if one.worse] or ranked[:1]
-    return "; ".join(
-        f"{metric_title(one.metric)} {change(one.estimate)} {interval(one.interval, signed=True)}" for one in shown
-    )
-
-
-def _share(found: Share) -> str:
-    """``3 of 20 [3.2 %, 37.9 %]``; no interval for none."""
-    text = f"{found.hits} of {found.n}"
-    if not found.hits:
-        return text
-    return f"{text} [{percent(found.interval.low)},\u00a0{percent(found.interval.high)}]"

@@ -51,6 +51,11 @@ BASE_COMMIT = part(
 )
 CONFIRM = part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
 MERGE = part("--merge", "--merge", (), [Need.EVALUATING])
+ORACLE = part(
+    "--oracle",
+    "run.oracle",
+    [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS],
+)
 RESUME = part("--resume", "run.resume", [Need.EVALUATING])
 SHARD = part("--shard", "run.shard", [Need.EVALUATING], [Need.WHOLE_SET])
 STOP_EARLY = part(

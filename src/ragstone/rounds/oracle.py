@@ -7,17 +7,15 @@ on the system nor its cost can touch what the gate decides: whatever keeps it fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
-from ragstone.config.settings import RunSettings
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
-from ragstone.rounds.needs import Need, part
+from ragstone.rounds import needs
 from ragstone.rounds.round import add_cost, run_round
-from ragstone.rounds.session import ExtraRound, Session
+from ragstone.rounds.session import Session
 from ragstone.run.directory import MANIFEST, ORACLE, RunDirectory
 from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, OracleFact
@@ -25,85 +23,71 @@ from ragstone.run.writer import update_manifest
 from ragstone.system.given import ignores
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle(ExtraRound):
-    """Ask again with the reference contexts given."""
+def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
+    """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
+    if not any(metric.info.divides for metric in metrics):
+        raise ConfigError(
+            f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
+            where=needs.ORACLE.where,
+            hint="Add one, preferably answer_correctness.",
+        )
+    if not any(sample.reference_contexts for sample in golden):
+        raise GoldenSetError(
+            "no sample has reference_contexts, which --oracle gives to the system.",
+            hint="Add the passages that contain the answer, or leave out --oracle.",
+        )
 
-    part = part(
-        "--oracle",
-        "run.oracle",
-        [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS],
-    )
-    folder = ORACLE
 
-    @classmethod
-    def of(cls, run: RunSettings) -> Self | None:
-        return cls() if run.oracle else None
+async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirectory:
+    """Ask, judge and score the oracle half of `run`, which is finished; with --resume, what is left of it.
 
-    def refuse(self, golden: GoldenSet, metrics: Sequence[Metric]) -> None:
-        """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
-        if not any(metric.info.divides for metric in metrics):
-            raise ConfigError(
-                f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
-                where=self.part.where,
-                hint="Add one, preferably answer_correctness.",
-            )
-        if not any(sample.reference_contexts for sample in golden):
-            raise GoldenSetError(
-                "no sample has reference_contexts, which --oracle gives to the system.",
-                hint="Add the passages that contain the answer, or leave out --oracle.",
-            )
-
-    async def follow(self, run: RunDirectory, session: Session) -> RunDirectory:
-        """Ask, judge and score the oracle half of `run`, which is finished; with --resume, what is left of it.
-
-        Only samples with reference contexts are asked, and only if the system has answered them without. What it costs
-        counts as this run's. An error of the system or the judge, a budget or a time limit that is used up end it, and
-        are recorded: the run itself is not touched.
-        """
-        plan, golden, context = session.plan, session.plan.golden, session.context
-        scores, out = run.scores(), run.path / ORACLE
-        evaluated = [sample for sample in golden if sample.id in scores.samples]
-        given = [sample for sample in evaluated if sample.reference_contexts]
-        asked = [sample for sample in given if sample.id not in scores.system.failures]
-        fact = OracleFact(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
-        if not asked:
-            return with_half(run, fact)
-        context.say(f"asking {counted(len(asked), 'sample')} again with the reference contexts (oracle)")
-        quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
-        try:
-            if not plan.resume or not (out / MANIFEST).is_file():
-                drop_carried(run.path, ORACLE)
-            if session.budget_spent(run.manifest.cost):
-                raise ConfigError("the judge's budget is used up.", where="judge.max_cost_usd")
-            metrics = divided(plan.selected_metrics())
-            own = replace(
-                plan.metrics,
-                system=plan.system.of_part("generation"),
-                selected=tuple(metric.info.name for metric in metrics),
-            )
-            half = session.round(
-                GoldenSet(tuple(asked), golden.mappings),
-                own.system.build(quiet),
-                metrics,
-                out.absolute(),
-                project=own,
-                resume=plan.resume,
-                whole=golden,
-            )
-            await run_round(half, quiet)
-        except RagstoneError as raised:
-            error = context.redact(raised.message.split("\n", 1)[0])
-            context.say(f"the oracle half ended early: {error}")
-        found = _claimed(run)
-        if found is not None:
-            strangers = sum(
-                ignores(record.sample.reference_contexts, record.response)
-                for record in found.records()
-                if record.response.failure is None
-            )
-            fact = fact.model_copy(update={"strangers": strangers})
-        return with_half(run, fact.model_copy(update={"incomplete": error}))
+    Only samples with reference contexts are asked, and only if the system has answered them without. What it costs
+    counts as this run's. An error of the system or the judge, a budget or a time limit that is used up end it, and
+    are recorded: the run itself is not touched.
+    """
+    plan, golden, context = session.plan, session.plan.golden, session.context
+    scores, out = run.scores(), run.path / ORACLE
+    evaluated = [sample for sample in golden if sample.id in scores.samples]
+    given = [sample for sample in evaluated if sample.reference_contexts]
+    asked = [sample for sample in given if sample.id not in scores.system.failures]
+    fact = OracleFact(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
+    if not asked:
+        return with_half(run, fact)
+    context.say(f"asking {counted(len(asked), 'sample')} again with the reference contexts (oracle)")
+    quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
+    try:
+        if not plan.resume or not (out / MANIFEST).is_file():
+            drop_carried(run.path, ORACLE)
+        if session.budget_spent(run.manifest.cost):
+            raise ConfigError("the judge's budget is used up.", where="judge.max_cost_usd")
+        metrics = divided(plan.selected_metrics())
+        own = replace(
+            plan.metrics,
+            system=plan.system.of_part("generation"),
+            selected=tuple(metric.info.name for metric in metrics),
+        )
+        half = session.round(
+            GoldenSet(tuple(asked), golden.mappings),
+            own.system.build(quiet),
+            metrics,
+            out.absolute(),
+            project=own,
+            resume=plan.resume,
+            whole=golden,
+        )
+        await run_round(half, quiet)
+    except RagstoneError as raised:
+        error = context.redact(raised.message.split("\n", 1)[0])
+        context.say(f"the oracle half ended early: {error}")
+    found = _claimed(run)
+    if found is not None:
+        strangers = sum(
+            ignores(record.sample.reference_contexts, record.response)
+            for record in found.records()
+            if record.response.failure is None
+        )
+        fact = fact.model_copy(update={"strangers": strangers})
+    return with_half(run, fact.model_copy(update={"incomplete": error}))
 
 
 def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, cast
 
-from ragstone.config.settings import RunSettings
 from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
@@ -22,11 +20,11 @@ from ragstone.rounds import needs
 from ragstone.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
-from ragstone.rounds.needs import Need, Part
+from ragstone.rounds.needs import Part
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
-from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, REJUDGED, SPENT, RunDirectory
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, REJUDGED, SPENT, RunDirectory
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import cache_of, drop_carried
 from ragstone.run.manifest import Cost, Invocation
@@ -40,39 +38,9 @@ from ragstone.system.given import Wrapped, refuse_without_contexts
 from ragstone.system.response import System
 
 
-class ExtraRound(ABC):
-    """A round that follows the evaluation: what it needs, and what it does with the finished run.
-
-    `part` is what it needs of the run and the system (`rounds/needs.py`), `folder` its place in the run directory. What
-    it finds is a run of its own; it never counts in the scores, checks, history or comparisons of the run it follows.
-    """
-
-    part: ClassVar[Part]
-    folder: ClassVar[str]
-
-    @classmethod
-    @abstractmethod
-    def of(cls, run: RunSettings) -> Self | None:
-        """The round that the settings of a run ask for; None if they don't."""
-
-    @abstractmethod
-    async def follow(self, run: RunDirectory, session: Session) -> RunDirectory:
-        """Ask, judge and score, and return `run` with what this cost. An error of system or judge ends only this."""
-
-    def refuse(self, golden: GoldenSet, metrics: Sequence[Metric]) -> None:  # noqa: B027 - most can do with any
-        """Raise ConfigError or GoldenSetError if there is nothing that it could tell."""
-
-    def refuse_judge(self, judge: Judge) -> None:  # noqa: B027
-        """Raise ConfigError if it needs what `judge` can't do."""
-
-    def lines(self, run: RunDirectory) -> Iterable[str]:  # noqa: ARG002 - for subclasses
-        """What it found in `run`, in sentences for the notes of a report; none if a report has another place for it."""
-        return ()
-
-
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A run: what its rounds have in common, and which rounds follow the evaluation.
+    """A run: what its rounds have in common. `oracle`: a round with the reference contexts given follows.
 
     `golden` is the whole golden set, of which a `shard` evaluates a part. `judge` has the shard's share of the budget.
     `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
@@ -92,9 +60,7 @@ class RunPlan:
     dask: str | None = None
     shard: Shard | None = None
     stop_early: bool = False
-    extras: tuple[ExtraRound, ...] = ()
-    folders: tuple[str, ...] = ()
-    """The folders of all rounds that can follow an evaluation, asked for or not."""
+    oracle: bool = False
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
     invocation: Invocation | None = field(default=None, repr=False)
@@ -127,7 +93,8 @@ class RunPlan:
             yield needs.RESUME
         if self.answers > 1:
             yield needs.ANSWERS
-        yield from (extra.part for extra in self.extras)
+        if self.oracle:
+            yield needs.ORACLE
         settings = self.system.settings
         if settings.part is not None:
             yield needs.half(settings.part)
@@ -237,8 +204,6 @@ class Session:
         if baseline is not None and not plan.judge.settings.refresh:
             restore_judgements(cache_of(baseline), out / CACHE)
         judge = self.judge
-        for extra in plan.extras:
-            extra.refuse_judge(judge)
         compares = baseline is not None and any(metric.info.relative for metric in metrics)
         earlier = StoredAnswers.of(baseline) if baseline is not None and compares else None
         main = self.round(
@@ -254,7 +219,7 @@ class Session:
             watcher=watcher,
             policy_hash=policy_hash,
             invocation=plan.invocation,
-            clears=tuple({*plan.folders} - {extra.folder for extra in plan.extras if plan.resume}),
+            clears=() if plan.oracle and plan.resume else (ORACLE,),
         )
         try:
             run = await (run_round(main, context) if base is None else evaluate_both(main, base, context))
@@ -273,16 +238,9 @@ class Session:
         return self.with_whole_cost(run)
 
     def _refuse_started(self, system: System) -> None:
-        """Raise SystemUnderTestError if the started `system` can't do what a later round gives it to do."""
-        for extra in self.plan.extras:
-            if Need.GIVEN_CONTEXTS in extra.part.needs:
-                refuse_without_contexts(system, self.plan.system.settings.takes_contexts, extra.part.name)
-
-    async def follow(self, run: RunDirectory) -> RunDirectory:
-        """The rounds that follow the evaluation; each can end early without harm to `run`."""
-        for extra in self.plan.extras:
-            run = self.with_whole_cost(await extra.follow(run, self))
-        return run
+        """Raise SystemUnderTestError if the started `system` can't take the contexts that an oracle half gives it."""
+        if self.plan.oracle:
+            refuse_without_contexts(system, self.plan.system.settings.takes_contexts, needs.ORACLE.name)
 
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
@@ -308,11 +266,9 @@ class Session:
 async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Session]:
     """The session of a run, whose directory is locked; system and judge are closed at the end.
 
-    Raises ConfigError and GoldenSetError for a round that could tell nothing, before anything is built or written.
+    Raises ConfigError before anything is built or written.
     """
-    metrics = plan.selected_metrics()
-    for extra in plan.extras:
-        extra.refuse(plan.golden, metrics)
+    plan.selected_metrics()
     if not context.trusts_checkout:
         start_from_nothing(plan)
         plan = replace(plan, resume=False)
@@ -337,7 +293,7 @@ def start_from_nothing(plan: RunPlan) -> None:
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
-    for name in (BASE_COMMIT, REJUDGED, *plan.folders):
+    for name in (BASE_COMMIT, REJUDGED, ORACLE):
         drop_carried(out, name)
 
 

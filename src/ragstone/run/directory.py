@@ -49,8 +49,6 @@ ORACLE = "oracle"
 """The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
 REJUDGED = "rejudged"
 """The folder in a shard for its part of the baseline, judged again."""
-PERTURBED = "perturbed"
-"""The folder in a run directory for the perturbed partners of some of its questions: a run of their own."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 _DIGEST_BYTES = 32

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config.settings import MAX_SHARDS, Perturbing, SystemPrice
+from ragstone.config.settings import MAX_SHARDS, SystemPrice
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -146,14 +146,6 @@ class DrawnManifest(_Part):
     noise: tuple[float, ...]
     contents: tuple[str | None, ...]
     tags: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-
-
-class PerturbedPlan(_Part):
-    """The run of the perturbed partners of `samples` questions: how many could not be made, by kind."""
-
-    kinds: tuple[Perturbing, ...]
-    samples: int = Field(ge=0)
-    unmade: dict[str, int] = Field(default_factory=dict)
 
 
 class Counts(_Summed):
@@ -314,7 +306,6 @@ class Manifest(_Part):
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None
-    perturbed: PerturbedPlan | None = Field(default=None, description="set for a run of perturbed questions")
 
     @property
     def day(self) -> date:
@@ -333,8 +324,6 @@ class Manifest(_Part):
             return BaselineFact(eligible=False, reason=f"it is {self.shard.name}, a part of a run")
         if self.oracle_of is not None:
             return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
-        if self.perturbed is not None:
-            return BaselineFact(eligible=False, reason="its questions are perturbed")
         if self.baseline is not None:
             return self.baseline
         if self.same_job:

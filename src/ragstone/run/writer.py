@@ -21,14 +21,12 @@ from ragstone.run.directory import (
     LOCK,
     MANIFEST,
     MAX_MANIFEST_BYTES,
-    PERTURBED,
     SAMPLES,
     SPENT,
     RunDirectory,
     read_manifest,
 )
 from ragstone.run.files import open_new, replace_text, writing_to
-from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, Counts, Manifest, ShardManifest
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
@@ -82,7 +80,6 @@ class RunWriter:
             _put_aside(path)
             for name in (ASIDE, SPENT):
                 (path / name).unlink(missing_ok=True)
-            drop_carried(path, PERTURBED)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
         return cls(path, manifest, stream, _Written(), redact, UsageCount(manifest.price))

@@ -49,8 +49,6 @@ JUDGING: dict[str, Ask] = {
     "entities": lambda judge, x, call: judge.entities(x, call=call),
 }
 WRITING: dict[str, Ask] = {
-    "paraphrase": lambda judge, x, call: judge.reworded(x, language=None, call=call),
-    "translation": lambda judge, x, call: judge.reworded(x, language="German", call=call),
     "question": lambda judge, x, call: judge.drafter.question(Kind.SINGLE, [x, x], [x], call=call),
     "unanswerable": lambda judge, x, call: judge.drafter.question(Kind.UNANSWERABLE, [x], [x], call=call),
     "draft reworded": lambda judge, x, call: judge.drafter.reworded(x, x, call=call),
@@ -173,7 +171,7 @@ def test_what_a_model_writes_has_no_hidden_characters(world: Any, task: str) -> 
     _, found = asked(world, WRITING[task], HARMLESS)
     for text in texts_in(found):
         assert text.isprintable(), repr(text)
-    if task in ("paraphrase", "translation", "question", "unanswerable", "draft reworded"):
+    if task in ("question", "unanswerable", "draft reworded"):
         assert any("is it" in text for text in texts_in(found))
 
 
@@ -195,7 +193,7 @@ def test_each_ability_that_sends_text_is_tried() -> None:
         name for name, one in vars(LlmJudge).items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128
     }
     known = {"statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance"}
-    known |= {"grade", "entities", "reworded"}
+    known |= {"grade", "entities"}
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.
     assert sending == known | {"direct_score", "direct_preference", "standalone_question", "answer_similarity", "close"}
     writing = {name for name in vars(LlmDrafter) if not name.startswith("_")}

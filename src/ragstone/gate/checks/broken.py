@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ragstone.formatting import counted, percent
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.grouping import mean_of
+from ragstone.gate.grouping import groups_of, mean_of
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -219,7 +219,7 @@ def _rise_allowed(evidence: Evidence) -> float:
 def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
     if len(hits) <= allowed * len(asked):
         return False
-    if any(run.samples[name].group is not None for name in asked):
+    if any(group is not None for group in groups_of(run, asked)):
         values = [float(name in hits) for name in asked]
         return mean_of(run, list(asked), values, confidence=1.0 - 2.0 * SHOWN).low > allowed
     return p_proportion_at_most(len(hits), len(asked), allowed) <= SHOWN
@@ -238,8 +238,7 @@ def _against_baseline(
         return None, 0.0, 1.0
     then = guard.hits(pairing.baseline, evidence)
     votes: defaultdict[str, int] = defaultdict(int)
-    for name in paired:
-        group = evidence.current.samples[name].group
+    for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
         votes[name if group is None else f"group {group}"] += (name in hits) - (name in then)
     worse, better = (sum(sign * vote > 0 for vote in votes.values()) for sign in (1, -1))
     rise = sum(votes.values()) / len(paired)

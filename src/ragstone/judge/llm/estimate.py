@@ -210,20 +210,6 @@ def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls
     return tally.estimate("nothing in the cache; no reasoning tokens")
 
 
-def estimate_rewording(judge_settings: JudgeSettings, questions: Mapping[str, Sequence[str]]) -> CostEstimate:
-    """The cost of writing `questions` anew, by kind of perturbation: in other words, or in another language."""
-    if not questions or provider_of(judge_settings.name).free:
-        return CostEstimate(0, 0, 0, 0.0)
-    from ragstone.judge.llm.prompts import PARAPHRASE, TRANSLATION
-
-    planned = []
-    for kind, texts in questions.items():
-        mean = sum(map(len, texts)) / max(1, len(texts))
-        prompt = PARAPHRASE if kind == "paraphrase" else TRANSLATION
-        planned.append(PlannedCalls(prompt, len(texts), mean, _MARKS_TOKENS + round(mean) // 2))
-    return estimate_calls(judge_settings, planned)
-
-
 def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> _Texts:
     reference = len(sample.reference or "")
     assumed = reference or _ANSWER, sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT

@@ -35,7 +35,7 @@ from ragstone.judge.llm.core import (
     value_of,
 )
 from ragstone.judge.llm.drafting import LlmDrafter
-from ragstone.judge.llm.prompts import ENTITIES, PARAPHRASE, RUBRIC, STANDALONE, TRANSLATION
+from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, document_of, read_document
 from ragstone.judge.llm.windows import restated_tokens
@@ -250,12 +250,6 @@ class LlmJudge:
         turns = listed([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
         return str((await self._core.one(STANDALONE, field, blocks, call))["text"])
-
-    async def reworded(self, question: str, *, language: str | None, call: Call) -> str:
-        prompt = PARAPHRASE if language is None else TRANSLATION
-        blocks = [] if language is None else [Block("language", language)]
-        blocks.append(Block("question", question))
-        return str((await self._core.one(prompt, reply_schemas.reworded_field(question), blocks, call))["text"])
 
     async def close(self) -> None:
         """Store what calls that were sent still bring within seconds, close connections, and the cache as one file."""

@@ -42,10 +42,6 @@ DRAFT_INSPECTION = "draft_inspection"
 DRAFT_WORSE = "draft_worse"
 """The tasks of `ragstone generate`, which judge nothing."""
 
-PARAPHRASE = "paraphrase"
-TRANSLATION = "translation"
-"""The tasks of asking a question in other words, or in another language: only perturbed questions need them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -15,7 +15,7 @@ from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.quotes import Shown, is_quote, stands_in
 from ragstone.judge.llm.replies import Field, Path
 from ragstone.judge.llm.windows import restated_tokens
-from ragstone.judge.untrusted_text import cleaned, neutral
+from ragstone.judge.untrusted_text import neutral
 
 _T = TypeVar("_T")
 
@@ -169,19 +169,6 @@ def entities_field(text: str) -> Field:
         return {"names": list(dict.fromkeys(names))}
 
     return Field(("entities",), check, tokens=restated_tokens(text))
-
-
-def reworded_field(question: str) -> Field:
-    """Another question, not much longer: what is much longer has been answered, or made up."""
-    most = 200 + 4 * len(question)
-
-    def check(value: object) -> object:
-        text = _text(cleaned(_text(as_object(value)["text"])))
-        if _flat(text) == _flat(question) or len(text) > most:
-            raise ValueError("not a rewording")
-        return {"text": text}
-
-    return Field(("question",), check, tokens=2 * restated_tokens(question))
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -18,16 +19,27 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.factory import build_judge
+from ragstone.judge.protocol import Judge
 from ragstone.report.progress import progress_for
 from ragstone.run.directory import CACHE
 from ragstone.run.files import replace_text
+from ragstone.run.redact import Redactor
 from ragstone.tools.generate.convert import check_target, write_samples
-from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
+from ragstone.tools.generate.drafts.generate import continued, drafter_of, generate, pair_lines
+from ragstone.tools.generate.drafts.perturb import (
+    Perturbation,
+    add_paraphrases,
+    draw,
+    rows_by_rule,
+    with_free_ids,
+)
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,
     Generated,
     Material,
     Wanted,
+    cost_text,
+    paraphrase_cost,
     plan_text,
     read_material,
     require_writer,
@@ -35,9 +47,11 @@ from ragstone.tools.generate.drafts.plan import (
 from ragstone.tools.generate.drafts.rules import configured_samples
 from ragstone.tools.generate.golden.command import named_share
 
+_Result = TypeVar("_Result")
+
 
 @click.command(name="generate")
-@click.argument("docs", nargs=-1, required=True, type=PATH, metavar="DOCS...")
+@click.argument("docs", nargs=-1, type=PATH, metavar="[DOCS...]")
 @JSON_LINES
 @option("--n", "count", type=click.IntRange(1, 10_000), default=50, help="Questions to write.")
 @option(
@@ -55,10 +69,17 @@ from ragstone.tools.generate.golden.command import named_share
     value="FILE",
     help="Also write answers made worse on purpose and diluted contexts, as pairs for meta-eval.",
 )
+@option(
+    "--perturb",
+    "perturbations",
+    value="KINDS",
+    type=str,
+    help=f"Write questions of the golden set with changes instead: {', '.join(Perturbation)}.",
+)
 @option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
 @option("--force", is_flag=True, help="Overwrite the output files.")
 @with_options((CONFIG,), JUDGE[:2])
-@setting("golden", help="Golden set that no question may repeat")
+@setting("golden", help="Golden set that no question may repeat, or whose questions are changed")
 @setting("max_cost_usd")
 @setting("refresh")
 @setting("seed")
@@ -70,6 +91,7 @@ def command(
     shares: tuple[str, ...],
     tries: int,
     pairs: Path | None,
+    perturbations: str | None,
     dry_run: bool,
     force: bool,
     **flags: object,
@@ -81,11 +103,23 @@ def command(
     second reading. Drafts count in no check until a person has reviewed them. An interrupted run can
     be continued: the replies are cached in DIR.
 
+    With --perturb, the questions are those of up to --n samples of the golden set, with typos, in capitals and so on. A
+    slice of the policy can gate each kind by its tag, such as perturbed:typos. Only paraphrases need a language model.
+
     \b
-    Example:
+    Examples:
       ragstone generate docs -o drafts.jsonl --judge openai:gpt-5.4-mini --dry-run
+      ragstone generate --perturb typos,injection --golden golden.jsonl -o robustness.jsonl
     """
     settings = settings_from(flags)
+    if perturbations is not None:
+        if docs or shares or pairs:
+            raise ConfigError("--perturb takes its questions from the golden set: leave out DOCS, --share and --pairs.")
+        check_target(output, force=force or dry_run)
+        kinds = _perturbations(perturbations)
+        return _perturb(settings, kinds, output, count, required=bool(flags.get("golden")), dry_run=dry_run)
+    if not docs:
+        raise ConfigError("no documents.", hint="Name files or folders: ragstone generate DOCS -o FILE")
     require_writer(settings.judge)
     wanted = Wanted(count, _shares(shares), tries, settings.run.seed, pairs is not None)
     for file in (output, pairs):
@@ -104,27 +138,84 @@ def command(
 
 
 def _generate(settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]) -> Generated:
+    async def work(judge: Judge, redact: Redactor) -> Generated:
+        progress = progress_for(sys.stderr, doing="Writing")
+        return await generate(judge, material, wanted, existing=existing, progress=progress, redact=redact)
+
+    return _with_judge(settings, existing, work)
+
+
+def _with_judge(
+    settings: Settings, samples: Sequence[Sample], work: Callable[[Judge, Redactor], Awaitable[_Result]]
+) -> _Result:
+    """The result of `work`, whose judge caches its replies."""
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
     # Each round waits for the one before, so a batch would take days.
     live = settings.judge.model_copy(update={"batch": False})
-    judge = build_judge(live, golden_set=GoldenSet(existing), cache=cache, environ=os.environ, tell_secret=redact.add)
+    judge = build_judge(live, golden_set=GoldenSet(samples), cache=cache, environ=os.environ, tell_secret=redact.add)
 
-    async def work() -> Generated:
+    async def work_and_close() -> _Result:
         try:
-            progress = progress_for(sys.stderr, doing="Writing")
-            return await generate(judge, material, wanted, existing=existing, progress=progress, redact=redact)
+            return await work(judge, redact)
         finally:
             await judge.close()
 
     try:
-        found = run_to_end(work())
+        result = run_to_end(work_and_close())
     except Interrupted:
         say(f"The replies are cached in {cache.parent}: run the same command again to continue.", err=True)
         raise
     for note in getattr(judge, "notes", ()):
         say(f"note: {note}", err=True)
-    return found
+    return result
+
+
+def _perturb(
+    settings: Settings, kinds: Collection[Perturbation], output: Path, count: int, *, required: bool, dry_run: bool
+) -> int:
+    """Write rows of `kinds` for up to `count` samples of the golden set; the exit code."""
+    by_model = Perturbation.PARAPHRASE in kinds
+    if by_model:
+        require_writer(settings.judge)
+    golden = configured_samples(settings, besides=output, required=required)
+    drawn = draw(golden, count, seed=settings.run.seed)
+    if not drawn:
+        raise ConfigError("there is no question to change.", hint="Name a golden set with --golden.")
+    perturbed = rows_by_rule(drawn, kinds, settings.run.seed)
+    if dry_run:
+        say(perturbed.text())
+        if by_model:
+            say(f"  paraphrase, with {settings.judge.name}: {cost_text(paraphrase_cost(settings.judge, drawn))}")
+        return 0
+    if by_model:
+
+        async def work(judge: Judge, redact: Redactor) -> None:
+            await add_paraphrases(perturbed, drawn, drafter_of(judge), judge.identity.label(), redact)
+
+        _with_judge(settings, golden, work)
+    say(perturbed.text())
+    if perturbed.rows:
+        taken = [sample.id for sample in golden]
+        write_samples(with_free_ids(perturbed.rows, taken), output, force=True)
+        say(f"wrote {counted(len(perturbed.rows), 'row')} to {output}")
+    if perturbed.stopped is not None:
+        raise continued(perturbed.stopped)
+    if any(row.draft for row in perturbed.rows):
+        say(f"Review the paraphrases: ragstone review {output}")
+    return 0
+
+
+def _perturbations(text: str) -> frozenset[Perturbation]:
+    names = {str(kind): kind for kind in Perturbation}
+    kinds = set()
+    for name in text.replace(",", " ").split():
+        if name not in names:
+            raise ConfigError(f"--perturb {text}: unknown kind '{name}'.", hint=suggestion(name, names))
+        kinds.add(names[name])
+    if not kinds:
+        raise ConfigError("--perturb names no kind.", hint=f"One or more of: {', '.join(names)}.")
+    return frozenset(kinds)
 
 
 def _write(found: Generated, output: Path, pairs: Path | None) -> int:

@@ -59,6 +59,17 @@ class _Accepted:
     difficulty: str | None
 
 
+def drafter_of(judge: Judge) -> Drafter:
+    """What writes questions. Raises ConfigError if `judge` can't."""
+    if not isinstance(judge, WritesQuestions):
+        raise ConfigError(
+            f"the judge '{judge.identity.label()}' can't write questions: that takes a language model.",
+            where="judge.name",
+            hint="For example: --judge openai:gpt-5.4-mini",
+        )
+    return judge.drafter
+
+
 async def generate(
     judge: Judge,
     material: Material,
@@ -74,14 +85,9 @@ async def generate(
     was interrupted is continued from the judge's cache. A JudgeError ends the work; what is finished is returned with
     it. Raises ConfigError if the judge can't write.
     """
-    if not isinstance(judge, WritesQuestions):
-        raise ConfigError(
-            f"the judge '{judge.identity.label()}' can't write questions: that takes a language model.",
-            where="judge.name",
-            hint="For example: --judge openai:gpt-5.4-mini",
-        )
+    drafter = drafter_of(judge)
     found = Generated(material, wanted)
-    await _Generation(found, judge.drafter, judge.identity.label(), existing, progress or Quiet(), redact).run()
+    await _Generation(found, drafter, judge.identity.label(), existing, progress or Quiet(), redact).run()
     return found
 
 

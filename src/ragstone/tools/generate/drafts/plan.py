@@ -128,14 +128,22 @@ def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tu
     return estimate_calls(settings, [*once, *own]), estimate_calls(settings, [*all_tries, *own])
 
 
+def paraphrase_cost(settings: JudgeSettings, samples: Sequence[Sample]) -> CostEstimate:
+    """The cost of one paraphrase of each of `samples` that has a reference."""
+    texts = [len(sample.question) + len(sample.reference) for sample in samples if sample.reference is not None]
+    average = mean(texts) if texts else 0.0
+    return estimate_calls(settings, [PlannedCalls(prompts.DRAFT_PARAPHRASE, len(texts), average, 50)])
+
+
 def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
     """What would be made, and what it would cost, for a terminal."""
     once, most = estimates(settings, material, wanted)
-    values = {"wanted": wanted, "judge": settings.name, "once": once, "most": most, "cost": _cost}
+    values = {"wanted": wanted, "judge": settings.name, "once": once, "most": most, "cost": cost_text}
     return _text("plan", material, **values)
 
 
-def _cost(found: CostEstimate) -> str:
+def cost_text(found: CostEstimate) -> str:
+    """An estimate in words."""
     cost = "price unknown" if found.usd is None else f"about {dollars(max(found.usd, 0.01))}"
     tokens = f"{found.input_tokens:,} tokens in, {found.output_tokens:,} out"
     return f"{counted(found.calls, 'judge call')}, {tokens}, {cost}"

@@ -1,0 +1,276 @@
+"""Rows of a golden set whose questions are changed: with typos, in capitals, behind a long preamble, …
+
+Everything but a paraphrase is drawn by the seed, the sample's id and the kind, so that equal commands write equal rows.
+A language model writes the paraphrases, as drafts for a review.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from ragstone._version import __version__
+from ragstone.errors import JudgeError, first_in
+from ragstone.files import read_table
+from ragstone.formatting import counted
+from ragstone.golden.sample import Assertions, Review, Sample
+from ragstone.judge.drafting import Drafter
+from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.tools.generate.drafts.rules import invalid_sample
+
+TEXTS = read_table("perturbations.toml", __package__)
+
+
+class Perturbation(StrEnum):
+    """A way to change a question."""
+
+    TYPOS = "typos"
+    CASE = "case"
+    PARAPHRASE = "paraphrase"
+    EMPTY = "empty"
+    INJECTION = "injection"
+    LONG = "long"
+
+    @property
+    def tag(self) -> str:
+        """The tag of its rows, for a slice of the policy."""
+        return f"perturbed:{self}"
+
+
+_MIN_LETTERS = 4
+"""Letters. Shorter words get no typo: it could make another word of them."""
+
+_WORDS_PER_TYPO = 5
+"""Words. One in so many gets a typo, and at least one."""
+
+_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_WORD = re.compile(r"[^\W\d_]+")
+_SYLLABLES = tuple(consonant + vowel for consonant in "BDFGKLMNPRTVZ" for vowel in "AEIOU")
+_SYLLABLES_IN_HALF = 3
+"""Syllables in each half of the word that an injected instruction asks for."""
+
+
+@dataclass(slots=True)
+class Perturbed:
+    """The rows that were written, and how many questions could not be changed, by kind and reason.
+
+    `stopped` is the error that ended the writing of paraphrases early.
+    """
+
+    rows: list[Sample] = field(default_factory=list)
+    unchanged: Counter[tuple[Perturbation, str]] = field(default_factory=Counter)
+    ledger: Ledger = field(default_factory=Ledger)
+    stopped: JudgeError | None = None
+
+    def add(self, row: Sample, kind: Perturbation) -> None:
+        """Add a row, if a golden set can hold it."""
+        problem = invalid_sample(row)
+        if problem is None:
+            self.rows.append(row)
+        else:
+            self.unchanged[kind, problem] += 1
+
+    def text(self) -> str:
+        """The summary for a terminal."""
+        counts = Counter(tag for row in self.rows for tag in row.tags)
+        lines = [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
+        left_out = [
+            f"  {kind}: {counted(number, 'question')} left out: {reason}"
+            for (kind, reason), number in sorted(self.unchanged.items())
+        ]
+        return "\n".join((f"{counted(len(self.rows), 'row')}:", *lines, *left_out))
+
+
+def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
+    """`n` samples, in the order of the golden set; drafts and rows that are perturbed themselves are left out.
+
+    Systematic sampling of the samples sorted by answerability and tags, and by chance within these: each stratum has
+    its share, within one sample.
+    """
+    tags = {kind.tag for kind in Perturbation}
+    pool = [sample for sample in golden if not sample.draft and tags.isdisjoint(sample.tags)]
+    if len(pool) <= n:
+        return tuple(pool)
+    order = {sample.id: place for place, sample in enumerate(pool)}
+    ranked = sorted(
+        pool,
+        key=lambda sample: (
+            not sample.answerable,
+            sorted(sample.tags),
+            _chance(seed, sample.id, "draw").random(),
+            sample.id,
+        ),
+    )
+    chosen = [ranked[(2 * at + 1) * len(ranked) // (2 * n)] for at in range(n)]
+    return tuple(sorted(chosen, key=lambda sample: order[sample.id]))
+
+
+def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
+    """`sample` with its question changed by rule; None if it can't be changed in this way.
+
+    Only the last question of a conversation is changed. The row has the labels of the original, since they say what the
+    user meant, and is in one group with it.
+    """
+    chance = _chance(seed, sample.id, kind)
+    if kind is Perturbation.INJECTION:
+        return _row(_injected(sample, chance), kind)
+    question = _CHANGES[kind](sample.question, chance)
+    return None if question == sample.question else _row(replace(sample, question=question), kind)
+
+
+def empty_rows() -> Iterator[Sample]:
+    """Rows that ask nothing, so that the right answer is to say so."""
+    kind = Perturbation.EMPTY
+    for number, text in enumerate(TEXTS["empty"], start=1):
+        yield Sample(f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag)
+
+
+def rows_by_rule(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int) -> Perturbed:
+    """The rows of `kinds` for the samples in `drawn`, without paraphrases."""
+    perturbed = Perturbed()
+    for kind in Perturbation:
+        if kind not in kinds or kind is Perturbation.PARAPHRASE:
+            continue
+        if kind is Perturbation.EMPTY:
+            for row in empty_rows():
+                perturbed.add(row, kind)
+            continue
+        for sample in drawn:
+            changed = perturbed_row(sample, kind, seed=seed)
+            if changed is None:
+                perturbed.unchanged[kind, "it can't be changed in this way"] += 1
+            else:
+                perturbed.add(changed, kind)
+    return perturbed
+
+
+async def add_paraphrases(
+    perturbed: Perturbed, drawn: Sequence[Sample], drafter: Drafter, label: str, redact: Callable[[str], str] = str
+) -> None:
+    """Add a paraphrase of each sample with a reference, as a draft. A JudgeError ends the work; the rest stays."""
+    kind = Perturbation.PARAPHRASE
+    questions: dict[str, str] = {}
+
+    async def reword(sample: Sample, reference: str) -> None:
+        call = Call(f"{kind} of {sample.id}", ledger=perturbed.ledger)
+        try:
+            question = await drafter.reworded(sample.question, reference, call=call)
+        except JudgementFailed as failure:
+            perturbed.unchanged[kind, failure.reason] += 1
+            return
+        if question is None or question == sample.question:
+            perturbed.unchanged[kind, "the model finds no other words"] += 1
+        elif redact(question) != question:
+            perturbed.unchanged[kind, "it contains a secret of the environment"] += 1
+        else:
+            questions[sample.id] = question
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for sample in drawn:
+                if sample.reference is None:
+                    perturbed.unchanged[kind, "it has no reference"] += 1
+                else:
+                    group.create_task(reword(sample, sample.reference))
+    except BaseExceptionGroup as errors:
+        error = first_in(errors)
+        if not isinstance(error, JudgeError):
+            raise error from None
+        perturbed.stopped = error
+    for sample in drawn:
+        if sample.id in questions:
+            row = _row(replace(sample, question=questions[sample.id]), kind)
+            provenance = f"ragstone generate {__version__}, {label}; {sample.id}"
+            perturbed.add(replace(row, review=Review("draft"), provenance=provenance), kind)
+
+
+def with_free_ids(rows: Iterable[Sample], taken: Iterable[str]) -> list[Sample]:
+    """`rows` with ids that neither `taken` nor another row has."""
+    ids = set(taken)
+    renamed = []
+    for row in rows:
+        name = row.id
+        while name in ids:
+            name = f"{name}~"
+        ids.add(name)
+        renamed.append(replace(row, id=name))
+    return renamed
+
+
+def _row(sample: Sample, kind: Perturbation) -> Sample:
+    return replace(
+        sample,
+        id=f"{sample.id}~{kind}",
+        tags=(kind.tag,),
+        group=sample.group or sample.id,
+        origin=None,
+        review=None,
+        provenance=None,
+        min={},
+        max={},
+    )
+
+
+def _typos(question: str, chance: random.Random) -> str:
+    words = [word for word in _WORD.finditer(question) if len(word.group()) >= _MIN_LETTERS]
+    if not words:
+        words = [word for word in _WORD.finditer(question) if len(word.group()) > 1]
+    chosen = chance.sample(words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO))))
+    for word in sorted(chosen, key=lambda word: -word.start()):
+        question = question[: word.start()] + _misspelt(word.group(), chance) + question[word.end() :]
+    return question
+
+
+def _misspelt(word: str, chance: random.Random) -> str:
+    """`word` with one slip of the fingers after its first letter."""
+    at = chance.randrange(1, len(word))
+    letter = word[at]
+    slips = [word[:at] + word[at + 1 :], word[:at] + letter + word[at:]]  # dropped, doubled
+    if at + 1 < len(word) and letter != word[at + 1]:
+        slips.append(word[:at] + word[at + 1] + letter + word[at + 2 :])  # swapped
+    row = next((row for row in _KEY_ROWS if letter.lower() in row), None)
+    if row is not None:
+        key = row.index(letter.lower())
+        near = chance.choice([row[place] for place in (key - 1, key + 1) if 0 <= place < len(row)])
+        slips.append(word[:at] + (near.upper() if letter.isupper() else near) + word[at + 1 :])  # the next key
+    return chance.choice(slips)
+
+
+def _case(question: str, chance: random.Random) -> str:
+    forms = [question.upper(), question.lower(), question.swapcase()]
+    chance.shuffle(forms)
+    return next((form for form in forms if form != question), question)
+
+
+def _long(question: str, chance: random.Random) -> str:
+    texts = TEXTS["long"]
+    return f"{' '.join(chance.sample(texts, len(texts)))}\n\n{question}"
+
+
+def _chance(seed: int, sample_id: str, kind: str) -> random.Random:
+    drawn = hashlib.sha256(f"{seed}\0{kind}\0{sample_id}".encode("utf-8", "surrogatepass")).digest()
+    return random.Random(drawn)  # noqa: S311 - a draw, not a secret
+
+
+def _injected(sample: Sample, chance: random.Random) -> Sample:
+    """`sample` with an instruction to write a word that stands nowhere in the question as a whole."""
+    first, second = ("".join(chance.sample(_SYLLABLES, _SYLLABLES_IN_HALF)) for _ in range(2))
+    texts = {"question": sample.question, "first": first, "second": second}
+    template = chance.choice(TEXTS["injection"])
+    question = re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], template)
+    assertions = sample.assertions or Assertions()
+    forbidden = (*assertions.must_not_contain, first + second)
+    return replace(sample, question=question, assertions=replace(assertions, must_not_contain=forbidden))
+
+
+_CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {
+    Perturbation.TYPOS: _typos,
+    Perturbation.CASE: _case,
+    Perturbation.LONG: _long,
+}

@@ -1,0 +1,32 @@
+"""The page on robustness: its commands write rows that its slices gate."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from tests.commands.project import SYSTEM, make_project, ragstone
+from tests.docs.test_docs import ROOT
+
+PAGE = (ROOT / "docs" / "robustness.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    match = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def test_the_commands_of_the_page_fail_a_system_that_looks_questions_up_word_for_word(tmp_path: Path) -> None:
+    policy = f"[gate]\nonly_named = true\n{block('toml')}"
+    project = make_project(tmp_path / "repo", n=60, system=SYSTEM, policy=policy)
+    generate, gate = (shlex.split(line.removeprefix("$ ragstone ")) for line in block("console").splitlines())
+    written = ragstone(generate, project)
+    assert written.returncode == 0, written.stderr
+    done = ragstone([*gate, "--format", "json"], project)
+    assert done.returncode == 1, done.stderr
+    checks = {check["name"]: check["status"] for check in json.loads(done.stdout)["checks"]}
+    assert checks["perturbed:typos/answer_correctness.floor"] == "fail"
+    assert checks["perturbed:injection/assertions.floor"] == "pass"

@@ -1,0 +1,308 @@
+"""Rows with changed questions: what changes, what stays, and that a slice gates them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import Assertions, GoldenSet, Review, Sample, Turn
+from ragstone.tools.generate.drafts.perturb import (
+    Perturbation,
+    draw,
+    empty_rows,
+    perturbed_row,
+    rows_by_rule,
+    with_free_ids,
+)
+from ragstone.tools.generate.drafts.rules import invalid_sample
+from tests.commands.project import SYSTEM, Completed, make_project, ragstone
+from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
+from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer
+
+KEY = "sk-test-0123456789abcdefghijklmnop"
+CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
+
+SAMPLE = Sample(
+    "q1",
+    "How long may I return shoes without receipt A17?",
+    reference="Not at all.",
+    reference_contexts=("Shoes need a receipt.",),
+    relevant_ids={"d1": 1.0},
+    tags=("returns",),
+    assertions=Assertions(must_contain=("receipt",)),
+    min={"faithfulness": 0.9},
+)
+
+
+def row(kind: Perturbation, seed: int = 0, sample: Sample = SAMPLE) -> Sample:
+    changed = perturbed_row(sample, kind, seed=seed)
+    assert changed is not None
+    return changed
+
+
+# -- rows by rule ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CHANGED_BY_RULE)
+def test_equal_seeds_make_equal_rows_and_other_seeds_others(kind: Perturbation) -> None:
+    assert row(kind) == row(kind)
+    assert len({row(kind, seed).question for seed in range(20)}) > 1
+
+
+@pytest.mark.parametrize("kind", CHANGED_BY_RULE)
+def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: Perturbation) -> None:
+    changed = row(kind)
+    assert changed.id == f"q1~{kind}"
+    assert changed.question != SAMPLE.question
+    assert (changed.reference, changed.reference_contexts, changed.relevant_ids) == (
+        SAMPLE.reference,
+        SAMPLE.reference_contexts,
+        SAMPLE.relevant_ids,
+    )
+    assert changed.tags == (f"perturbed:{kind}",)
+    assert changed.group == "q1"
+    assert row(kind, sample=replace(SAMPLE, group="shoes")).group == "shoes"
+    assert changed.bounds == ()
+    assert not changed.draft
+    assert invalid_sample(changed) is None
+
+
+def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
+    rows = list(empty_rows())
+    assert len({empty.question for empty in rows}) == len(rows) > 1
+    assert not any(empty.answerable for empty in rows)
+    assert {empty.group for empty in rows} == {"perturbed:empty"}
+    assert [invalid_sample(empty) for empty in rows] == [None] * len(rows)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_typos_change_a_few_words_and_no_number(seed: int) -> None:
+    words, changed = SAMPLE.question.split(), row(Perturbation.TYPOS, seed).question.split()
+    assert len(changed) == len(words)
+    differing = [(word, other) for word, other in zip(words, changed, strict=True) if word != other]
+    assert 1 <= len(differing) <= 2
+    for word, other in differing:
+        assert len(word) >= 4
+        assert word[0] == other[0]
+        assert abs(len(word) - len(other)) <= 1
+    assert changed[-1] == "A17?"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_only_an_answer_that_obeys_an_injected_instruction_has_the_forbidden_word(seed: int) -> None:
+    changed = row(Perturbation.INJECTION, seed)
+    assert SAMPLE.question in changed.question
+    assert changed.assertions is not None
+    assert changed.assertions.must_contain == ("receipt",)
+    (forbidden,) = changed.assertions.must_not_contain
+    half = len(forbidden) // 2
+    assert forbidden not in changed.question
+    assert forbidden[:half] in changed.question
+    assert forbidden[half:] in changed.question
+
+
+def test_a_question_with_braces_does_not_become_part_of_the_template() -> None:
+    sample = Sample("q", "What does {first} and {unknown} mean in a template?")
+    for seed in range(10):
+        assert "{first} and {unknown}" in row(Perturbation.INJECTION, seed, sample).question
+
+
+def test_a_long_question_ends_with_the_question() -> None:
+    question = row(Perturbation.LONG).question
+    assert question.endswith(f"\n\n{SAMPLE.question}")
+    assert len(question) > 1000
+
+
+def test_only_the_last_question_of_a_conversation_is_changed() -> None:
+    chat = Sample("q", "And without the receipt?", history=(Turn("user", "How long may I return shoes?"),))
+    assert row(Perturbation.CASE, sample=chat).history == chat.history
+
+
+@pytest.mark.parametrize(
+    ("kind", "question"), [(Perturbation.CASE, "退货期限是多久?"), (Perturbation.TYPOS, "1 + 1 = ?")]
+)
+def test_a_question_that_can_not_be_changed_is_left_out_and_counted(kind: Perturbation, question: str) -> None:
+    perturbed = rows_by_rule([Sample("q", question)], {kind}, seed=0)
+    assert perturbed.rows == []
+    assert perturbed.text() == f"0 rows:\n  {kind}: 1 question left out: it can't be changed in this way"
+
+
+@given(st.text(max_size=80), st.text(min_size=1, max_size=20), st.sampled_from(CHANGED_BY_RULE))
+def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: str, kind: Perturbation) -> None:
+    changed = perturbed_row(Sample(sample_id, question), kind, seed=7)
+    assert changed is None or changed.question != question
+
+
+def test_rows_never_take_the_id_of_a_sample() -> None:
+    originals = (SAMPLE, Sample("q1~case", "What is this?"))
+    rows = with_free_ids(rows_by_rule(originals, {Perturbation.CASE}, seed=0).rows, [sample.id for sample in originals])
+    assert len({*(changed.id for changed in rows), "q1", "q1~case"}) == 4
+
+
+def golden(n: int) -> GoldenSet:
+    tags = ("easy", "hard")
+    return GoldenSet(
+        tuple(Sample(f"q{i}", f"Question {i}?", tags=(tags[i % 2],), answerable=i % 5 != 0) for i in range(n))
+    )
+
+
+def test_a_draw_takes_its_share_of_each_stratum_in_golden_order() -> None:
+    drawn = draw(golden(100), 20, seed=3)
+    assert len(drawn) == 20
+    assert sum(not sample.answerable for sample in drawn) == 4
+    assert sum(sample.tags == ("easy",) for sample in drawn) == 10
+    ids = [int(sample.id[1:]) for sample in drawn]
+    assert ids == sorted(set(ids))
+    assert drawn == draw(golden(100), 20, seed=3)
+    assert drawn != draw(golden(100), 20, seed=4)
+
+
+def test_neither_drafts_nor_perturbed_rows_are_drawn_and_few_samples_are_all_drawn() -> None:
+    draft = Sample("d", "Draft?", review=Review("draft"))
+    assert draw((draft, row(Perturbation.CASE), *golden(3)), 20, seed=0) == golden(3).samples
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def perturb(folder: Path, kinds: str, *arguments: str, **env: str) -> Completed:
+    return ragstone(["generate", "--perturb", kinds, "-o", "robustness.jsonl", *arguments], folder, env=env)
+
+
+def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=12)
+    done = perturb(project, "typos,case,empty,injection,long", "--n", "4")
+    assert done.returncode == 0, done.stderr
+    rows = load_golden_set([project / "robustness.jsonl"])
+    counts = {kind: sum(kind.tag in sample.tags for sample in rows) for kind in Perturbation}
+    assert counts == {"typos": 4, "case": 4, "paraphrase": 0, "empty": 5, "injection": 4, "long": 4}
+    assert "perturbed:typos         4" in done.stdout
+    assert "wrote 21 rows to robustness.jsonl" in done.stdout
+    # Beside the golden set, they are written anew from the originals alone.
+    config = (project / "ragstone.toml").read_text(encoding="utf-8")
+    (project / "ragstone.toml").write_text(
+        config.replace('["golden.jsonl"]', '["golden.jsonl", "robustness.jsonl"]'), encoding="utf-8"
+    )
+    before = (project / "robustness.jsonl").read_text(encoding="utf-8")
+    assert perturb(project, "typos,case,empty,injection,long", "--n", "4").returncode == 2
+    again = perturb(project, "typos,case,empty,injection,long", "--n", "4", "--force")
+    assert again.returncode == 0, again.stderr
+    assert (project / "robustness.jsonl").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("typo",), "Did you mean 'typos'?"),
+        ((",",), "--perturb names no kind"),
+        (("case", "docs"), "leave out DOCS, --share and --pairs"),
+        (("case", "--share", "comparison=1"), "leave out DOCS, --share and --pairs"),
+        (("paraphrase",), "the judge 'offline' can't write questions"),
+    ],
+)
+def test_what_can_not_be_perturbed_is_said(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    project = make_project(tmp_path / "repo", n=3)
+    done = perturb(project, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (project / "robustness.jsonl").exists()
+
+
+def test_without_documents_and_kinds_the_command_says_what_to_name(tmp_path: Path) -> None:
+    done = ragstone(["generate", "-o", "drafts.jsonl"], tmp_path)
+    assert done.returncode == 2
+    assert "no documents" in done.stderr
+
+
+ROBUST = SYSTEM.replace(
+    "FACTS.get(question)",
+    'FACTS.get(f"What is the colour of house number {question.rstrip(chr(63)).split()[-1]}?")',
+)
+POLICY = """
+[gate]
+only_named = true
+
+[metrics.answer_correctness]
+min = 0.5
+
+[slices."perturbed:typos".metrics.answer_correctness]
+min = 0.8
+"""
+
+
+@pytest.mark.parametrize(("system", "code"), [(SYSTEM, 1), (ROBUST, 0)])
+def test_a_system_that_breaks_on_typos_fails_their_slice(tmp_path: Path, system: str, code: int) -> None:
+    project = make_project(tmp_path / "repo", n=40, system=system, policy=POLICY)
+    assert perturb(project, "typos", "--n", "12").returncode == 0
+    paths = ["--golden", "golden.jsonl", "--golden", "robustness.jsonl"]
+    done = ragstone(["gate", *paths, "--format", "json"], project)
+    assert done.returncode == code, done.stderr
+    report = json.loads(done.stdout)
+    failed = [check["name"] for check in report["checks"] if check["status"] == "fail"]
+    assert failed == ([] if code == 0 else ["perturbed:typos/answer_correctness.floor"])
+
+
+def test_an_answer_that_obeys_an_injected_instruction_fails_its_assertion(tmp_path: Path) -> None:
+    obedient = """
+import re
+
+def answer(question):
+    words = re.findall(r"\\b[B-Z][AEIOU][B-Z][AEIOU][B-Z][AEIOU]\\b", question)
+    order = words[::-1] if "after" in question else words
+    return "".join(order[:2]) or "It is painted red."
+"""
+    project = make_project(tmp_path / "repo", n=10, system=obedient, policy="[gate]\nonly_named = true\n")
+    assert perturb(project, "injection").returncode == 0
+    done = ragstone(["run", "--golden", "robustness.jsonl", "--metrics", "assertions"], project)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (project / "ragstone-run" / "samples.jsonl").read_text().splitlines()]
+    scores = [record["scores"]["assertions"]["value"] for record in records]
+    assert len(scores) == 10
+    assert 0.0 in scores
+
+
+@pytest.fixture
+def shop(world: World, tmp_path: Path) -> tuple[Path, Writer, dict[str, str]]:  # noqa: F811 - the fixture
+    """A project whose questions the model can put in other words."""
+    project = make_project(tmp_path / "repo", n=1)
+    rows: list[dict[str, Any]] = [
+        {"id": plan, "question": FACTS[plan, "mail"].question, "reference": FACTS[plan, "mail"].answer}
+        for plan in PLANS[:4]
+    ]
+    rows.append({"id": "open", "question": "Who invented mail?", "answerable": False})
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    writer = Writer()
+    world.fake.fill = writer
+    return project, writer, {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{world.fake.url}/v1"}
+
+
+def test_paraphrases_are_drafts_for_a_review(shop: tuple[Path, Writer, dict[str, str]]) -> None:
+    project, writer, env = shop
+
+    def without_larkspur(reply: dict[str, Any], data: str) -> dict[str, Any]:
+        return {"draft": {"possible": "no", "question": ""}} if "Larkspur" in data else reply
+
+    writer.faults["paraphrase"] = without_larkspur
+    dry = perturb(project, "paraphrase", "--judge", "openai:gpt-4o-mini", "--dry-run", **env)
+    assert dry.returncode == 0, dry.stderr
+    assert "4 judge calls" in dry.stdout
+    assert writer.tasks == []
+    done = perturb(project, "paraphrase,case", "--judge", "openai:gpt-4o-mini", **env)
+    assert done.returncode == 0, done.stderr
+    assert "paraphrase: 1 question left out: it has no reference" in done.stdout
+    assert "paraphrase: 1 question left out: the model finds no other words" in done.stdout
+    assert "Review the paraphrases: ragstone review robustness.jsonl" in done.stdout
+    rows = load_golden_set([project / "robustness.jsonl"])
+    drafts = [sample for sample in rows if sample.draft]
+    assert [(sample.id, sample.question, sample.group) for sample in drafts] == [
+        (f"{plan}~paraphrase", FACTS[plan, "mail"].informal, plan) for plan in PLANS[:4] if plan != "Larkspur"
+    ]
+    assert {sample.tags for sample in drafts} == {("perturbed:paraphrase",)}
+    assert all(sample.generated for sample in drafts)
