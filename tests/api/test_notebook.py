@@ -17,6 +17,7 @@ import pytest
 import ragstone
 from ragstone.errors import ConfigError
 from ragstone.report.progress import NotebookProgress
+from tests.commands.project import ragstone as run_command
 from tests.report.browser import chromium
 from tests.report.hostile import FRAGMENTS, every_fragment
 
@@ -260,8 +261,8 @@ def test_the_report_of_a_gates_run_shows_its_verdict(tmp_path: Path, monkeypatch
     (tmp_path / "golden.jsonl").write_text(json.dumps({"id": "a", "question": "Mill?", "reference": FACT}) + "\n")
     (tmp_path / "out.jsonl").write_text(json.dumps({"id": "a", "answer": FACT, "contexts": [FACT]}) + "\n")
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmin = 0.999\n")
-    command = [sys.executable, "-m", "ragstone", "gate", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl"]
-    subprocess.run([*command, "--out", "run"], cwd=tmp_path, check=False, capture_output=True, timeout=120)
+    command = ["gate", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--out", "run"]
+    run_command(command, tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "thresholds.toml").unlink()
     run = ragstone.Run.open("run")

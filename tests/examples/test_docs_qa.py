@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
+from tests.commands.project import ragstone
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "docs-qa"
@@ -40,12 +40,8 @@ def system(interpreter: Path, code: str) -> Any:
 
 def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, JSON report and printed verdict of the gate on the example."""
-    command = [sys.executable, "-c", "from ragstone.cli import main; main()", "gate"]
-    command += ["--config", str(EXAMPLE / "ragstone.toml"), "--baseline", str(EXAMPLE / "baseline"), "--out", str(out)]
-    command += ["--verbose"]
-    done = subprocess.run(
-        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=300
-    )
+    command = ["gate", "--config", str(EXAMPLE / "ragstone.toml"), "--baseline", str(EXAMPLE / "baseline")]
+    done = ragstone([*command, "--out", str(out), "--verbose", *arguments], ROOT)
     report = out / "report.json"
     assert report.is_file(), done.stderr
     return done.returncode, json.loads(report.read_text(encoding="utf-8")), done.stdout

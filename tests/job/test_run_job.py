@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.run.directory import RunDirectory
 from tests.ci.github.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.ci.github.payloads import HEAD_SHA
+from tests.commands.project import ragstone
 from tests.job.builders import FACTS, Checkout, pull_request
 from tests.job.runs import files_of
 
@@ -274,10 +274,10 @@ def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not
     github: FakeGitHub, checkout: Checkout
 ) -> None:
     checkout.write("rag.py", CHATTY)
-    environ = {**os.environ, **checkout.environ(github, "pull_request"), "RAGSTONE_COMMENT_ID": "cli"}
-    command = [sys.executable, "-m", "ragstone", "gate", "--github", "--golden", "golden.jsonl"]
+    environ = {**checkout.environ(github, "pull_request"), "PATH": os.environ["PATH"], "RAGSTONE_COMMENT_ID": "cli"}
+    command = ["gate", "--github", "--golden", "golden.jsonl"]
     command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness", "--python", sys.executable]
-    done = subprocess.run(command, cwd=checkout.root, env=environ, capture_output=True, text=True, check=False)
+    done = ragstone(command, checkout.root, env=environ)
     found = checkout.outcome(done.returncode, done.stdout + done.stderr)
     assert found.code == 1, found.log
     assert found.outputs["verdict"] == "fail"

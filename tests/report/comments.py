@@ -6,7 +6,6 @@ Writes a page for each of twelve comments, and pictures of it in Chromium: light
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from ragstone.report.gates import GateRow, render_gates
+from tests.commands.project import ragstone
 from tests.report.browser import Page, chromium
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "docs-qa"
@@ -125,10 +125,10 @@ def _gated(folder: Path, run: Run) -> str:
     policy = (EXAMPLE / "thresholds.toml").read_text(encoding="utf-8")
     policy = f"{run.policy}{policy}" if run.policy.startswith("must_pass") else f"{policy}\n{run.policy}"
     (folder / "thresholds.toml").write_text(policy, encoding="utf-8")
-    command = [sys.executable, "-m", "ragstone", "gate", "--config", str(EXAMPLE / "ragstone.toml")]
+    command = ["gate", "--config", str(EXAMPLE / "ragstone.toml"), "--out", str(folder / "run")]
     command += ["--entrypoint", f"file:{folder / 'outputs.jsonl'}", "--thresholds", str(folder / "thresholds.toml")]
     command += ["--baseline", str(EXAMPLE / "baseline")] if run.baseline else []
-    done = subprocess.run([*command, "--out", str(folder / "run")], cwd=EXAMPLE, capture_output=True, text=True)
+    done = ragstone(command, EXAMPLE)
     report = folder / "run" / "report.md"
     assert report.is_file(), done.stderr
     return report.read_text(encoding="utf-8")

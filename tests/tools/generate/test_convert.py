@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ragstone.golden.load import load_golden_set
+from tests.commands.project import Completed, ragstone
 
 
-def convert(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return ragstone(folder, "convert", *arguments)
-
-
-def ragstone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from ragstone.cli import main; main()", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+def convert(folder: Path, *arguments: str) -> Completed:
+    return ragstone(["convert", *arguments], folder)
 
 
 def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
@@ -100,8 +88,8 @@ def test_no_command_needs_the_columns_of_the_config_in_a_native_file(tmp_path: P
     assert convert(tmp_path, "a.csv", "-o", "own.jsonl").returncode == 0
     if "ragstone-run" in command:
         ask = ["gate", "--golden", "a.csv", "--entrypoint", "file:answers.jsonl"]
-        assert ragstone(tmp_path, *ask).returncode == 0
-    done = ragstone(tmp_path, *command.split())
+        assert ragstone(ask, tmp_path).returncode == 0
+    done = ragstone(command.split(), tmp_path)
     assert done.returncode == 0, done.stderr
 
 

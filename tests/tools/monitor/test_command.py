@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.commands.project import Completed, ragstone
 from tests.tools.monitor.receiver import Receiver, receiver
 
 __all__ = ["receiver"]
 
 
-def monitor(folder: Path, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ragstone", "monitor", *more]
-    env = {**os.environ, **environ}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+def monitor(folder: Path, *more: str, **environ: str) -> Completed:
+    """In a terminal of 80 columns."""
+    return ragstone(["monitor", *more], folder, env={"COLUMNS": "80", **environ})
 
 
 @pytest.fixture
@@ -85,9 +82,9 @@ def test_other_formats_go_to_a_file(project: Path, form: str, start: str) -> Non
 def test_the_windows_are_in_the_page_of_the_history(project: Path) -> None:
     monitor(project, "--format", "json", "-o", "monitor.json")
     (project / "history.jsonl").touch()
-    report = [sys.executable, "-m", "ragstone", "history", "--format", "html", "--history", "history.jsonl"]
-    done = subprocess.run([*report, "--monitor", "monitor.json"], cwd=project, check=True, capture_output=True)
-    page = done.stdout.decode()
+    page = ragstone(
+        ["history", "--format", "html", "--history", "history.jsonl", "--monitor", "monitor.json"], project
+    ).stdout
     windows = json.loads((project / "monitor.json").read_text(encoding="utf-8"))["windows"]
     assert len(windows) == 9
     for window in windows:
