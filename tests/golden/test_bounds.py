@@ -82,8 +82,8 @@ def test_what_is_no_floor_is_refused_with_its_line(tmp_path: Path, bounds: objec
     assert said in str(caught.value)
 
 
-def test_assertions_in_a_config_of_promptfoo_are_not_dropped_without_a_word(tmp_path: Path) -> None:
+def test_assertions_of_promptfoo_in_json_lines_are_not_dropped_without_a_word(tmp_path: Path) -> None:
     row = {"vars": {"question": "A?", "expected": "t"}, "assert": [{"type": "llm-rubric", "value": "polite"}]}
-    (tmp_path / "g.json").write_text(json.dumps({"tests": [row]}), encoding="utf-8")
-    (mapping,) = load_golden_set(["g.json"], root=tmp_path).mappings
-    assert any("'assert' has promptfoo's assertions, which are not read here" in note for note in mapping.notes)
+    (tmp_path / "g.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    (mapping,) = load_golden_set(["g.jsonl"], root=tmp_path).mappings
+    assert "'assert' has promptfoo's assertions, which are read from JSON and YAML only" in mapping.notes

@@ -376,6 +376,27 @@ def test_a_run_of_deepeval_has_answers_and_a_golden_set(room: Any, document: obj
 
 
 @pytest.mark.parametrize("indent", [None, 2])
+def test_results_of_promptfoo_have_answers_contexts_and_failures(room: Any, indent: int | None) -> None:
+    outputs = [
+        {"output": "In 1901.", "metadata": {"context": ["One passage.", "Another passage."]}},
+        {"output": {"answer": "Red.", "context": "One passage."}},
+        {"error": "API error: 500"},
+    ]
+    results = [
+        {"success": True, "vars": {"question": f"Question {number}?"}, "response": output, "latencyMs": 1500}
+        for number, output in enumerate(outputs)
+    ]
+    room.write("results.json", json.dumps({"results": {"version": 3, "results": results}}, indent=indent))
+    golden = load_golden_set("results.json", root=room.folder)
+    first, second, third = room.ask_samples("file:results.json", *golden)
+    assert (first.answer, first.latency_s) == ("In 1901.", 1.5)
+    assert [context.text for context in first.contexts] == ["One passage.", "Another passage."]
+    assert (second.answer, second.contexts[0].text) == ("Red.", "One passage.")
+    assert third.failure is not None
+    assert "API error: 500" in third.failure.message
+
+
+@pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("more", [{}, {"version": "1.2", "model": {"name": "m"}}])
 def test_answers_may_be_a_list_in_a_document(room: Any, more: dict[str, object], indent: int | None) -> None:
     answers = [{"id": "s1", "answer": "So."}, {"id": "s2", "answer": "Thus.", "contexts": ["A passage."]}]

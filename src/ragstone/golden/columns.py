@@ -72,7 +72,7 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
     notes = _settle_answers(chooser, fields)
     if "assert" in fields and fields["question"][0].startswith("vars.") and "assert" not in wanted:
         del fields["assert"]
-        notes = (*notes, "'assert' has promptfoo's assertions, which are not read here: use ragstone migrate")
+        notes = (*notes, "'assert' has promptfoo's assertions, which are read from JSON and YAML only")
     recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
     if "answer" in recorded and "reference" not in fields:
         notes = (*notes, *_rated_answers(profile, recorded["answer"]))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragstone.formatting import counted
 from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
-from ragstone.golden.promptfoo import config_rows, is_config
+from ragstone.golden.promptfoo import read_promptfoo
 from ragstone.golden.rows import Row, SourceFile, line_of
 
 _QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
@@ -30,6 +30,15 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     `wanted` is the user's map of field to column; a path that begins with the name of a list chooses that list.
     Raises GoldenSetError if there is no list of rows, or if the choice is ambiguous.
     """
+    if (tests := read_promptfoo(document)) is not None:
+        if not tests.rows:
+            raise source.error(
+                "the tests of this promptfoo config are in other files.",
+                line_of(document, "tests"),
+                hint="Name those files as golden sets.",
+            )
+        rows = tuple(Row(row, line_of(tests.items, position)) for row, position in tests.rows)
+        return Table(tests.path, rows, tests.notes)
     if isinstance(document, list):
         return Table("", tuple(_from_list(source, document)))
     if not isinstance(document, dict):
@@ -38,16 +47,6 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         )
     if squad := _from_squad(document):
         return Table("", squad)
-    if is_config(document):
-        found, notes = config_rows(document)
-        tests = document["tests"]
-        if not found:
-            raise source.error(
-                "the tests of this promptfoo config are in other files.",
-                line_of(document, "tests"),
-                hint="Read them with it: ragstone migrate FILE",
-            )
-        return Table("tests", tuple(Row(row, line_of(tests, at)) for row, at in found), notes)
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
     chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]

@@ -1,0 +1,167 @@
+"""Configs, tests and results of promptfoo as golden sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+
+CONFIG = """
+prompts: ["Answer briefly: {{question}}"]
+providers: [{id: http}]
+defaultTest:
+  vars: {place: the mill}
+  assert: [{type: llm-rubric, value: polite}]
+tests:
+  - vars: {question: "How old is the mill?", year: "1901"}
+    assert:
+      - {type: icontains-any, value: ["{{year}}", nineteen]}
+      - {type: context-recall, value: Built in 1901., threshold: 0.8}
+      - {type: javascript, value: output.length < 10}
+  - vars: {question: [Which inn?, Which mill?]}
+    options: {disableDefaultAsserts: true}
+  - file://more.csv
+"""
+
+
+def load(folder: Path, document: object, *, columns: dict[str, str] | None = None) -> GoldenSet:
+    (folder / "tests.json").write_text(json.dumps(document), "utf-8")
+    return load_golden_set("tests.json", root=folder, columns=columns)
+
+
+def asserted(folder: Path, *assertions: object, **variables: object) -> list[str]:
+    """The assertions of a test as they are read: ``type: values``."""
+    document = {"prompts": ["{{q}}"], "tests": [{"vars": {"question": "Why?", **variables}, "assert": assertions}]}
+    (sample,) = load(folder, document)
+    typed = sample.assertions.typed if sample.assertions is not None else ()
+    return [f"{one.type}: {', '.join(one.values)}" for one in typed]
+
+
+def result(question: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "success": True,
+        "prompt": {"raw": f"Answer: {question}", "label": "rag"},
+        "promptIdx": 0,
+        "provider": {"id": "http", "label": ""},
+        "vars": {"question": question},
+        "testCase": {"vars": {"question": question}, "assert": [{"type": "context-recall", "value": "Built in 1901."}]},
+        "response": {"output": "In 1901."},
+        **fields,
+    }
+
+
+def results(*entries: dict[str, Any], version: int = 3) -> dict[str, Any]:
+    inner = {"version": version, "results": list(entries), "stats": {}}
+    return {"evalId": "e", "results": inner, "config": {"tests": []}} if version == 3 else inner
+
+
+def test_a_config_has_a_row_for_each_case_of_its_tests(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(CONFIG, "utf-8")
+    golden = load_golden_set("promptfooconfig.yaml", root=tmp_path)
+    assert [sample.question for sample in golden] == ["How old is the mill?", "Which inn?", "Which mill?"]
+    first = golden.samples[0]
+    assert first.reference == "Built in 1901."
+    assert first.assertions is not None
+    assert [(one.type, one.values) for one in first.assertions.typed] == [("icontains-any", ("1901", "nineteen"))]
+    assert first.origin is not None
+    assert first.origin.line == 8
+    notes = "\n".join(golden.mappings[0].notes)
+    assert "the assertion llm-rubric is left out; use a rubric" in notes
+    assert "the assertion javascript is left out; use a function of your own" in notes
+    assert "tests in other files are left out" in notes
+
+
+def test_a_list_of_tests_is_read_as_in_a_config(tmp_path: Path) -> None:
+    tests = [{"vars": {"question": "Why?"}, "assert": [{"type": "contains", "value": "so"}]}]
+    for document in (tests, {"tests": tests}):
+        (sample,) = load(tmp_path, document)
+        assert sample.assertions is not None
+        assert sample.assertions.typed[0].values == ("so",)
+
+
+def test_a_config_whose_tests_are_in_other_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="are in other files") as caught:
+        load(tmp_path, {"prompts": ["{{question}}"], "tests": "file://more.csv"})
+    assert caught.value.hint == "Name those files as golden sets."
+
+
+def test_a_template_that_names_no_variable_leaves_the_assertion_out_whole(tmp_path: Path) -> None:
+    assert asserted(tmp_path, {"type": "contains-any", "value": ["mill", "{{nothing.at.all}}"]}) == []
+    assert asserted(tmp_path, {"type": "contains", "value": "{{ year | upper }}"}, year="1901") == []
+    assert asserted(tmp_path, {"type": "contains", "value": "{{ year }}."}, year=1901) == ["contains: 1901."]
+
+
+@pytest.mark.parametrize("weight", [0, 0.0, "0"])
+def test_an_assertion_without_weight_is_not_made(tmp_path: Path, weight: object) -> None:
+    idle = {"type": "contains", "value": "no", "weight": weight}
+    heavy = {"type": "contains", "value": "yes", "weight": 3}
+    assert asserted(tmp_path, idle, heavy) == ["contains: yes"]
+
+
+def test_the_members_of_a_set_of_assertions_are_read(tmp_path: Path) -> None:
+    member = {"type": "contains", "value": "so"}
+    assert asserted(tmp_path, {"type": "assert-set", "assert": [member]}) == ["contains: so"]
+    assert asserted(tmp_path, {"type": "assert-set", "assert": [member], "threshold": 0.5}) == []
+
+
+def test_a_list_of_other_things_than_texts_is_one_case(tmp_path: Path) -> None:
+    document = {"prompts": ["{{q}}"], "tests": [{"vars": {"question": "Why?", "n": [1, 2], "none": []}}]}
+    assert len(load(tmp_path, document)) == 1
+
+
+def test_lists_that_make_too_many_cases_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="more than 10,000 cases"):
+        load(tmp_path, {"prompts": ["{{q}}"], "tests": [{"vars": {name: ["x"] * 22 for name in "abc"}}]})
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_results_are_a_golden_set_with_the_references_of_their_tests(tmp_path: Path, version: int) -> None:
+    golden = load(tmp_path, results(result("How old is it?"), result("How old?"), version=version))
+    assert [sample.question for sample in golden] == ["How old is it?", "How old?"]
+    assert {sample.reference for sample in golden} == {"Built in 1901."}
+    assert golden.mappings[0].recorded["answer"].endswith("results.actual_output")
+
+
+def test_results_of_other_prompts_and_providers_are_left_out_by_number(tmp_path: Path) -> None:
+    others = result("Why?", provider={"id": "openai:gpt"}), result("Why?", promptIdx=1)
+    golden = load(tmp_path, results(result("Why?"), *others))
+    assert len(golden) == 1
+    assert golden.mappings[0].notes == ("2 results of other prompts or providers than the first left out",)
+
+
+def test_results_that_ask_one_question_twice_are_told_apart(tmp_path: Path) -> None:
+    golden = load(tmp_path, results(result("Why?", testIdx=0), result("Why?", testIdx=1)))
+    assert [sample.id for sample in golden] == ["test-0", "test-1"]
+
+
+def test_results_without_a_known_variable_are_refused_with_the_lines_to_paste(tmp_path: Path) -> None:
+    document = results(result("?", vars={"message": "How old is it?"}))
+    with pytest.raises(GoldenSetError, match="no column for the question") as caught:
+        load(tmp_path, document)
+    assert '[golden.columns]\n  question = "message"' in (caught.value.hint or "")
+    (sample,) = load(tmp_path, document, columns={"question": "message"})
+    assert (sample.id, sample.question) == ("test-0", "How old is it?")
+
+
+STRANGE: list[object] = [None, 3, "x", [], {}, [None], {"a": [None]}]
+
+
+@pytest.mark.parametrize("value", STRANGE)
+@pytest.mark.parametrize(
+    "field", ["prompt", "provider", "testCase", "response", "gradingResult", "latencyMs", "testIdx"]
+)
+def test_results_with_fields_of_strange_types_are_read(tmp_path: Path, field: str, value: object) -> None:
+    assert load(tmp_path, results(result("Why?", **{field: value}))).samples[0].question == "Why?"
+
+
+@pytest.mark.parametrize("value", STRANGE)
+@pytest.mark.parametrize("field", ["assert", "options"])
+def test_tests_with_fields_of_strange_types_are_read(tmp_path: Path, field: str, value: object) -> None:
+    document = {"prompts": [None], "defaultTest": value, "tests": [{"vars": {"question": "Why?"}, field: value}]}
+    assert load(tmp_path, document).samples[0].question == "Why?"
