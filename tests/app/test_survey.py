@@ -533,13 +533,6 @@ def talk(asked: Asked): ...
     assert second.entrypoint.endswith("/arena/compare")
 
 
-@pytest.mark.parametrize("place", ["config/promptfooconfig.yaml", ".deepeval/.latest_test_run.json"])
-def test_an_evaluation_that_can_be_migrated_is_found(tmp_path: Path, place: str) -> None:
-    (tmp_path / place).parent.mkdir()
-    (tmp_path / place).write_text("{}", "utf-8")
-    assert survey(tmp_path, ports=()).evaluation == place
-
-
 def test_long_chains_of_calls_and_operators_are_read(tmp_path: Path) -> None:
     long = 300
     source = f"""

@@ -1,4 +1,4 @@
-"""The commands of docs/moving-in.md, run as they are printed, on an evaluation of each tool."""
+"""docs/moving-in.md: the files that its table names are read with the columns that it names, by its own command."""
 
 from __future__ import annotations
 
@@ -9,64 +9,109 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.migrate.migrated import ragstone
+from ragstone.golden.load import load_golden_set
+from ragstone.run.directory import RunDirectory
+from tests.commands.project import ragstone
 
 PAGE = (Path(__file__).parents[2] / "docs/moving-in.md").read_text("utf-8")
-SECTIONS = dict(re.findall(r"^## From (\S+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-FILES = {
+COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PAGE, re.MULTILINE)]
+
+QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."
+PASSAGES, CONTEXTS = ["The mill was built in 1901."], ["The mill was built in 1901.", "The inn is red."]
+DEEPEVAL_RUN = {
+    "testCases": [
+        {
+            "name": "test_case_0",
+            "input": QUESTION,
+            "actualOutput": ANSWER,
+            "expectedOutput": REFERENCE,
+            "context": PASSAGES,
+            "retrievalContext": CONTEXTS,
+            "success": True,
+            "metricsData": [{"name": "Faithfulness", "threshold": 0.5, "score": 0.9, "success": True}],
+        }
+    ],
+    "conversationalTestCases": [],
+    "metricsScores": [{"metric": "Faithfulness", "scores": [0.9]}],
+}
+PROMPTFOO_RESULTS = {
+    "evalId": "eval-1",
+    "results": {
+        "version": 3,
+        "results": [
+            {
+                "success": True,
+                "prompt": {"raw": f"Answer: {QUESTION}", "label": "rag"},
+                "promptIdx": 0,
+                "provider": {"id": "http://127.0.0.1:8123/chat", "label": ""},
+                "vars": {"question": QUESTION},
+                "testCase": {"assert": [{"type": "context-recall", "value": REFERENCE, "threshold": 0.8}]},
+                "response": {"output": ANSWER, "metadata": {"context": CONTEXTS}},
+                "latencyMs": 1500,
+            }
+        ],
+    },
+    "config": {},
+}
+FILES: dict[str, tuple[str, str]] = {
     "ragas": (
         "results.csv",
-        "user_input,retrieved_contexts,response,reference,faithfulness\n"
-        "How old is the mill?,['Built in 1901.'],From 1901.,Built in 1901.,0.9\n",
+        "user_input,retrieved_contexts,reference_contexts,response,reference,faithfulness\n"
+        f'{QUESTION},"{CONTEXTS}","{PASSAGES}",{ANSWER},{REFERENCE},0.9\n',
     ),
-    "DeepEval": (
-        ".deepeval/.latest_test_run.json",
+    "ragas before 0.2": (
+        "results.csv",
+        f'question,answer,contexts,ground_truth,faithfulness\n{QUESTION},{ANSWER},"{CONTEXTS}",{REFERENCE},0.9\n',
+    ),
+    "DeepEval: goldens": (
+        "goldens.json",
         json.dumps(
-            {
-                "testCases": [
-                    {
-                        "name": "mill",
-                        "input": "How old is the mill?",
-                        "actualOutput": "From 1901.",
-                        "retrievalContext": ["Built in 1901."],
-                        "success": True,
-                        "metricsData": [{"name": "Faithfulness", "threshold": 0.5, "score": 0.9, "success": True}],
-                    }
-                ]
-            }
+            [
+                {
+                    "input": QUESTION,
+                    "actual_output": ANSWER,
+                    "expected_output": REFERENCE,
+                    "retrieval_context": CONTEXTS,
+                    "context": PASSAGES,
+                    "comments": None,
+                    "source_file": None,
+                }
+            ]
         ),
     ),
-    "promptfoo": (
-        "promptfooconfig.yaml",
-        "prompts: ['{{question}}']\ntests:\n  - vars: {question: How old is the mill?}\n"
-        "    assert: [{type: contains, value: '1901'}]\n",
+    "DeepEval: goldens in a table": (
+        "goldens.csv",
+        "input,actual_output,expected_output,retrieval_context,context\n"
+        f"{QUESTION},{ANSWER},{REFERENCE},{'|'.join(CONTEXTS)},{'|'.join(PASSAGES)}\n",
     ),
+    "DeepEval: run": (".deepeval/.latest_test_run.json", json.dumps(DEEPEVAL_RUN)),
+    "DeepEval: run with its link": (".deepeval/.latest_test_run.json", json.dumps({"testRunData": DEEPEVAL_RUN})),
+    "promptfoo": ("results.json", json.dumps(PROMPTFOO_RESULTS, indent=2)),
+    "promptfoo before version 3": ("results.json", json.dumps(PROMPTFOO_RESULTS["results"])),
 }
 
 
-def commands(text: str) -> list[list[str]]:
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [shlex.split(line)[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ragstone ")]
+@pytest.mark.parametrize("kind", FILES)
+def test_one_file_is_the_golden_set_and_the_recorded_answers(tmp_path: Path, kind: str) -> None:
+    name, text = FILES[kind]
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text, "utf-8")
+    (command,) = COMMANDS
+    done = ragstone([part.replace("results.csv", name) for part in command], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = RunDirectory.open(tmp_path / "ragstone-run").records()
+    assert (record.sample.question, record.sample.reference) == (QUESTION, REFERENCE)
+    assert record.response.answer == ANSWER
+    assert [context.text for context in record.response.contexts] == CONTEXTS
 
 
-def write(folder: Path, tool: str) -> None:
-    name, text = FILES[tool]
-    (folder / name).parent.mkdir(exist_ok=True)
-    (folder / name).write_text(text, "utf-8")
-
-
-@pytest.mark.parametrize("tool", FILES)
-def test_the_command_of_each_tool_works_as_printed(tmp_path: Path, tool: str) -> None:
-    write(tmp_path, tool)
-    (command,) = commands(SECTIONS[tool])
-    done = ragstone(tmp_path, *command)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "golden/golden.jsonl").exists()
-
-
-@pytest.mark.parametrize("tool", ["ragas", "DeepEval"])
-def test_the_way_from_clone_to_comparison_works_as_printed(tmp_path: Path, tool: str) -> None:
-    write(tmp_path, tool)
-    for command in commands(PAGE.partition("\n## ")[0]):
-        done = ragstone(tmp_path, *command)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+@pytest.mark.parametrize("kind", FILES)
+def test_the_table_names_the_columns_that_are_read(tmp_path: Path, kind: str) -> None:
+    name, text = FILES[kind]
+    path = tmp_path / Path(name).name
+    path.write_text(text, "utf-8")
+    (mapping,) = load_golden_set(path.name, root=tmp_path).mappings
+    columns = {path.rpartition(".")[2] for path in [*mapping.columns.values(), *mapping.recorded.values()]}
+    named = set(re.findall(r"`(\w+)`", PAGE))
+    made_by_the_reader = {"actual_output", "retrieval_context", "question", "reference"}
+    assert columns <= named | (made_by_the_reader if kind.startswith("promptfoo") else set())

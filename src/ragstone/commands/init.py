@@ -96,7 +96,6 @@ def _found(found: Survey, chosen: Proposal | None, probe: bool) -> str:
         described=any("/openapi.json" in one.why for one in found.proposals),
         probe=probe,
         glue_file=GLUE_FILE,
-        quote=shlex.quote,
     )
 
 

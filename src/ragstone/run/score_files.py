@@ -53,7 +53,7 @@ def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunSco
     found = None
     if not {"metric", "value"} & {name.lower() for name in first[1]}:
         wide = list(rows)
-        if metrics := metric_columns([row for _, row in wide]):
+        if metrics := _metric_columns([row for _, row in wide]):
             found = _one_sample_per_row(wide, metrics, str(path), golden)
         rows = iter(wide)
     if found is None:
@@ -95,7 +95,7 @@ def _with_fields(
         yield where, values
 
 
-def metric_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
+def _metric_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """The columns of scores in a table with one sample per row: those of a known metric, and others with nothing but
     numbers in [0, 1]."""
     found = []

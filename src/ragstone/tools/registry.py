@@ -21,7 +21,6 @@ TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "generate": ToolCommand("Write draft questions from your documents.", "generate.drafts.command"),
     "review": ToolCommand("Review the drafts of a golden set.", "generate.review"),
     "golden": ToolCommand("Look after a golden set: examine, divide, sample, import.", "generate.golden.command"),
-    "migrate": ToolCommand("Migrate an evaluation of ragas, DeepEval or promptfoo.", "migrate.command"),
     "convert": ToolCommand("Convert a golden set to native JSONL.", "generate.convert"),
     "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
     "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate"),

@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -74,7 +74,7 @@ class Survey:
     """What was found: proposals, the surest first; a golden set; ports on which something listens.
 
     `python` is the interpreter of an environment in the folder, and `version` its version. `variables` are names of
-    environment variables that the source reads. `evaluation` is a config or a run of another tool.
+    environment variables that the source reads.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -83,12 +83,11 @@ class Survey:
     python: str | None = None
     version: str | None = None
     variables: tuple[str, ...] = ()
-    evaluation: str | None = None
 
 
 def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = openapi.PORTS) -> Survey:
     """Look around in `directory`. With `probe`, the services on `ports` are asked for their API description."""
-    files = list(files_below(directory))
+    files = list(_files_below(directory))
     open_ports = openapi.listening(ports)
     beside: dict[PurePosixPath, set[str]] = {}
     for path in files:
@@ -112,7 +111,6 @@ def survey(directory: Path, *, probe: bool = False, ports: Sequence[int] = opena
         python=python,
         variables=tuple(sorted(name for name in named if _NAME.fullmatch(name) and may_pass(name)))[:MAX_VARIABLES],
         version=None if python is None else _version(directory / PurePosixPath(python).parts[0]),
-        evaluation=_evaluation(directory, files),
     )
 
 
@@ -128,12 +126,8 @@ def _usable(proposal: Proposal) -> bool:
     return proposal.entrypoint.isprintable() and proposal.why.isprintable()
 
 
-def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = False) -> Iterator[PurePosixPath]:
-    """The files below `directory`, nearest first, without links, hidden folders, environments and runs.
-
-    Hidden folders of these names are looked into, and with `tests`, folders of tests.
-    """
-    skipped = _SKIPPED - {"tests", "test"} if tests else _SKIPPED
+def _files_below(directory: Path) -> Iterator[PurePosixPath]:
+    """The files below `directory`, nearest first, without links, hidden folders, environments, tests and runs."""
     level, seen = [PurePosixPath()], 0
     for _ in range(MAX_DEPTH):
         below: list[PurePosixPath] = []
@@ -150,12 +144,11 @@ def files_below(directory: Path, *, hidden: Collection[str] = (), tests: bool = 
                 seen += 1
                 if seen > MAX_FILES:
                     return
-                shown = not entry.name.startswith(".") or entry.name in hidden or folder.name in hidden
-                if entry.is_symlink() or not shown:
+                if entry.is_symlink() or entry.name.startswith("."):
                     continue
                 if entry.is_file(follow_symlinks=False):
                     yield folder / entry.name
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in skipped:
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
                     below.append(folder / entry.name)
         level = below
 
@@ -229,15 +222,6 @@ def _golden(directory: Path, files: Sequence[PurePosixPath]) -> FoundGolden | No
         if _COMPARED & columns.keys() and pattern.isprintable():
             read = ", ".join(f"{name} from '{column}'" for name, column in columns.items() if name in _SHOWN)
             return FoundGolden(pattern, len(found), read)
-    return None
-
-
-def _evaluation(directory: Path, files: Sequence[PurePosixPath]) -> str | None:
-    """What `ragstone migrate` reads, as far as a name tells."""
-    for path in (*files, PurePosixPath(".deepeval/.latest_test_run.json")):
-        told = path.name.startswith("promptfooconfig") or path.parts[0] == ".deepeval"
-        if told and str(path).isprintable() and os.path.isfile(directory / path):  # noqa: PTH113 - false if unreadable
-            return str(path)
     return None
 
 

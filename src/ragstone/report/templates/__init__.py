@@ -118,14 +118,6 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
     return text.split("\n") if text else []
 
 
-def render_untrusted(source: str, values: Mapping[str, object]) -> str | None:
-    """The text of a foreign template with `values`, rendered in a sandbox; None if it can't be."""
-    try:
-        return str(TemplateSandbox(BaseLoader(), str, {}).from_string(source).render(values))
-    except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError, SyntaxError):
-        return None
-
-
 @cache
 def _text_environment(package: str) -> Environment:
     environment = Environment(  # noqa: S701 - no HTML

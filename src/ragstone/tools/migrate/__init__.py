@@ -1,1 +1,0 @@
-"""`ragstone migrate`: an evaluation of ragas, DeepEval or promptfoo as files of Ragstone. Nothing of it is executed."""
