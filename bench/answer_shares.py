@@ -23,6 +23,8 @@ from pathlib import Path
 import numpy as np
 from answer_styles import RAGTRUTH, load_facts
 from data_sets import data_folder
+from judge_opinions import pearson
+from labelled_sets import Case, Pointwise, load_items
 from numpy.typing import NDArray
 from public_scores import public_scores
 
@@ -33,8 +35,7 @@ from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.support import BASE_RATE, stands_in
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.hallucination import FLAGGED_FROM
-from ragstone.tools.judging.metaeval.load import Case, Pointwise, load_items
-from ragstone.tools.judging.metaeval.scoring import auroc, pearson
+from ragstone.tools.judging.measures import auroc
 
 BEGIN, WICE = "BEGIN (wow, test)", "WiCE claims (test)"
 FILES = {BEGIN: "begin.jsonl.gz", WICE: "wice_claim.jsonl.gz"}

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from contrast import HARMFUL, contrasts, copied_sentences
 from data_sets import data_folder
+from labelled_sets import HARD_CASES, Case, EvalTask, Pairwise, Pointwise, load_items
 from scipy.stats import beta
 
 from ragstone.judge.llm.prices import listed_price, tariff
@@ -31,7 +32,6 @@ from ragstone.judge.llm.provider import Usage
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.load import HARD_CASES, Case, EvalTask, Pairwise, Pointwise, load_items
 
 FILES = {"BEGIN": "begin.jsonl.gz", "WiCE": "wice_claim.jsonl.gz", "HaluEval QA": "halueval_qa_500.jsonl.gz"}
 LIMITS = (0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5)
@@ -191,7 +191,7 @@ def saved(provider: str, model: str, share: float) -> float:
 
 def main(data: Path) -> None:
     sets = {name: asyncio.run(judged(labelled(data / file))) for name, file in FILES.items()}
-    sets["hard cases"] = asyncio.run(judged(labelled(Path(HARD_CASES))))
+    sets["hard cases"] = asyncio.run(judged(labelled(HARD_CASES)))
     sentences = [one for one in copied_sentences(data) if not one.training]
     pairs = [pair for name, change in HARMFUL.items() for pair in contrasts(name, change, sentences, MAX_CHANGED)]
     changed = asyncio.run(judged([(Case("", text, (one.context,)), False, "") for one, text in pairs]))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from data_sets import data_folder
+from judge_opinions import brier
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline import OfflineJudge
@@ -25,7 +26,7 @@ from ragstone.metrics.score import NotApplicable
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context, Response
 from ragstone.tools.judging.fit import features_of_record, predicted
-from ragstone.tools.judging.metaeval.scoring import auroc, brier
+from ragstone.tools.judging.measures import auroc
 
 FILES = ("begin.jsonl.gz", "wice_claim.jsonl.gz")
 DRAWS = 20

@@ -22,12 +22,12 @@ import numpy as np
 from contrast import HARMFUL, HARMLESS, Copied, contrasts, copied_sentences
 from contrast_frames import LANGUAGES, UNSEEN, cases
 from data_sets import data_folder
+from labelled_sets import Case
 from public_scores import public_scores
 
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
-from ragstone.tools.judging.metaeval.load import Case
 
 MOST = 300
 COPIES = 400

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from data_sets import data_folder
 from judge_contrast import by_language
+from judge_opinions import NoOpinion, Opinion, Outcome, summarise
+from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise, load_items
 from public_scores import public_scores
 
 from ragstone.judge.offline import OfflineJudge
@@ -26,9 +28,6 @@ from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.registry import METRICS as METRIC
-from ragstone.tools.judging.metaeval.command import Outcome, summarise
-from ragstone.tools.judging.metaeval.load import Case, EvalTask, Item, Pairwise, Pointwise, load_items
-from ragstone.tools.judging.metaeval.scoring import NoOpinion, Opinion
 
 ROOT = Path(__file__).parents[1]
 RELIABILITY = ROOT / "src" / "ragstone" / "judge" / "offline" / "reliability.json"

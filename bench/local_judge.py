@@ -22,7 +22,9 @@ from pathlib import Path
 
 import numpy as np
 from data_sets import data_folder
+from judge_opinions import run_judge, summarise
 from judge_reliability import FILES, ROOT, SHOWN, pieces_of_pages
+from labelled_sets import Item, Pairwise, load_items
 from offline_judge import HEADLINE, sample
 from scipy.optimize import minimize
 from train_offline_judge import PIECE, read, training_texts
@@ -39,9 +41,7 @@ from ragstone.judge.offline.model import log_odds
 from ragstone.judge.offline.support import even_odds
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.command import run_judge, summarise
-from ragstone.tools.judging.metaeval.load import Item, Pairwise, load_items
-from ragstone.tools.judging.metaeval.scoring import auroc
+from ragstone.tools.judging.measures import auroc
 
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "local" / "weights.json"
 VERSION = "1"

@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from labelled_sets import Case
+
 import ragstone
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.tools.judging.metaeval.load import Case
 
 Scores = Mapping[str, Mapping[str, float]]
 

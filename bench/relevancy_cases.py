@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from labelled_sets import Case
 from public_scores import public_scores
-
-from ragstone.tools.judging.metaeval.load import Case
 
 SHOP = """Customers may return items within 30 days of delivery, with a receipt. Refunds are paid to the original card
 within 5 working days. Sale items can't be returned, because their price is already reduced. Parcels leave the warehouse

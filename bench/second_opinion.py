@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cascade import FILES, labelled
 from data_sets import data_folder
+from labelled_sets import HARD_CASES
 
 from ragstone.app.second_opinion import doubts_of
 from ragstone.golden.sample import Sample
@@ -29,7 +30,6 @@ from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.run.record import Answer, SampleRecord
 from ragstone.run.writer import RunWriter
 from ragstone.system.response import Context, Response
-from ragstone.tools.judging.metaeval.load import HARD_CASES
 
 SAMPLES, PASSAGES = 500, 1_000
 DOCS = Path(__file__).parents[1] / "docs"
@@ -57,7 +57,7 @@ async def measure(path: Path) -> tuple[int, list[bool], list[bool]]:
 def main(data: Path) -> None:
     print("| data | statements | sure: supported | of these wrong | sure: not supported | of these wrong |")
     print("|---|--:|--:|--:|--:|--:|")
-    for name, path in {**{one: data / file for one, file in FILES.items()}, "hard cases": Path(HARD_CASES)}.items():
+    for name, path in {**{one: data / file for one, file in FILES.items()}, "hard cases": HARD_CASES}.items():
         count, yes, no = asyncio.run(measure(path))
         print(f"| {name} | {count} | {len(yes)} | {yes.count(False)} | {len(no)} | {no.count(False)} |")
     with tempfile.TemporaryDirectory() as folder:

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from contrast import HARMFUL, HARMLESS, contrasts, copied_sentences
 from data_sets import data_folder
+from judge_opinions import balanced_accuracy, pearson
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -46,7 +47,7 @@ from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.support import BASE_RATE, WHOLE_FEATURES, whole_features
 from ragstone.judge.offline.tokens import NUMBER
-from ragstone.tools.judging.metaeval.scoring import auroc, balanced_accuracy, pearson
+from ragstone.tools.judging.measures import auroc
 
 Floats = NDArray[np.float64]
 

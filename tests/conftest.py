@@ -92,7 +92,7 @@ SLOW = (
     "tools/generate/test_convert.py",
     "tools/generate/test_review.py",
     "tools/history_page/test_command.py",
-    "tools/judging/metaeval/test_meta_eval.py",
+    "tools/judging/test_pairs.py",
     "tools/monitor/test_command.py",
 )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
+import shlex
 from pathlib import Path
+
+import pytest
 
 from ragstone.config.settings import Settings
 from ragstone.judge.judgements import Statement
@@ -14,10 +16,11 @@ from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.command import evaluate_judge
-from ragstone.tools.judging.metaeval.load import HARD_CASES, HARD_CASES_NAME, EvalTask, load_items
+from ragstone.tools.judging.pairs import measure_on_pairs
+from tests.commands.project import ragstone
 
 ROOT = Path(__file__).parents[2]
+WIKIEVAL = ROOT / "../shared/data/wikieval.jsonl"
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
 NAMES = {"auroc": "AUROC", "pairwise_accuracy": "pairwise accuracy", "pearson": "Pearson"}
 
@@ -58,24 +61,28 @@ def test_the_judge_decides_the_examples_as_the_page_says() -> None:
         assert found.supports[0].verdict == verdict, statement
 
 
-def test_the_lines_of_the_format_are_read(tmp_path: Path) -> None:
-    lines = [json.dumps(json.loads(block)) for block in re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)]
-    path = tmp_path / "labelled.jsonl"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    assert len(load_items(path, split="test")) == 1
-    assert {task.value for task in EvalTask} <= set(re.findall(r"`(\w+)`", PAGE))
+def test_a_file_with_labels_is_judged_and_compared_as_the_page_says(tmp_path: Path) -> None:
+    line = next(block for block in re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL) if '"label"' in block)
+    (tmp_path / "labelled.jsonl").write_text(line, "utf-8")
+    commands = re.search(
+        r"^\$ ragstone (rescore labelled.*)\n\$ ragstone (calibrate .*)$",
+        PAGE.partition("## Measuring a judge")[2],
+        re.MULTILINE,
+    )
+    assert commands is not None
+    for command in commands.groups():
+        done = ragstone(shlex.split(command), tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "faithfulness: 1 labelled samples" in done.stdout
 
 
-def test_the_offline_judges_grades_on_the_hard_cases_are_those_of_the_command() -> None:
-    found = asyncio.run(evaluate_judge(Settings(), Path(HARD_CASES), environ={})).grades
-    wanted = [
-        [f"`{one.task}`", str(one.items), str(one.right), f"{one.low:.3f} to {one.high:.3f}", one.grade]
-        for one in found
-    ]
-    shown = [[row[0], *row[2:]] for row in table("| task | what is judged |")]
-    assert sorted(shown) == sorted(wanted)
-    assert f"`{HARD_CASES_NAME}`" in PAGE
-    assert f"the {sum(one.items for one in found)} cases" in PAGE
+def test_the_offline_judges_figures_on_wikieval_are_those_of_the_command() -> None:
+    if not WIKIEVAL.is_file():
+        pytest.skip(f"the data set is not there: {WIKIEVAL}")
+    found = asyncio.run(measure_on_pairs(Settings(), WIKIEVAL, "statements"))
+    figures = [f"{result.accuracy.value:.2f}" for result in found.results if result.accuracy is not None]
+    (row,) = [row for row in table("| judge | method |") if row[0] == "offline"]
+    assert row[2:] == figures
 
 
 def test_the_diagram_is_there() -> None:

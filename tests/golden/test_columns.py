@@ -296,27 +296,12 @@ def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path
     assert golden.mappings[0].recorded == {"answer": "predicted_answers", "contexts": "contexts"}
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"kind": "pointwise", "id": "a", "task": "faithfulness", "label": 1, "question": "Q?", "answer": "A"},
-        {"kind": "pairwise", "id": "a", "task": "correctness", "preference": -1, "question": "Q?", "first": {}},
-        {"id": "a", "question": "Q?", "context": "c", "answer": "A", "label_faithful": 0},
-    ],
-)
-def test_labelled_judgements_are_not_taken_for_a_golden_set(tmp_path: Path, row: dict[str, object]) -> None:
-    with pytest.raises(GoldenSetError, match="labelled judgements for testing a judge") as caught:
-        load(tmp_path, row)
-    assert "ragstone meta-eval a.jsonl" in str(caught.value)
-    assert [sample.question for sample in load(tmp_path, row, question="question")] == ["Q?"]
-
-
 def test_answers_with_labels_are_pointed_out(tmp_path: Path) -> None:
     rows = [{"question": f"{name}?", "answer": "A", "contexts": ["c"], "label": name == "A"} for name in "AB"]
     golden = load(tmp_path, *rows)
-    assert any("'answer' and 'label' look like labelled judgements" in note for note in golden.mappings[0].notes)
+    assert any("'answer' and 'label' look like labelled answers" in note for note in golden.mappings[0].notes)
     named = [{"question": "A?", "answer": "A", "contexts": ["c"], "label": "billing"}]
-    assert not any("labelled judgements" in note for note in load(tmp_path, *named).mappings[0].notes)
+    assert not any("labelled answers" in note for note in load(tmp_path, *named).mappings[0].notes)
 
 
 def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path) -> None:

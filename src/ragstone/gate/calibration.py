@@ -48,9 +48,10 @@ class MetricCalibration(_Part):
     `pairs` maps a sample id to the judge's score and the mean human label, `groups` to its group, and `weights`, unless
     all samples were drawn with the same probability, to its weight, inversely proportional to that. `agreement` is
     Krippendorff's alpha of the two, `kappa` Cohen's kappa on pass or fail, `equal` the share of samples on which both
-    pass or both fail. `people` is the alpha among annotators, `people_kappa` Cohen's kappa if there were two. `bias` is
-    judge minus people. `corrected` estimates the mean that people would have given to all samples of the run (PPI++),
-    `judge_mean` is the mean of the judge; `gain` is how many labels without a judge are worth one label with it.
+    pass or both fail. `auroc` is how well the judge ranks what people pass above what they fail, None if they did only
+    one. `people` is the alpha among annotators, `people_kappa` Cohen's kappa if there were two. `bias` is judge minus
+    people. `corrected` estimates the mean that people would have given to all samples of the run (PPI++), `judge_mean`
+    is the mean of the judge; `gain` is how many labels without a judge are worth one label with it.
     """
 
     version: str | None
@@ -59,6 +60,7 @@ class MetricCalibration(_Part):
     weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(default_factory=dict)
     agreement: Estimate
     kappa: Estimate
+    auroc: Estimate | None = None
     equal: float
     people: Estimate | None
     people_kappa: Estimate | None

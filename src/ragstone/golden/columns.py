@@ -10,7 +10,7 @@ from itertools import accumulate, product
 
 from ragstone.formatting import listed
 from ragstone.golden import cells
-from ragstone.golden.aliases import CONTAINERS, FIELDS, JUDGEMENTS, LABELS, RECORDED, SCORES, normal
+from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, SCORES, normal
 from ragstone.golden.names import are_names
 from ragstone.golden.profile import MISSING, Kinds, Profile, follow
 from ragstone.golden.rows import Row, SourceFile
@@ -55,11 +55,9 @@ class ColumnPlan:
 def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> ColumnPlan:
     """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then by the table of aliases.
 
-    Raises GoldenSetError if no column, or more than one, could be the question, and for labelled judgements.
+    Raises GoldenSetError if no column, or more than one, could be the question.
     """
     chooser = _Chooser(profile, wanted)
-    if not chooser.explicit("question"):
-        _refuse_judgements(source, profile)
     fields: dict[str, tuple[str, ...]] = {}
     for name in FIELDS:
         paths = chooser.choose(name)
@@ -233,27 +231,13 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
     return tuple(notes)
 
 
-def _refuse_judgements(source: SourceFile, profile: Profile) -> None:
-    """Raise GoldenSetError for rows made for `ragstone meta-eval`: they would load, without their labels."""
-    found = {normal(path[0]): path[0] for path in profile.columns if len(path) == 1}
-    for signs in JUDGEMENTS:
-        if signs <= found.keys():
-            named = ", ".join(f"'{found[sign]}'" for sign in sorted(signs))
-            raise source.error(
-                f"these are labelled judgements for testing a judge (columns: {named}), not a golden set.",
-                hint=f"Measure a judge with them: ragstone meta-eval {shlex.quote(source.name)}\n"
-                "  To read the questions anyway, map their column in ragstone.toml:\n"
-                '  [golden.columns]\n  question = "NAME OF THE COLUMN"',
-            )
-
-
 def _rated_answers(profile: Profile, answer: str) -> tuple[str, ...]:
     """A note if the recorded answers have labels of 0 and 1."""
     for path, kinds in profile.columns.items():
         if normal(path[-1]) in {"label", "labels"} and kinds in (Kinds.UNIT, Kinds.BOOL):
             return (
-                f"'{answer}' and '{'.'.join(path)}' look like labelled judgements, which test a judge "
-                "(ragstone meta-eval); only the questions are read",
+                f"'{answer}' and '{'.'.join(path)}' look like labelled answers, which measure a judge "
+                "(ragstone calibrate); only the questions are read",
             )
     return ()
 

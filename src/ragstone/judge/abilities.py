@@ -71,9 +71,9 @@ class DirectJudge(Protocol):
     """Judges without statements: a grade for an answer or a context, or a choice between two.
 
     These are the baselines of the RAGAS paper (Es et al. 2023, section 5), GPT Score and GPT Ranking, for
-    `ragstone meta-eval --method score|ranking`; pairwise preference is a choice, too.
-    `quality` is ``faithfulness``, ``answer_relevancy`` or ``context_relevance`` (the paper's three), or another task of
-    the meta-evaluation. Both methods raise JudgementFailed when the judgement fails.
+    `ragstone calibrate --method score|ranking`; pairwise preference is a choice, too.
+    `quality` is ``faithfulness``, ``answer_relevancy`` or ``context_relevance`` (the paper's three), or another in
+    words. Both methods raise JudgementFailed when the judgement fails.
     """
 
     async def direct_score(

@@ -24,7 +24,6 @@ TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "convert": ToolCommand("Convert a golden set to native JSONL.", "generate.convert"),
     "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
     "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate"),
-    "meta-eval": ToolCommand("Measure a judge on a human-labelled data set.", "judging.metaeval.command"),
     "verify": ToolCommand("Check a verdict against its attestation, offline.", "verify.command"),
     "noise": ToolCommand("Measure the judge's noise on recorded answers.", "judging.noise"),
 }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from click.testing import CliRunner
 
-from ragstone.cli import cli
 from ragstone.config.load import load_settings
 from ragstone.config.settings import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
@@ -206,29 +203,6 @@ def test_a_folder_in_the_file_starts_there_and_one_on_the_command_line_starts_he
     assert place(overrides={"judge.embeddings": "local:m"}) == f"local:{tmp_path / 'm'}"
     assert place(overrides={"judge.embeddings": "local:"}) == "local:"
     assert place(overrides={"judge.embeddings": "bge"}) == "bge"
-
-
-def test_meta_eval_measures_a_judge_with_its_embeddings(make_model: Any, tmp_path: Path) -> None:
-    data = tmp_path / "pairs.jsonl"
-    lines = [
-        {
-            "kind": "pairwise",
-            "id": f"p{at}",
-            "task": "answer_relevancy",
-            "preference": -1,
-            "question": "Which boat was first?",
-            "first": {"answer": f"Ship launched near Leeds in {1900 + at}, ship of Mary Reed."},
-            "second": {"answer": f"Bread baked near Leeds in {1900 + at}, bread of Mary Reed."},
-        }
-        for at in range(4)
-    ]
-    data.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    command = ["meta-eval", str(data), "--embeddings", f"local:{make_model()}", "--format", "json"]
-    done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
-    assert found["judge"]["embeddings"].startswith("local words sha256:")
-    assert found["results"][0]["measures"]["pairwise_accuracy"]["value"] == 1.0
 
 
 def test_a_server_of_embeddings_that_breaks_fails_samples_not_the_judge(world: Any, online: Any) -> None:

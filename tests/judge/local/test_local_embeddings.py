@@ -178,10 +178,8 @@ def test_without_the_extra_the_error_names_it(make_model: Any, tmp_path: Path, p
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     (blocked / f"{package}.py").write_text(f"raise ModuleNotFoundError('No module named {package}')")
-    command = [sys.executable, "-m", "ragstone", "meta-eval", "x.jsonl", "--embeddings", f"local:{make_model()}"]
-    (tmp_path / "x.jsonl").write_text(
-        '{"kind": "pointwise", "id": "a", "task": "answer_relevancy", "label": 1, "question": "q", "answer": "a"}'
-    )
+    command = [sys.executable, "-m", "ragstone", "rescore", "x.jsonl", "--embeddings", f"local:{make_model()}"]
+    (tmp_path / "x.jsonl").write_text('{"id": "a", "question": "q", "answer": "a", "contexts": []}')
     environ = {**os.environ, "PYTHONPATH": str(blocked)}
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert done.returncode == 2

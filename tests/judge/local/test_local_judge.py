@@ -459,37 +459,32 @@ def test_a_folder_in_the_file_starts_there(tmp_path: Path) -> None:
     assert given.judge.name == f"local:{tmp_path / 'nli'}"
 
 
-def meta_eval(tmp_path: Path, judge: str) -> Any:
-    rows = [
-        {
-            "kind": "pointwise",
-            "id": f"a{at}",
-            "task": "faithfulness",
-            "label": label,
-            "question": "When?",
-            "answer": answer,
-        }
-        for at, (label, answer) in enumerate(
-            [(1, "Boats leave the north pier at nine."), (0, "Boats leave the north pier at noon.")]
-        )
-    ]
-    data = tmp_path / "labelled.jsonl"
-    data.write_text("".join(json.dumps({**row, "contexts": [TEXTS[0]]}) + "\n" for row in rows), encoding="utf-8")
-    return CliRunner().invoke(cli, ["meta-eval", str(data), "--judge", judge, "--format", "json"])
+def calibrate(tmp_path: Path, judge: str) -> Any:
+    row = {
+        "question": "When?",
+        "answer": "Boats leave the north pier at nine.",
+        "ungrounded_answer": "Boats leave the north pier at noon.",
+        "context_v1": TEXTS[0],
+    }
+    data = tmp_path / "pairs.jsonl"
+    data.write_text(json.dumps(row), encoding="utf-8")
+    return CliRunner().invoke(
+        cli, ["calibrate", str(data), "--method", "statements", "--judge", judge, "--format", "json"]
+    )
 
 
-def test_meta_eval_measures_a_local_judge_and_keeps_no_cache(make_entailment: Any, tmp_path: Path) -> None:
-    done = meta_eval(tmp_path, f"local:{make_entailment()}")
+def test_calibrate_measures_a_local_judge_on_pairs(make_entailment: Any, tmp_path: Path) -> None:
+    done = calibrate(tmp_path, f"local:{make_entailment()}")
     assert done.exit_code == 0, done.output
     found = json.loads(done.output)
     assert found["judge"]["provider"] == "local"
-    assert found["results"][0]["measures"]["auroc"]["value"] == 1.0
+    assert found["results"][0]["accuracy"]["value"] == 1.0
 
 
 def test_a_model_that_is_refused_ends_a_command_with_the_code_of_the_configuration(
     make_entailment: Any, tmp_path: Path
 ) -> None:
-    done = meta_eval(tmp_path, f"local:{make_entailment(swapped=True)}")
+    done = calibrate(tmp_path, f"local:{make_entailment(swapped=True)}")
     assert isinstance(done.exception, ConfigError)
     assert done.exception.exit_code == 2
     assert "does not tell obvious pairs apart" in str(done.exception)

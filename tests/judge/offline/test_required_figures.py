@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from answer_shares import BEGIN, MODELS, WICE, Labelled, by_label, composed, copied, difference, flagged, labelled, own
 from answer_styles import RAGTRUTH, by_model
+from judge_opinions import TaskResult, run_judge, summarise
+from labelled_sets import Pairwise, load_items
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.tools.judging.metaeval.command import TaskResult, run_judge, summarise
-from ragstone.tools.judging.metaeval.load import Pairwise, load_items
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 

@@ -33,7 +33,7 @@ def labels(tmp_path: Path) -> Path:
 
 def test_people_read_sentences_and_the_gate_a_file(run: RunDirectory, labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "calibration.json"
-    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "--out", str(out)]
+    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "-o", str(out)]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert "faithfulness: 20 labelled samples" in done.stdout
     assert "agreement among 2 people" in done.stdout
@@ -52,3 +52,21 @@ def test_programs_read_json(run: RunDirectory, labels: Path) -> None:
 def test_labels_that_name_no_metric_are_refused_with_the_way_out(run: RunDirectory, labels: Path) -> None:
     with pytest.raises(ConfigError, match="--metric"):
         CliRunner().invoke(command, [str(labels), "--run", str(run.path)], catch_exceptions=False)
+
+
+def test_the_judges_ranking_is_measured_where_people_passed_some_and_failed_some(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    def ranking(labels: list[str]) -> object:
+        path = tmp_path / "ranked.csv"
+        path.write_text("id,label\n" + "".join(f"q{at},{label}\n" for at, label in enumerate(labels)), "utf-8")
+        arguments = [str(path), "--run", str(run.path), "--metric", "faithfulness", "--format", "json"]
+        document = json.loads(CliRunner().invoke(command, arguments, catch_exceptions=False).stdout)
+        return document["metrics"]["faithfulness"]["auroc"]
+
+    # The judge's scores are 0, 1/3, 2/3 and 1, again and again: three of the four pairs are in people's order.
+    found = ranking(["fail", "pass", "fail", "pass"] * 5)
+    assert isinstance(found, dict)
+    assert found["estimate"] == 0.75
+    assert found["low"] < 0.75 < found["high"]
+    assert ranking(["pass"] * 8) is None

@@ -28,4 +28,4 @@ def planted_warnings(current: RunScores) -> Iterator[str]:
     found = None if current.manifest is None else current.manifest.planted
     if found is not None and 0 < found.passed < found.asked + found.unanswered:
         passed = lenient(found)
-        yield f"The judge is too lenient: {passed}. `ragstone meta-eval hard-cases` grades it."
+        yield f"The judge is too lenient: {passed}. `ragstone calibrate` measures it."

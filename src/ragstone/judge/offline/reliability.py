@@ -1,4 +1,4 @@
-"""How far each metric can be trusted with the offline judge: grades from the meta-evaluation.
+"""How far each metric can be trusted with the offline judge: grades from labelled data sets.
 
 The figures are in reliability.json, written by ``bench/judge_reliability.py`` from data sets that the judge was not
 trained on.

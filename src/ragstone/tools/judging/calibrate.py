@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.app.compare import read_compare_policy, read_side
-from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, SEED, option, settings_from
+from ragstone.commands.context import run_to_end
+from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, SEED, option, setting, settings_from
 from ragstone.config.settings import JudgeSettings, Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.calibration import (
@@ -37,9 +38,13 @@ from ragstone.stats.estimate import Estimate as MeanEstimate
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.ppi import PoweredMean, inverse_weights, powered_mean, weighted_powered_mean
 from ragstone.tools.judging.labels import PASS_MARK, Labels, read_labels
+from ragstone.tools.judging.measures import auroc, estimate
+from ragstone.tools.judging.pairs import METHODS, measure_on_pairs
 from ragstone.tools.judging.sides import Sides
 
 MAX_ERRORS = 10
+
+Floats = NDArray[np.float64]
 
 
 def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed: int = 0) -> Calibration:
@@ -115,6 +120,7 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
         groups={i: name for i in ids if (name := run.samples[i].group) is not None},
         agreement=_estimate(alpha),
         kappa=_estimate(kappa),
+        auroc=_auroc(run, ids, judge, marks[1], confidence, seed),
         equal=kappa.equal,
         people=_among(table, confidence, seed),
         people_kappa=_two(table, confidence, seed),
@@ -134,6 +140,23 @@ def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed
     )
 
 
+def _auroc(
+    run: RunScores, ids: list[str], judge: Floats, passes: Floats, confidence: float, seed: int
+) -> Estimate | None:
+    """How well the judge ranks what people pass above what they fail; None if they did not do both."""
+    if passes.all() or not passes.any():
+        return None
+    groups = [run.samples[i].group or i for i in ids]
+    found = estimate(auroc, judge, passes, groups, confidence=confidence, seed=seed)
+    return Estimate(
+        estimate=found.value,
+        low=found.low,
+        high=found.high,
+        confidence=confidence,
+        method="AUROC, bootstrap over groups",
+    )
+
+
 def _groups(run: RunScores, first: list[str], second: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """The groups of two lists of samples, in one numbering; None if there are none."""
     every = sorted({*first, *second})
@@ -144,20 +167,20 @@ def _groups(run: RunScores, first: list[str], second: list[str]) -> tuple[NDArra
     return np.array([label_of[i] for i in first]), np.array([label_of[i] for i in second], dtype=np.int64)
 
 
-def _ratings(labels: Labels, metric: str) -> NDArray[np.float64]:
+def _ratings(labels: Labels, metric: str) -> Floats:
     """(annotators, samples), NaN where there is no label; what people said before anything was adjudicated."""
     names, rows = labels.annotators(metric), labels.by_metric[metric]
     table = [[rows[i].get(name, np.nan) for i in sorted(rows)] for name in names]
     return np.array(table, dtype=np.float64).reshape(len(names), len(rows))
 
 
-def _among(table: NDArray[np.float64], confidence: float, seed: int) -> Estimate | None:
+def _among(table: Floats, confidence: float, seed: int) -> Estimate | None:
     if not np.any(np.sum(~np.isnan(table), axis=0) >= 2):
         return None
     return _estimate(krippendorff_alpha(table, level="interval", confidence=confidence, seed=seed))
 
 
-def _two(table: NDArray[np.float64], confidence: float, seed: int) -> Estimate | None:
+def _two(table: Floats, confidence: float, seed: int) -> Estimate | None:
     both = table[:, ~np.isnan(table).any(axis=0)]
     if len(both) != 2 or both.shape[1] == 0:
         return None
@@ -180,8 +203,10 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 @option("--metric", value="NAME", help="The labelled metric, if the lines don't name it.")
 @option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
 @option("-o", "--output", value="FILE", help="Write the calibration for the gate.")
-@option("--out", value="FILE", hidden=True, help="The name that --output had.")
 @option("--fit", value="FILE", help="Fit a judge to the labels, for judge fitted:FILE.")
+@option("--method", choices=tuple(METHODS), help="LABELS has pairs, as WikiEval: how to ask the judge about them.")
+@setting("judge", help="The judge to ask about pairs")
+@setting("max_cost_usd")
 @POLICY
 @SEED
 @CONFIG
@@ -193,12 +218,13 @@ def command(
     metric: str | None,
     scale: tuple[float, float],
     output: Path | None,
-    out: Path | None,
     fit: Path | None,
+    method: str | None,
     thresholds: Path | None,
     seed: int,
     config: Path | None,
     form: str,
+    **flags: object,
 ) -> int:
     """Compare the judge of a run with human LABELS.
 
@@ -214,14 +240,21 @@ def command(
     (and judge.embeddings, if a local model), corrected by logistic regression. It is graded by cross-validation, beside
     the plain offline judge.
 
+    With --method, LABELS has pairs of a better and a worse answer or context, in WikiEval's layout, and the judge is
+    asked about each: by statements and their support, or by the RAGAS paper's baselines GPT Score and GPT Ranking.
+
     \b
-    Example:
+    Examples:
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness -o calibration.json
+      ragstone calibrate wikieval.jsonl --method ranking --judge openai:gpt-5.4-mini
     """
+    if method is not None:
+        if output is not None or fit is not None:
+            raise ConfigError("pairs give no calibration: --method goes with neither --output nor --fit.")
+        return _measure_on_pairs(labels, method, settings_from({"config": config, "seed": seed, **flags}), form)
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
         return _fit(run, people, fit, settings_from({"config": config}), seed, form)
-    output = output or out
     if people.before is not None:
         sides = Sides.open(run, baseline)
         scores, found = sides.now.scores, calibrate_sides(sides, people, people.before)
@@ -239,6 +272,12 @@ def command(
         values = {"calibration": found, "label": scores.label, "required": required, "file": output}
         values["changes"] = [change_words(name, one) for name, one in found.changes.items()]
         click.echo(terminal(render_text_template("calibration.txt.j2", __package__, **values)))
+    return 0
+
+
+def _measure_on_pairs(path: Path, method: str, settings: Settings, form: str) -> int:
+    found = run_to_end(measure_on_pairs(settings, path, method))
+    click.echo(found.json() if form == "json" else terminal(found.text()))
     return 0
 
 

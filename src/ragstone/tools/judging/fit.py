@@ -17,7 +17,7 @@ from ragstone.judge.protocol import Call
 from ragstone.run.directory import RunDirectory
 from ragstone.run.record import SampleRecord
 from ragstone.tools.judging.labels import PASS_MARK, Labels
-from ragstone.tools.judging.metaeval.scoring import auroc, estimate
+from ragstone.tools.judging.measures import auroc, estimate
 
 Floats = NDArray[np.float64]
 

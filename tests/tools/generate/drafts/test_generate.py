@@ -31,8 +31,7 @@ from ragstone.tools.generate.drafts.plan import (
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.judging.metaeval.command import evaluate_with
-from ragstone.tools.judging.metaeval.load import EvalTask, Pairwise, load_items
+from ragstone.tools.judging.pairs import Quality, measure, read_pairs
 from tests.commands.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
@@ -399,29 +398,23 @@ def test_the_same_seed_gives_the_same_drafts_and_another_seed_others(desk: Desk)
     assert {sample.question for sample in other.samples} != {sample.question for sample in one.samples}
 
 
-def test_pairs_that_meta_eval_reads(desk: Desk) -> None:
+def test_pairs_that_calibrate_reads(desk: Desk) -> None:
     found = desk.make(5, {Kind.SINGLE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
     path = desk.folder / "pairs.jsonl"
     path.write_text(pair_lines(found.pairs), encoding="utf-8")
-    items = load_items(path)
-    assert len(items) == 4 * 3
-    for item in items:
-        assert isinstance(item, Pairwise)
-        assert item.preference == -1.0
-        if item.task is EvalTask.CONTEXT_RELEVANCE:
-            assert item.first.answer == item.second.answer
-            assert set(item.first.contexts) < set(item.second.contexts)
-            (fact,) = asked_for(item.first.question)
-            assert [fact.sentence in text for text in item.second.contexts].count(True) == 1
+    pairs = read_pairs(path)
+    assert len(pairs) == 4 * 3
+    for pair in pairs:
+        if pair.quality is Quality.CONTEXT_RELEVANCE:
+            assert pair.better.answer == pair.worse.answer
+            assert set(pair.better.contexts) < set(pair.worse.contexts)
+            (fact,) = asked_for(pair.better.question)
+            assert [fact.sentence in text for text in pair.worse.contexts].count(True) == 1
         else:
-            assert item.first.contexts == item.second.contexts
-            assert item.first.answer != item.second.answer
-    measured = desk.world.run(evaluate_with(OfflineJudge(), items, "pairs"))
-    assert {result.task for result in measured.results} == {
-        EvalTask.FAITHFULNESS,
-        EvalTask.ANSWER_RELEVANCY,
-        EvalTask.CONTEXT_RELEVANCE,
-    }
+            assert pair.better.contexts == pair.worse.contexts
+            assert pair.better.answer != pair.worse.answer
+    measured = desk.world.run(measure(OfflineJudge(), pairs, "statements", file=path.name))
+    assert {result.quality for result in measured.results} == set(Quality)
 
 
 def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -> None:
@@ -431,8 +424,8 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     desk.fault("worse", right)
     found = desk.make(2, SINGLE, pairs=True)
     assert found.pairs == ()
-    assert found.unpaired == {"an answer that was to be worse says what the reference says": 6}
-    assert "     6  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
+    assert found.unpaired == {"an answer that was to be worse says what the reference says": 2}
+    assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 
 
 def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:

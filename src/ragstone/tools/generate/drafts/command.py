@@ -67,7 +67,7 @@ _Result = TypeVar("_Result")
 @option(
     "--pairs",
     value="FILE",
-    help="Also write answers made worse on purpose and diluted contexts, as pairs for meta-eval.",
+    help="Also write answers made worse on purpose and diluted contexts, as pairs for calibrate.",
 )
 @option(
     "--perturb",
@@ -225,7 +225,8 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
         say(f"wrote {counted(len(found.samples), 'draft')} to {output}")
     if pairs is not None and found.pairs:
         replace_text(pairs, pair_lines(found.pairs))
-        say(f"wrote {counted(len(found.pairs), 'pair')} to {pairs}. Then: ragstone meta-eval {pairs}")
+        questions = counted(len(found.pairs), "question")
+        say(f"wrote pairs of {questions} to {pairs}. Then: ragstone calibrate {pairs} --method statements")
     if found.stopped is not None:
         raise continued(found.stopped)
     if not found.samples:

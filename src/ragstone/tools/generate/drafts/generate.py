@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, KINDS, PAIRED
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import repeats, similar_pairs
 from ragstone.tools.generate.passages import Coverage, Passage, Related, find_quote
-from ragstone.tools.judging.metaeval.load import EvalTask
 
 _MAX_ASKED = 20
 _DILUTION = 3
@@ -379,8 +378,8 @@ class _Generation:
         return next(name for length in range(8, len(digest)) if (name := f"{stem}-{digest[:length]}") not in self._ids)
 
     async def _pairs(self) -> None:
-        """WikiEval's pairs for each answerable question: an ungrounded and a poor answer, and a diluted context."""
-        rows: dict[int, list[Mapping[str, object]]] = {}
+        """A row in WikiEval's layout for each answerable question: with two worse answers, and a diluted context."""
+        rows: dict[int, Mapping[str, object]] = {}
         unpaired = self._found.unpaired
         wanted = [one for one in self._accepted if one.sample.answerable] if self._found.wanted.pairs else []
 
@@ -397,45 +396,36 @@ class _Generation:
                 raise Refused("an answer that was to be worse says what the reference says")
             if any(self._redact(text) != text for text in answers):
                 raise Refused("it contains a secret of the environment")
-            rows[source.slot.order] = list(self._pair_rows(source, texts, worse.ungrounded, worse.poor))
+            rows[source.slot.order] = self._pair_row(source, texts, worse.ungrounded, worse.poor)
 
         drafts = [_Draft(one.slot, one.places, one) for one in wanted]
         await self._each(drafts, make)
         for draft in drafts:
-            own = rows.get(draft.slot.order)
-            if own is None:
-                unpaired[draft.reason or "not reached"] += 3
-            elif len(own) < 3:
+            row = rows.get(draft.slot.order)
+            if row is None:
+                unpaired[draft.reason or "not reached"] += 1
+            elif "context_v2" not in row:
                 unpaired["there is no related passage to dilute the context with"] += 1
-        self._found.pairs = tuple(row for order in sorted(rows) for row in rows[order])
+        self._found.pairs = tuple(rows[order] for order in sorted(rows))
 
-    def _pair_rows(
-        self, source: _Accepted, texts: Sequence[str], ungrounded: str, poor: str
-    ) -> Iterator[Mapping[str, object]]:
+    def _pair_row(self, source: _Accepted, texts: Sequence[str], ungrounded: str, poor: str) -> Mapping[str, object]:
         sample = source.sample
         quotes = [text for _, text in source.evidence]
         close = self._related.to(
             " ".join((sample.question, *texts)), most=4 * _DILUTION, among=lambda at: at not in source.places
         )
         near = [at for at in close if not any(find_quote(quote, [self._passages[at].text]) for quote in quotes)]
-        shared = {"kind": "pairwise", "preference": -1, "question": sample.question, "group": source.sample.group}
-        good = {"answer": sample.reference, "contexts": list(texts)}
-        changes: list[tuple[EvalTask, dict[str, object], str]] = [
-            (EvalTask.FAITHFULNESS, {"answer": ungrounded}, "the second answer was made up on purpose"),
-            (EvalTask.ANSWER_RELEVANCY, {"answer": poor}, "the second answer was made incomplete on purpose"),
-        ]
+        row: dict[str, object] = {
+            "id": sample.id,
+            "question": sample.question,
+            "answer": sample.reference,
+            "ungrounded_answer": ungrounded,
+            "poor_answer": poor,
+            "context_v1": list(texts),
+        }
         if near:
-            diluted = [*texts, *(self._passages[at].text for at in near[:_DILUTION])]
-            changes.append((EvalTask.CONTEXT_RELEVANCE, {"contexts": diluted}, "related passages were added"))
-        for task, change, why in changes:
-            yield {
-                **shared,
-                "id": f"{sample.id}/{task.value}",
-                "task": task.value,
-                "first": good,
-                "second": {**good, **change},
-                "why": why,
-            }
+            row["context_v2"] = [*texts, *(self._passages[at].text for at in near[:_DILUTION])]
+        return row
 
 
 _REPEATS = "nearly the same question is in this run"

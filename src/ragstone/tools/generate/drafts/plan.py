@@ -159,8 +159,8 @@ class Generated:
     """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason.
 
     `given_up` are questions that no draft was accepted for, by kind and reason. `asked` are the passages of `samples`.
-    `stopped` is the error that ended the work early. `pairs` are rows for `ragstone meta-eval`; `unpaired` are
-    questions without, by reason.
+    `stopped` is the error that ended the work early. `pairs` are rows for `ragstone calibrate --method`;
+    `unpaired` are questions without, or without a diluted context, by reason.
     """
 
     material: Material

@@ -1,4 +1,4 @@
-"""The hard cases that come with Ragstone: own texts, unlike any prompt, balanced, and true to their evidence."""
+"""The hard cases of the benchmarks: own texts, unlike any prompt, balanced, and true to their evidence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labelled_sets import HARD_CASES as FOLDER
+from labelled_sets import HARD_CASES_NAME, EvalTask, Pointwise, hard_cases
 
 import ragstone.judge.llm
-import ragstone.tools.judging.metaeval.load
-from ragstone.tools.judging.metaeval.load import HARD_CASES, HARD_CASES_NAME, EvalTask, Pointwise, load_items
 
-FOLDER = Path(ragstone.tools.judging.metaeval.load.__file__).with_name("hard_cases")
 PROMPTS = Path(ragstone.judge.llm.__file__).with_name("prompts")
 TASKS = ("faithfulness", "context_use", "answerability", "correctness", "answer_relevancy", "statements")
 WITH_CONTEXTS = ("faithfulness", "context_use", "answerability", "answer_relevancy")
-DIGESTS = {"hard-cases 2": "63a97418a38f7ac5"}
+DIGESTS = {"hard cases, version 2": "63a97418a38f7ac5"}
 """Of the data of each version: if the data change, so does the version, because a grade belongs to it."""
 
 
@@ -49,20 +48,12 @@ def length(text: str) -> float:
 
 
 def test_there_are_about_a_hundred_cases_of_each_task_and_they_come_in_turn() -> None:
-    items = load_items(Path(HARD_CASES))
+    items = hard_cases()
     assert {path.stem for path in FOLDER.iterdir()} == {*TASKS, "documents"}
     assert Counter(item.task.value for item in items) == {task: len(CASES[task]) for task in TASKS}
     assert all(100 <= len(found) <= 180 for found in CASES.values())
     assert Counter(item.task for item in items[:120]) == dict.fromkeys(map(EvalTask, TASKS), 20)
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 600_000
-
-
-def test_a_file_of_the_same_name_is_read_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / HARD_CASES).write_text(
-        '{"kind": "pointwise", "id": "own", "task": "overall", "label": 1}\n', encoding="utf-8"
-    )
-    monkeypatch.chdir(tmp_path)
-    assert [item.id for item in load_items(Path(HARD_CASES))] == ["own"]
 
 
 def test_the_version_changes_with_the_data() -> None:
@@ -206,7 +197,4 @@ def test_no_case_has_a_name_or_a_number_of_a_prompt() -> None:
 
 
 def test_labels_of_single_cases_are_what_the_judgement_says() -> None:
-    assert all(
-        isinstance(item, Pointwise) == (item.task is not EvalTask.ANSWER_RELEVANCY)
-        for item in load_items(Path(HARD_CASES))
-    )
+    assert all(isinstance(item, Pointwise) == (item.task is not EvalTask.ANSWER_RELEVANCY) for item in hard_cases())

@@ -1,15 +1,17 @@
-"""Scores one case with one judge for one task: a number to rank by, and the judge's own yes or no."""
+"""What a judge says of labelled cases, and how well that agrees with people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise
 from scipy import stats
 
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
     ContextGrades,
@@ -29,35 +31,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.system.response import Context, Response
-from ragstone.tools.judging.metaeval.load import Case, EvalTask
-
-Floats = NDArray[np.float64]
-Measure = Callable[[Floats, Floats], float]
-
-RESAMPLES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A measure with its 95 % percentile-bootstrap interval; `low` and `high` are None if it has none."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-def auroc(scores: Floats, labels: Floats) -> float:
-    """Probability that a random positive scores above a random negative, ties counting half, in [0, 1].
-
-    Mann-Whitney U ÷ (n₁ n₀). NaN without both classes.
-    """
-    positive = labels > 0.5
-    n1 = int(positive.sum())
-    n0 = positive.size - n1
-    if not n1 or not n0:
-        return float("nan")
-    ranks = stats.rankdata(scores)
-    return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
+from ragstone.tools.judging.measures import Floats, Measure, Measured, auroc, estimate, pairwise_accuracy
 
 
 def balanced_accuracy(verdicts: Floats, labels: Floats) -> float:
@@ -94,17 +68,6 @@ def spearman(scores: Floats, labels: Floats) -> float:
     return pearson(stats.rankdata(scores), stats.rankdata(labels))
 
 
-def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
-    """Share of pairs in which the judge's difference has the sign of people's preference; a judge's tie counts half.
-    Pairs without a human preference are left out.
-    """
-    decided = preferences != 0
-    if not decided.any():
-        return float("nan")
-    agreement = np.sign(differences[decided]) * np.sign(preferences[decided])
-    return float(np.mean((agreement + 1) / 2))
-
-
 def brier(probabilities: Floats, labels: Floats) -> float:
     """Mean squared difference of probability and label (Brier 1950); 0 is best."""
     return float(np.mean((probabilities - labels) ** 2))
@@ -116,27 +79,6 @@ def calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> 
     parts = [part for part in np.array_split(order, bins) if part.size]
     gaps = [abs(probabilities[part].mean() - labels[part].mean()) * part.size for part in parts]
     return float(sum(gaps) / probabilities.size)
-
-
-def estimate(measure: Measure, scores: Floats, labels: Floats, groups: Sequence[str], *, seed: int = 0) -> Measured:
-    """`measure` of all rows, with an interval from resampling whole groups (Field & Welsh 2007)."""
-    value = measure(scores, labels)
-    names, members = np.unique(np.asarray(groups), return_inverse=True)
-    if names.size < 2 or not np.isfinite(value):
-        return Measured(value, None, None)
-    order = np.argsort(members, kind="stable")
-    starts = np.searchsorted(members[order], np.arange(names.size + 1))
-    rows = [order[starts[group] : starts[group + 1]] for group in range(names.size)]
-    random = np.random.default_rng(seed)
-    draws = []
-    for _ in range(RESAMPLES):
-        picked = np.concatenate([rows[group] for group in random.integers(0, names.size, names.size)])
-        draws.append(measure(scores[picked], labels[picked]))
-    finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
-    if finite.size < RESAMPLES // 2:
-        return Measured(value, None, None)
-    low, high = np.quantile(finite, [0.025, 0.975])
-    return Measured(value, float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +194,141 @@ def _mean_chance(supports: Sequence[Support]) -> float:
 _SIDES = frozenset({EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL})
 _GOOD = {task: 1.0 if task is EvalTask.FAITHFULNESS else 0.5 for task in EvalTask}
 """The lowest score at which a case counts as good, if the judge gives no yes or no of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One item and the judge's opinions: one for a pointwise item, two for a pair."""
+
+    item: Item
+    opinions: tuple[Opinion | NoOpinion, ...]
+
+    @property
+    def scored(self) -> bool:
+        return all(isinstance(one, Opinion) for one in self.opinions)
+
+    @property
+    def right(self) -> bool:
+        """Whether the judge decides as people did; not without an opinion, nor if it holds a pair for equally good."""
+        match self.item, self.opinions:
+            case Pairwise(preference=preference), (Opinion(value=first), Opinion(value=second)):
+                return (second - first) * preference > 0
+            case Pointwise(task=EvalTask.STATEMENTS, label=count), (Opinion(value=value),):
+                return value == count
+            case Pointwise(label=label), (Opinion(verdict=verdict),):
+                return verdict == (label > 0.5)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The results for one task. `measures` maps a measure's name to its estimate; undefined ones are left out."""
+
+    task: EvalTask
+    kind: str
+    items: int
+    scored: int
+    not_applicable: int
+    failed: int
+    reasons: tuple[str, ...]
+    measures: dict[str, Measured]
+
+
+async def run_judge(judge: Judge, items: Sequence[Item], ledger: Ledger | None = None) -> list[Outcome]:
+    """Outcomes of `judge` for each item, in order. Raises JudgeError if it fails as a whole."""
+    calls = ledger if ledger is not None else Ledger()
+    limit = asyncio.Semaphore(max(1, judge.concurrency))
+
+    async def outcome(item: Item) -> Outcome:
+        async with limit:
+            return Outcome(item, await _opinions(judge, item, calls))
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(outcome(item)) for item in items]
+    return [task.result() for task in tasks]
+
+
+def as_golden_set(items: Sequence[Item]) -> GoldenSet:
+    """The questions and references of `items`, for a judge that is fitted to the golden set."""
+    samples: dict[tuple[str, str | None], Sample] = {}
+    for item in items:
+        case = item.first if isinstance(item, Pairwise) else item.case
+        key = (case.question, case.reference)
+        samples.setdefault(key, Sample(item.id, case.question, reference=case.reference))
+    return GoldenSet(tuple(samples.values()))
+
+
+def summarise(outcomes: Iterable[Outcome], *, seed: int = 0) -> tuple[TaskResult, ...]:
+    """The measures of each task, in order of first appearance."""
+    by_task: dict[tuple[EvalTask, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        kind = "pairwise" if isinstance(outcome.item, Pairwise) else "pointwise"
+        by_task.setdefault((outcome.item.task, kind), []).append(outcome)
+    return tuple(_result(task, kind, found, seed) for (task, kind), found in by_task.items())
+
+
+def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -> TaskResult:
+    scored = [outcome for outcome in outcomes if outcome.scored]
+    lost = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, NoOpinion)]
+    failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in out.opinions) for out in outcomes)
+    found: dict[str, Measured] = {}
+    if scored:
+        groups = [outcome.item.group for outcome in scored]
+        rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)
+        for name, measure, scores, labels in rows:
+            measured = estimate(measure, scores, labels, groups, seed=seed)
+            if math.isfinite(measured.value):
+                found[name] = measured
+    return TaskResult(
+        task=task,
+        kind=kind,
+        items=len(outcomes),
+        scored=len(scored),
+        not_applicable=len(outcomes) - len(scored) - failed,
+        failed=failed,
+        reasons=tuple(dict.fromkeys(one.reason for one in lost))[:5],
+        measures=found,
+    )
+
+
+_Rows = list[tuple[str, Measure, Floats, Floats]]
+
+
+def _pointwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
+    labels = np.array([outcome.item.label for outcome in outcomes if isinstance(outcome.item, Pointwise)])
+    opinions = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, Opinion)]
+    strict = np.array([one.strict for one in opinions])
+    verdicts = np.array([float(one.verdict) for one in opinions])
+    rows: _Rows = []
+    if outcomes[0].item.task is EvalTask.STATEMENTS:
+        rows.append(("exact", exact, strict, labels))
+    elif set(np.unique(labels)) <= {0.0, 1.0}:
+        rows += [
+            ("auroc", auroc, strict, labels),
+            ("balanced_accuracy", balanced_accuracy, verdicts, labels),
+            ("f1", f1_score, verdicts, labels),
+            ("brier", brier, strict, labels),
+            ("calibration_error", calibration_error, strict, labels),
+        ]
+    rows += [("pearson", pearson, strict, labels), ("spearman", spearman, strict, labels)]
+    return rows
+
+
+def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
+    preferences = np.array([outcome.item.preference for outcome in outcomes if isinstance(outcome.item, Pairwise)])
+    values = [[one.value for one in outcome.opinions if isinstance(one, Opinion)] for outcome in outcomes]
+    differences = np.array([second - first for first, second in values])
+    return [
+        ("pairwise_accuracy", pairwise_accuracy, differences, preferences),
+        ("pearson", pearson, differences, preferences),
+        ("spearman", spearman, differences, preferences),
+    ]
+
+
+async def _opinions(judge: Judge, item: Item, ledger: Ledger) -> tuple[Opinion | NoOpinion, ...]:
+    if isinstance(item, Pointwise):
+        return (await opinion(judge, item.task, item.case, item.id, ledger),)
+    return (
+        await opinion(judge, item.task, item.first, f"{item.id}/first", ledger),
+        await opinion(judge, item.task, item.second, f"{item.id}/second", ledger),
+    )

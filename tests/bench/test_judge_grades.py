@@ -1,18 +1,21 @@
-"""`ragstone meta-eval hard-cases`: judges get the grades that they deserve, by an interval and by kind of case."""
+"""The grades on the hard cases: judges get the grades that they deserve, by an interval and by kind of case."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from judge_grades import TaskGrade, grade_tasks, main
+from judge_grades import graded as graded_by
+from judge_opinions import as_golden_set
+from labelled_sets import Item, Pairwise, hard_cases
 
+from ragstone.config.settings import JudgeSettings
+from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
@@ -30,12 +33,9 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
-from ragstone.tools.judging.metaeval.command import MetaEvaluation, command, evaluate_with, run_judge
-from ragstone.tools.judging.metaeval.grades import TaskGrade, grade_tasks
-from ragstone.tools.judging.metaeval.load import HARD_CASES, HARD_CASES_NAME, Item, Pairwise, load_items
-from tests.judge.conftest import KEY, FakeLlm, Loop, fill_in
+from tests.judge.conftest import KEY, FakeLlm, Loop
 
-ITEMS = load_items(Path(HARD_CASES))
+ITEMS = hard_cases()
 TASKS = {"faithfulness", "context_use", "answerability", "correctness", "answer_relevancy", "statements"}
 
 
@@ -92,10 +92,7 @@ class Decided(OfflineJudge):
 def graded(decide: Callable[[str], float]) -> dict[str, TaskGrade]:
     judge = Decided()
     judge.decide = decide
-    outcomes = asyncio.run(run_judge(judge, ITEMS))
-    grades = grade_tasks(
-        HARD_CASES_NAME, ((one.item.task.value, one.item.difficulty or "", one.right) for one in outcomes)
-    )
+    grades = asyncio.run(graded_by(judge, ITEMS))
     assert {grade.task for grade in grades} == TASKS
     return {grade.task: grade for grade in grades}
 
@@ -143,84 +140,46 @@ def test_the_kinds_that_a_judge_gets_wrong_are_named_with_their_counts() -> None
 
 @pytest.mark.parametrize(("right", "letter"), [(100, "A"), (95, "B"), (85, "C"), (75, "D"), (50, "D"), (0, "D")])
 def test_a_grade_is_by_the_lower_end_of_the_interval(right: int, letter: str) -> None:
-    (grade,) = grade_tasks(HARD_CASES_NAME, [("task", "kind", at < right) for at in range(100)])
+    (grade,) = grade_tasks([("task", "kind", at < right) for at in range(100)])
     assert grade.grade[0] == letter
     assert grade.low < grade.share or right == 0
     assert grade.high > grade.share or right == 100
 
 
 def test_a_few_cases_get_no_good_grade_by_luck() -> None:
-    (grade,) = grade_tasks(HARD_CASES_NAME, [("task", "kind", True)] * 10)
+    (grade,) = grade_tasks([("task", "kind", True)] * 10)
     assert grade.grade == "C, weak"
 
 
-def test_other_data_sets_get_no_grade() -> None:
-    def found(dataset: str, method: str = "metric") -> MetaEvaluation:
-        return asyncio.run(evaluate_with(OfflineJudge(), ITEMS[:12], dataset, method=method))
-
-    assert found("labelled.jsonl").grades == ()
-    assert found(f"{HARD_CASES} 1").grades == (), "a grade belongs to a version of the cases"
-    assert len(found(HARD_CASES_NAME).grades) == 6
+README = (Path(__file__).parents[2] / "bench/README.md").read_text("utf-8")
 
 
-def test_the_command_prints_a_grade_for_each_task_and_writes_them_with_the_version(tmp_path: Path) -> None:
-    output = tmp_path / "found.json"
-    done = CliRunner().invoke(command, [HARD_CASES, "--judge", "offline", "--limit", "60", "--output", str(output)])
-    assert done.exit_code == 0, done.output
-    document = json.loads(output.read_text(encoding="utf-8"))
-    assert document["dataset"] == HARD_CASES_NAME
-    assert {grade["task"] for grade in document["grades"]} == TASKS
-    for grade in document["grades"]:
-        assert grade["items"] == 10
-        line = rf"^{grade['task']} +{grade['grade']} +{grade['right']} of 10 +{grade['share']:.3f} "
-        assert re.search(line, done.output, re.MULTILINE), done.output
+def test_the_grades_of_the_offline_judge_are_those_of_the_page() -> None:
+    judge = build_judge(JudgeSettings(), golden_set=as_golden_set(ITEMS), cache=None, environ={})
+    for grade in asyncio.run(graded_by(judge, ITEMS)):
+        cells = f"{grade.items} | {grade.right} | {grade.low:.3f} to {grade.high:.3f} | {grade.grade} |"
+        assert re.search(rf"^\| `{grade.task}` \| [^|]+ \| {re.escape(cells)}$", README, re.MULTILINE), grade
+    assert f"the {len(ITEMS)} cases" in README
 
 
-# Over the wire: what a model costs, and that the default reply of a fake server, which says yes, is no good judge.
+# Over the wire: the default reply of a fake server, which says yes, is no good judge.
 
 
 @pytest.fixture
-def server() -> Iterator[FakeLlm]:
+def loop() -> Iterator[Loop]:
     loop = Loop()
-    yield loop.serve(FakeLlm())
+    yield loop
     loop.close()
 
 
-def measured(server: FakeLlm, folder: Path, *flags: str) -> tuple[dict[str, Any], str]:
-    output = folder / "found.json"
-    environ = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
-    options = ["--judge", "openai:gpt-4o-mini", "--out", str(folder), "--output", str(output), *flags]
-    done = CliRunner().invoke(command, [HARD_CASES, *options], env=environ)
-    assert done.exit_code == 0, done.output
-    return json.loads(output.read_text(encoding="utf-8")), done.output
-
-
-def test_a_model_is_graded_and_its_tokens_and_price_are_shown(server: FakeLlm, tmp_path: Path) -> None:
-    document, shown = measured(server, tmp_path, "--limit", "120")
-    shares = {grade["task"]: grade["share"] for grade in document["grades"]}
-    assert shares["faithfulness"] == shares["context_use"] == shares["answerability"] == shares["correctness"] == 0.5
-    assert all(grade["grade"] == "D, poor" for grade in document["grades"])
-    cost = document["cost"]
-    assert cost["calls"] == len(server.seen)
-    assert cost["cost_usd"] > 0
-    assert f"{cost['input_tokens']:,} tokens in, {cost['output_tokens']} out" in shown
-    assert "$" in shown
+def test_a_model_that_says_yes_is_right_in_half_of_the_cases(loop: Loop, capsys: pytest.CaptureFixture[str]) -> None:
+    server = loop.serve(FakeLlm())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        asyncio.run(main("openai:gpt-4o-mini", 60))
+    shown = capsys.readouterr().out
+    for task in ("faithfulness", "context_use", "answerability", "correctness"):
+        assert f"| `{task}` | 10 | 5 |" in shown
+    assert f"{len(server.seen)} calls, " in shown
     assert server.wrong == []
-
-
-def test_a_model_that_counts_statements_right_is_right_there(server: FakeLlm, tmp_path: Path) -> None:
-    answers = {item.case.answer: item for item in ITEMS if item.id.startswith("s") and not isinstance(item, Pairwise)}
-
-    def fill(schema: Mapping[str, Any], data: str) -> Any:
-        reply = fill_in(schema, data)
-        if "answer" in schema["properties"]:
-            given = re.search(r"^<<<answer \S+>>>\n(.*?)\n<<<end", data, re.MULTILINE | re.DOTALL)
-            assert given is not None
-            count = int(answers[given[1]].label) if given[1] in answers else 1
-            kind = "answers" if count else "abstains"
-            return {"answer": {"kind": kind, "statements": [f"Statement {at} of it." for at in range(count)]}}
-        return reply
-
-    server.fill = fill
-    document, _ = measured(server, tmp_path, "--limit", "120")
-    assert {grade["task"]: grade["share"] for grade in document["grades"]}["statements"] == 1.0

@@ -1,0 +1,80 @@
+"""How well scores rank what people labelled, with intervals over groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Measure = Callable[[Floats, Floats], float]
+"""A number from scores and labels, both (n,)."""
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measure with its percentile-bootstrap interval; `low` and `high` are None if it has none."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def auroc(scores: Floats, labels: Floats) -> float:
+    """Probability that a random positive scores above a random negative, ties counting half, in [0, 1].
+
+    Mann-Whitney U ÷ (n₁ n₀). NaN without both classes.
+    """
+    positive = labels > 0.5
+    n1 = int(positive.sum())
+    n0 = positive.size - n1
+    if not n1 or not n0:
+        return float("nan")
+    ranks = stats.rankdata(scores)
+    return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
+
+
+def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
+    """Share of pairs in which the judge's difference has the sign of people's preference; a judge's tie counts half.
+    Pairs without a human preference are left out.
+    """
+    decided = preferences != 0
+    if not decided.any():
+        return float("nan")
+    agreement = np.sign(differences[decided]) * np.sign(preferences[decided])
+    return float(np.mean((agreement + 1) / 2))
+
+
+def estimate(
+    measure: Measure,
+    scores: Floats,
+    labels: Floats,
+    groups: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Measured:
+    """`measure` of all rows, with an interval from resampling whole groups (Field & Welsh 2007)."""
+    value = measure(scores, labels)
+    names, members = np.unique(np.asarray(groups), return_inverse=True)
+    if names.size < 2 or not np.isfinite(value):
+        return Measured(value, None, None)
+    order = np.argsort(members, kind="stable")
+    starts = np.searchsorted(members[order], np.arange(names.size + 1))
+    rows = [order[starts[group] : starts[group + 1]] for group in range(names.size)]
+    random = np.random.default_rng(seed)
+    draws = []
+    for _ in range(RESAMPLES):
+        picked = np.concatenate([rows[group] for group in random.integers(0, names.size, names.size)])
+        draws.append(measure(scores[picked], labels[picked]))
+    finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
+    if finite.size < RESAMPLES // 2:
+        return Measured(value, None, None)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(finite, [tail, 1.0 - tail])
+    return Measured(value, float(low), float(high))

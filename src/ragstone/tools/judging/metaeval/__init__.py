@@ -1,1 +1,0 @@
-"""Meta-evaluation: the agreement of a judge with people."""

@@ -1,0 +1,194 @@
+"""`ragstone calibrate FILE --method …`: how often a judge prefers the better of two, as in WikiEval's experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.judge.abilities import Preference, Shown
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.tools.judging.calibrate import command
+from ragstone.tools.judging.pairs import Case, Pair, PairResults, Quality, measure, read_pairs
+from tests.judge.conftest import KEY, FakeLlm, Loop, fill_in
+
+PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
+ROW: dict[str, Any] = {
+    "id": "w1",
+    "question": "When was the lighthouse built?",
+    "answer": "The lighthouse was built in 1871.",
+    "ungrounded_answer": "Penguins eat fish in the cold southern seas.",
+    "poor_answer": "I don't know.",
+    "context_v1": PAGE,
+    "context_v2": [PAGE, "Penguins eat fish in the cold southern seas. The ferry to Norway leaves twice a week."],
+}
+
+
+def write(folder: Path, *rows: object) -> Path:
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> PairResults:
+    return asyncio.run(measure(judge, pairs, method, file="pairs.jsonl"))
+
+
+def accuracies(found: PairResults) -> dict[str, float]:
+    return {result.quality.value: result.accuracy.value for result in found.results if result.accuracy is not None}
+
+
+def test_a_row_of_wikieval_is_three_pairs(tmp_path: Path) -> None:
+    pairs = read_pairs(write(tmp_path, ROW))
+    question, answer = ROW["question"], ROW["answer"]
+    assert {pair.better for pair in pairs} == {Case(question, answer, (PAGE,))}
+    assert {pair.group for pair in pairs} == {"w1"}
+    assert {pair.quality: pair.worse for pair in pairs} == {
+        Quality.FAITHFULNESS: Case(question, ROW["ungrounded_answer"], (PAGE,)),
+        Quality.ANSWER_RELEVANCY: Case(question, ROW["poor_answer"], (PAGE,)),
+        Quality.CONTEXT_RELEVANCE: Case(question, answer, tuple(ROW["context_v2"])),
+    }
+
+
+def test_a_row_may_have_only_some_pairs_and_no_id(tmp_path: Path) -> None:
+    row = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
+    assert [pair.id for pair in read_pairs(write(tmp_path, row, row))] == ["1/faithfulness", "2/faithfulness"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message", "where"),
+    [
+        ([{**ROW, "answer": None}], "a pair needs texts as question and answer, and context_v1", "pairs.jsonl:1"),
+        ([ROW, {"question": "Q?", "label": 1}], "a pair needs texts as question and answer", "pairs.jsonl:2"),
+        ([{key: ROW[key] for key in ("question", "answer", "context_v1")}], "contains no pairs", "pairs.jsonl"),
+        ([], "contains no pairs", "pairs.jsonl"),
+    ],
+)
+def test_what_has_no_pairs_is_refused_with_its_line(
+    tmp_path: Path, rows: list[object], message: str, where: str
+) -> None:
+    with pytest.raises(GoldenSetError, match=message) as caught:
+        read_pairs(write(tmp_path, *rows))
+    assert str(caught.value.where).endswith(where)
+    assert "Expected rows with question, answer and context_v1" in (caught.value.hint or "")
+
+
+def test_the_offline_judge_prefers_the_better_of_each_by_its_metrics(tmp_path: Path) -> None:
+    found = measured(OfflineJudge(), read_pairs(write(tmp_path, ROW)), "statements")
+    assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 1.0}
+
+
+class Direct(OfflineJudge):
+    """Also a direct judge: likes answers on the lighthouse, or the first that it sees if `by_place`."""
+
+    by_place = False
+    shown: list[str]
+
+    async def direct_score(
+        self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
+    ) -> float:
+        if "Norway" in " ".join(contexts):
+            raise JudgementFailed("the reply was cut off")
+        return 0.9 if "lighthouse" in answer else 0.2
+
+    async def direct_preference(
+        self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
+    ) -> Preference:
+        self.shown.append(first[0])
+        if first[0] == second[0]:
+            return Preference.NEITHER
+        return Preference.FIRST if self.by_place or "lighthouse" in first[0] else Preference.SECOND
+
+
+def direct() -> Direct:
+    judge = Direct()
+    judge.shown = []
+    return judge
+
+
+def test_gpt_score_compares_grades_and_a_failed_one_is_counted(tmp_path: Path) -> None:
+    found = measured(direct(), read_pairs(write(tmp_path, ROW)), "score")
+    assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0}
+    failed = found.results[2]
+    assert (failed.scored, failed.failed, failed.not_applicable) == (0, 1, 0)
+    assert failed.reasons == ("the reply was cut off",)
+    assert "context_relevance no pair was scored; 0 not applicable, 1 failed" in found.text()
+
+
+def test_gpt_ranking_shows_both_orders_and_a_tie_counts_half(tmp_path: Path) -> None:
+    judge = direct()
+    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(4))))
+    assert accuracies(measured(judge, pairs, "ranking")) == {
+        "faithfulness": 1.0,
+        "answer_relevancy": 1.0,
+        "context_relevance": 0.5,
+    }
+    assert {ROW["answer"], ROW["ungrounded_answer"]} <= set(judge.shown)
+
+
+def test_a_judge_that_prefers_a_place_is_right_by_chance(tmp_path: Path) -> None:
+    judge = direct()
+    judge.by_place = True
+    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(10))))
+    assert accuracies(measured(judge, pairs, "ranking"))["faithfulness"] == 0.5
+
+
+@pytest.mark.parametrize("method", ["score", "ranking"])
+def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path, method: str) -> None:
+    with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
+        measured(OfflineJudge(), read_pairs(write(tmp_path, ROW)), method)
+
+
+def test_pairs_give_no_calibration(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, [str(write(tmp_path, ROW)), "--method", "statements", "--fit", "judge.json"])
+    assert isinstance(done.exception, ConfigError)
+    assert "goes with neither --output nor --fit" in str(done.exception)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeLlm]:
+    loop = Loop()
+    yield loop.serve(FakeLlm(fill=_reply))
+    loop.close()
+
+
+def _reply(schema: Mapping[str, Any], data: str) -> Any:
+    """What a model says that likes the lighthouse; otherwise the usual."""
+    properties = schema["properties"]
+    if "grade" in properties:
+        return {"grade": {"value": 9 if "built in 1871." in data.partition("answer")[2].partition("context")[0] else 1}}
+    if "better" in properties:
+        first = data.partition("first answer")[2].partition("first contexts")[0]
+        return {"better": {"which": "first" if "lighthouse" in first else "second"}}
+    return fill_in(schema, data)
+
+
+@pytest.mark.parametrize("method", ["statements", "score", "ranking"])
+def test_an_llm_is_asked_by_each_method_and_replies_are_stored(
+    server: FakeLlm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    rows = [{**ROW, "id": f"w{number}", "question": f"{ROW['question']} ({number})"} for number in range(3)]
+    arguments = [str(write(tmp_path, *rows)), "--method", method, "--judge", "openai:gpt-4o-mini"]
+    done = CliRunner().invoke(command, [*arguments, "--format", "json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["method"] == method
+    assert [result["scored"] for result in document["results"]] == [3, 3, 3]
+    if method != "statements":
+        assert document["results"][0]["accuracy"]["value"] == 1.0
+    assert document["cost"]["calls"] > 0
+    assert server.wrong == []
+    asked = len(server.seen)
+    again = CliRunner().invoke(command, arguments)
+    assert "0 calls, " in again.output
+    assert len(server.seen) == asked
