@@ -13,7 +13,7 @@ import pytest
 from ragstone.app.rescore import Rescored
 from ragstone.config.settings import GoldenSettings, RunSettings, Settings, SystemSettings
 from ragstone.errors import ConfigError, RunDirectoryError
-from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.stability import variance_of, variance_words
 from ragstone.golden.sample import Sample
 from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
@@ -27,7 +27,6 @@ from ragstone.run.replay import confirm
 from ragstone.run.scoring import combine_answers
 from ragstone.run.serialise import record_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from ragstone.tools.judging.noise import recorded_noise
 from tests.project.asked import evaluate_golden_set, evaluate_run, rescore
 from tests.run.builders import Answering, judge, judgement, samples
 
@@ -317,17 +316,13 @@ def test_the_noise_of_asking_again_is_read_from_the_answers(tmp_path: Path) -> N
 
     golden = samples(6)
     run = evaluated(tmp_path, InTurn(), Unsteady({sample.id: good for sample in golden}), answers=2)
-    found = recorded_noise(run, policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.0}}}))
-    (row,) = found.metrics
-    assert found.asked_again
-    assert row.found.sd > 0
-    text = found.text()
-    assert "from several answers to each question" in text
-    assert "system and judge" in text
-    assert "ask more often (--answers)" in text
+    parts = variance_of(run.scores().metrics["faithfulness"])
+    assert parts is not None
+    assert parts.draws is not None
+    assert parts.draws > 0
+    assert "system and judge" in variance_words(parts)
     once = evaluated(tmp_path / "once", InTurn(), judge(golden), answers=1)
-    with pytest.raises(ConfigError, match="judged once"):
-        recorded_noise(once, policy_from_mapping({}))
+    assert variance_of(once.scores().metrics["faithfulness"]) is None
 
 
 def test_no_more_questions_are_in_flight_than_the_system_takes() -> None:

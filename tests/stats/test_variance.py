@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.variance import noise_floor, variance_components
+from ragstone.stats.variance import variance_components
 
 
 def test_a_balanced_table_gives_the_mean_squares_of_the_textbook() -> None:
@@ -67,27 +67,3 @@ def test_negative_estimates_are_zero() -> None:
 def test_readings_without_units_to_compare_are_refused(values: np.ndarray, units: np.ndarray, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         variance_components(values, units)
-
-
-def test_the_noise_floor_is_what_a_rejudged_mean_exceeds_one_time_in_twenty() -> None:
-    rng = np.random.default_rng(2)
-    quality = rng.uniform(0.3, 0.7, size=200)
-    first, second = (np.clip(quality + rng.normal(0, 0.08, 200), 0, 1) for _ in range(2))
-    found = noise_floor(first, second)
-    assert found.sd == pytest.approx(0.08, rel=0.15)
-    falls = [float(np.mean(rng.normal(0, 0.08, 200) - rng.normal(0, 0.08, 200))) for _ in range(4000)]
-    assert np.mean(np.array(falls) < -found.floor) == pytest.approx(0.05, abs=0.025)
-    assert found.shift.low < 0.0 < found.shift.high
-
-
-def test_readings_that_repeat_exactly_have_no_noise() -> None:
-    scores = np.array([0.0, 0.5, 1.0])
-    found = noise_floor(scores, scores)
-    assert (found.sd, found.changed, found.floor, found.shift.estimate) == (0.0, 0.0, 0.0, 0.0)
-
-
-def test_two_readings_of_different_units_are_refused() -> None:
-    with pytest.raises(ValueError, match="same two units"):
-        noise_floor(np.ones(3), np.ones(4))
-    with pytest.raises(ValueError, match="alpha"):
-        noise_floor(np.ones(3), np.ones(3), alpha=0.9)

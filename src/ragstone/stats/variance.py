@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-
-from ragstone.stats.estimate import Estimate
-from ragstone.stats.intervals import mean_interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,45 +81,3 @@ def _henderson(v: Floats, unit: NDArray[np.intp], draw: NDArray[np.intp]) -> Var
     rest = (n_units - 1) * (readings or 0.0) + (k1 - k2) * (draws or 0.0)
     units = max(0.0, (between_units - rest) / (n - k3))
     return VarianceComponents(units, draws, readings, n_units, n_draws, n)
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseFloor:
-    """The noise of a reading, from two readings of the same units.
-
-    `sd` is the standard deviation of one reading around its unit's mean reading, `changed` the share of units whose
-    reading changed, and `shift` the mean change with its interval. `floor` is the fall of the mean that noise alone
-    exceeds with probability `alpha` if both sides are read again.
-    """
-
-    sd: float
-    changed: float
-    shift: Estimate
-    floor: float
-    alpha: float
-    n: int
-
-
-def noise_floor(
-    first: Floats,
-    second: Floats,
-    *,
-    groups: Ints | None = None,
-    alpha: float = 0.05,
-) -> NoiseFloor:
-    """The noise of a reading in [0, 1], from two readings `first` and `second` (n,) of the same n >= 2 units.
-
-    Assumes that both readings have the same distribution; `shift` shows if they do not. One-sided normal floor:
-    z_{1-alpha} · sd · √(2/n). Raises ValueError for different lengths, n < 2, or values out of bounds.
-    """
-    a = np.asarray(first, dtype=np.float64)
-    b = np.asarray(second, dtype=np.float64)
-    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise ValueError(f"two readings of the same two units or more are needed, got {a.shape} and {b.shape}")
-    if not 0.0 < alpha < 0.5:
-        raise ValueError(f"alpha must be in (0, 0.5), got {alpha}")
-    difference = b - a
-    shift = mean_interval(difference, bounds=(-1.0, 1.0), groups=groups)
-    sd = math.sqrt(float(np.mean(difference**2)) / 2.0)
-    floor = float(ndtri(1.0 - alpha)) * sd * math.sqrt(2.0 / len(a))
-    return NoiseFloor(sd, float(np.mean(difference != 0.0)), shift, floor, alpha, len(a))

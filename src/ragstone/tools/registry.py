@@ -25,5 +25,4 @@ TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
     "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate"),
     "verify": ToolCommand("Check a verdict against its attestation, offline.", "verify.command"),
-    "noise": ToolCommand("Measure the judge's noise on recorded answers.", "judging.noise"),
 }

@@ -1,1 +1,1 @@
-"""What people and data sets say of a judge: labels, calibration, pairs, noise."""
+"""What people and data sets say of a judge: labels, calibration, pairs."""
