@@ -10,8 +10,8 @@ Dask cluster.
 For each size: `ragstone run` with each number of workers (of which 1 is held to one core), with a Dask cluster of so
 many workers of one thread (on loopback, started before), and `--side-by-side` so many runs of one process at the same
 time, each on a core of its own: as fast as so many cores can be. Then, unless `--runs-only`, on the finished run
-`resume` of the last 100 samples, `gate` without evaluating anything (with a baseline), `report --format html`, and
-`merge` of two shards. Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
+`resume` of the last 100 samples, `gate` without evaluating anything (with a baseline), and `report --format html`.
+Each step is a process of its own. Prints a line of JSON for each step, and tables in Markdown.
 
 CPU is user and system time of all processes of a step, those of a cluster included; `workers_cpu_s` is the part of
 the worker processes, or of the cluster. Memory is the largest sum of PSS (the proportional set size, in
@@ -40,12 +40,8 @@ from pathlib import Path
 
 from engine import write_world
 
-from ragstone.golden.load import load_golden_set
-from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.run.manifest import Cost, Counts
+from ragstone.run.directory import MANIFEST, SAMPLES
 from ragstone.run.serialise import facts_from_line
-from ragstone.run.shards import Shard
-from ragstone.run.writer import RunWriter
 
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 UNJUDGED = ("token_f1", "exact_match")
@@ -235,32 +231,6 @@ def written(step: Step, run: Path) -> Step:
     return step
 
 
-def shards_of(run: Path, golden_file: Path, folder: Path) -> list[Path]:
-    """Two shards of a finished run, as if each had been evaluated alone."""
-    golden = load_golden_set([golden_file])
-    whole = RunDirectory.open(run)
-    paths = []
-    for shard in (Shard(1, 2), Shard(2, 2)):
-        manifest = whole.manifest.model_copy(
-            update={
-                "state": "running",
-                "shard": shard.describe(golden),
-                "counts": Counts(),
-                "cost": Cost(),
-                "verdict": None,
-                "baseline": None,
-            }
-        )
-        path = folder / f"shard-{shard.number}"
-        writer = RunWriter.create(path, manifest)
-        for record in whole.records():
-            if shard.holds(record.sample):
-                writer.append(record)
-        writer.finish(writer.finished_ids, wall_s=0.0)
-        paths.append(path)
-    return paths
-
-
 def cut_short(run: Path, samples: int) -> None:
     """Make `run` one that was killed before its last samples."""
     path = run / SAMPLES
@@ -363,10 +333,6 @@ def steps(
     deciding = ["gate", *given, "--out", "run", "--resume", "--baseline", "baseline"]
     yield measured(n, "gate", folder, deciding)
     yield measured(n, "report", folder, ["report", "run", "--format", "html", "-o", "report.html"])
-    shards = shards_of(run, folder / "golden.jsonl", folder)
-    shutil.rmtree(run)
-    merging = ["merge", *map(str, shards), "--out", "run", "--golden", "golden.jsonl"]
-    yield written(measured(n, "merge", folder, merging), run)
 
 
 def table(found: Sequence[Step]) -> str:

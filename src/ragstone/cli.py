@@ -28,7 +28,6 @@ _CORE = {
     "init": "Write a starter config, policy, golden set and workflow.",
     "check": "Validate the setup, ask one question, estimate the cost.",
     "run": "Evaluate the system and write a run directory.",
-    "merge": "Merge the shards of a run into one run.",
     "gate": "Evaluate, compare with thresholds and baseline, and decide.",
     "accept": "Accept the drop of a run on purpose.",
     "rescore": "Score stored answers again: another judge, more metrics.",

@@ -21,7 +21,6 @@ def test_every_step_of_a_size_has_the_same_records_and_is_measured(tmp_path: Pat
         "resume",
         "gate",
         "report",
-        "merge",
     ]
     assert len({one.records for one in measured if one.records}) == 1
     assert all(one.cpu_s > 0 and one.wall_s > 0 for one in measured)

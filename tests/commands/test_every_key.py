@@ -292,7 +292,6 @@ CONFIG: Mapping[str, Example] = {
 
 ELSEWHERE = {
     "run.dask": "tests/commands/test_dask.py",
-    "run.shard": "tests/commands/test_shards.py",
 }
 """Keys that need a cluster, several runs, or files outside of the project: where they are tested."""
 

@@ -187,7 +187,6 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a system that takes none": (plain, 4, "--oracle gives the system contexts, but it takes none"),
     "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "--oracle needs a metric of the answer"),
     "half of a system": (half, 2, "it needs the whole system"),
-    "a shard": (lambda _: ["--shard", "1/2"], 2, "--oracle can't be combined with --shard"),
 }
 
 

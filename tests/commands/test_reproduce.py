@@ -27,15 +27,12 @@ from tests.commands.terminal import on_terminal
 NOT_SETTINGS = {
     "config": "says where the settings are",
     "github": "is for a job",
-    "shards": "merges what was evaluated elsewhere",
-    "allow_missing": "is about shards",
     "form": "is about the report",
     "output": "is about the report",
     "verbose": "is about what is printed",
 }
 NOT_REPRODUCED = {
     "resume": "a run is reproduced from its start",
-    "shard": "a run is reproduced as a whole",
     "dask": "a cluster gives the same records as one process, and its address is nobody's business",
     "save_baseline": "its copy is not kept",
 }

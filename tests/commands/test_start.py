@@ -31,8 +31,6 @@ except SystemExit as ended:
     return done.stdout.splitlines()[-1].split()
 
 
-def test_neither_a_run_nor_a_merge_of_shards_loads_what_only_the_gate_needs(project: Path) -> None:
+def test_a_run_does_not_load_what_only_the_gate_needs(project: Path) -> None:
     run = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "token_f1")
     assert loaded_by(project, *run, "--out", "whole") == ["0"]
-    assert loaded_by(project, *run, "--out", "shard", "--shard", "1/1") == ["0"]
-    assert loaded_by(project, "merge", "shard", "--golden", "golden.jsonl", "--out", "merged") == ["0"]

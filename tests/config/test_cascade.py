@@ -178,7 +178,6 @@ def test_a_key_that_has_moved_is_named_with_its_new_place(tmp_path: Path) -> Non
     [
         ("run.workers", "0", "option for run.workers: must be 'auto' or at least 1, found \"0\"."),
         ("run.workers", "many", "option for run.workers: must be 'auto' or a whole number, found \"many\"."),
-        ("run.shard", "4/3", "option for run.shard: must be K/N, such as 3/8, with K from 1 to N"),
         ("system.concurrency", 0, "option for system.concurrency: must be at least 1, found 0."),
     ],
 )

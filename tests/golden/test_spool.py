@@ -15,7 +15,6 @@ from ragstone.golden import spool
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.golden.spool import Spool, spooled
-from ragstone.run.shards import Shard
 
 N = 47
 
@@ -70,16 +69,6 @@ def test_two_readers_do_not_disturb_each_other(tmp_path: Path) -> None:
     pairs = [(one.id, other.id) for one, other in zip(golden, reversed(golden.samples), strict=True)]
     assert pairs[:2] == [("q0", "q46"), ("q1", "q45")]
     assert pairs[-1] == ("q46", "q0")
-
-
-def test_the_shards_of_a_long_golden_set_are_its_samples_in_order(tmp_path: Path) -> None:
-    golden = loaded(tmp_path)
-    shards = [Shard(number, 3) for number in (1, 2, 3)]
-    parts = [shard.part(golden) for shard in shards]
-    assert sorted((sample.id for part in parts for sample in part), key=lambda name: int(name[1:])) == [
-        sample.id for sample in golden
-    ]
-    assert all(shard.holds(sample) for shard, part in zip(shards, parts, strict=True) for sample in part)
 
 
 @pytest.mark.parametrize("place", [3, 6, 20, 46])

@@ -111,7 +111,7 @@ class Checkout:
         code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
         run = settings.path(settings.run.out)
         found = read_manifest(run) if self.reports_again and (run / VERDICT).is_file() else None
-        if found is not None and found.state == "finished" and found.shard is None:
+        if found is not None and found.state == "finished":
             again(run, settings)
         return self.outcome(code, out.getvalue())
 

@@ -488,28 +488,6 @@ def test_for_a_fork_too_a_gate_may_be_not_affected(github: FakeGitHub, checkout:
     assert rows(github)["billing"].verdict == "not affected"
 
 
-# -- shards ------------------------------------------------------------------------------------------------------------
-
-
-def test_shards_tell_nothing_and_the_merge_tells_the_row(github: FakeGitHub, checkout: Checkout) -> None:
-    for number in (1, 2):
-        one = checkout.gate(github, "pull_request", None, **SEARCH, RAGSTONE_SHARD=f"{number}/2")
-        assert one.code == 0, one.log
-        github.add_artifact(900, artifact_of(checkout.root / "ragstone-run"), name=f"shard-{number}")
-    assert (github.bodies(), github.checks) == ([], [])
-    merged = checkout.gate(github, "pull_request", None, **SEARCH, RAGSTONE_MERGE="shard-*")
-    assert merged.outputs["verdict"] == "pass", merged.log
-    assert set(rows(github)) == {"search"}
-    assert sharing(checkout) == 2
-
-
-def test_shards_of_a_gate_that_is_not_affected_do_nothing(github: FakeGitHub, checkout: Checkout) -> None:
-    one = checkout.gate(github, "pull_request", None, **BILLING, RAGSTONE_SHARD="1/2")
-    assert (one.code, one.outputs) == (0, {"run-directory": ""})
-    merged = checkout.gate(github, "pull_request", None, **BILLING, RAGSTONE_MERGE="shard-*")
-    assert merged.outputs["verdict"] == "not-affected"
-
-
 # -- twenty gates at once ----------------------------------------------------------------------------------------------
 
 

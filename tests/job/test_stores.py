@@ -81,24 +81,6 @@ def test_a_season_of_a_branch(repository: Repository, kind: str, request: pytest
     assert len({json.loads(line).get("commit") for line in history} - {None}) == 3
 
 
-def test_shards_know_the_baseline_of_the_store_and_only_the_merged_run_is_kept(repository: Repository) -> None:
-    store = f"folder:{repository.root}/store"
-    first = repository.commit("first")
-    assert gate(repository.job("1", first), store, MAIN).returncode == 0
-    kept = len(list((repository.root / "store").rglob("*")))
-    job = repository.job("2", repository.commit("second"))
-    for number in (1, 2):
-        done = gate(job, store, MAIN, "--shard", f"{number}/2", "--out", f"shards/{number}")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"Baseline: commit {first[:12]}" in done.stderr
-        assert "Kept" not in done.stderr
-    assert len(list((repository.root / "store").rglob("*"))) == kept
-    done = gate(job, store, MAIN, "--merge", "shards")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"compared with commit {first[:12]}" in " ".join(done.stdout.split())
-    assert "Saved to store/" in done.stderr
-
-
 def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository) -> None:
     commit = repository.commit("first")
     store = f"folder:{repository.root}/store"

@@ -258,18 +258,6 @@ def test_a_run_that_was_stopped_drops_nothing_and_counts_for_nothing(tmp_path: P
     assert entries(path) == set(range(30))
 
 
-def test_shards_do_not_age_each_others_judgements(tmp_path: Path) -> None:
-    run_with(tmp_path / "0.sqlite", range(20))
-    for release in range(1, 6):
-        whole = tmp_path / f"{release}.sqlite"
-        for shard in (0, 1):
-            part = tmp_path / f"{release}-{shard}.sqlite"
-            run_with(part, range(10 * shard, 10 * shard + 10), tmp_path / f"{release - 1}.sqlite")
-            with closing(JudgementCache(whole)) as merged:
-                merged.restore_from(part)
-    assert entries(whole) == set(range(20))
-
-
 def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragstone.judge.cache.MAX_KEPT_BYTES", 600)
     path = tmp_path / "c.sqlite"

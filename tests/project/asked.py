@@ -10,14 +10,12 @@ from typing import Any
 from ragstone.app import accept as accepting
 from ragstone.app import check as checking
 from ragstone.app import gate as gating
-from ragstone.app import merge as merging
 from ragstone.app import report as reporting
 from ragstone.app import rescore as rescoring
 from ragstone.app import run as running
 from ragstone.app.accept import Accepted, Shown
 from ragstone.app.check import CheckResult
 from ragstone.app.gate import REPORT_FILES, GateOutcome
-from ragstone.app.merge import Shards
 from ragstone.app.report import Reported
 from ragstone.app.rescore import Rescored
 from ragstone.config.settings import Settings
@@ -25,8 +23,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
 from ragstone.project.gate import gate_request, read_policy, report_terms
-from ragstone.project.invocation import system_commit
-from ragstone.project.plan import project_metrics, read_golden_set, run_plan, started_by
+from ragstone.project.plan import run_plan
 from ragstone.report.parts import Links
 from ragstone.report.render import Format
 from ragstone.rounds.context import RunContext
@@ -34,7 +31,6 @@ from ragstone.rounds.round import run_round
 from ragstone.rounds.session import Session
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lock import run_lock
-from ragstone.run.merge import Merged
 from ragstone.run.redact import Redactor
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import System
@@ -48,35 +44,9 @@ async def gate(
     settings: Settings,
     context: RunContext,
     *,
-    shards: Shards | None = None,
     formats: Iterable[Format] = tuple(REPORT_FILES),
 ) -> GateOutcome:
-    return await gating.gate(gate_request(settings, context, shards=shards), context, formats=formats)
-
-
-async def evaluate_shard(settings: Settings, context: RunContext) -> RunDirectory:
-    return await gating.evaluate_shard(gate_request(settings, context), context)
-
-
-def merge(
-    shards: Shards,
-    settings: Settings,
-    context: RunContext,
-    *,
-    golden: GoldenSet | None = None,
-    policy_hash: str | None = None,
-) -> Merged:
-    if golden is None and shards.allow_missing:
-        golden = read_golden_set(settings)
-    return merging.merge(
-        shards,
-        settings.path(settings.run.out),
-        project_metrics(settings, system_commit(settings.root, context.environ)),
-        context,
-        invocation=started_by(settings, context, "run"),
-        golden=golden,
-        policy_hash=policy_hash,
-    )
+    return await gating.gate(gate_request(settings, context), context, formats=formats)
 
 
 async def rescore(

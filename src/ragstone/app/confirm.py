@@ -33,20 +33,19 @@ class Confirmed:
     verdict: GateVerdict
 
 
-async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session: Session, *, merged: bool) -> Confirmed:
+async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session: Session) -> Confirmed:
     """Ask every question again, up to `confirm_repeats` times, if a blocking drop is suspected.
 
     The error rate is split as in gate/confirm.py. If more answers can't be had within the budget and the time limit, or
     some of them fail, the first verdict stands and says so: it is valid on its own, because money and time do not
     depend on the scores. Each round judges only answers that were not judged before; the cache has the others.
-    `merged`: the run was merged from shards, which can't be asked again.
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
     if policy.gate.decision != "evidence" or not policy.gate.confirm:
         return first
     if not doubts(verdict, alpha) or settled(verdict, alpha):
         return first
-    if (why := _never(session, merged)) is not None:
+    if (why := _never(session)) is not None:
         note = f"The verdict rests on the first answers: {why}."
         return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
     if (why := _not_now(run, session)) is not None:
@@ -69,10 +68,8 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
         return _adopted(first, more, decided, alpha)
 
 
-def _never(session: Session, merged: bool) -> str | None:
+def _never(session: Session) -> str | None:
     """Why this system can't be asked again, as a clause."""
-    if merged:
-        return "merged shards can't be asked again"
     lacking = {need for part in session.plan.parts() for need in part.lacks}
     if Need.ASKING in lacking:
         return "recorded answers can't be asked for again"

@@ -80,13 +80,7 @@ class ComparedRun:
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
-        """The run in a directory. Raises RunDirectoryError, also for a shard: a part of a run can't be decided."""
-        if run.manifest.shard is not None:
-            raise RunDirectoryError(
-                f"it is {run.manifest.shard.name}, a part of a run.",
-                where=str(run.path),
-                hint="Merge the shards with `ragstone merge`, or decide on them with `ragstone gate --merge`.",
-            )
+        """The run in a directory. Raises RunDirectoryError."""
         scores, drafts = without_drafts(run.scores())
         return cls(with_weights(scores), run, drafts=drafts)
 

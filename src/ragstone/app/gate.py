@@ -23,10 +23,9 @@ from ragstone.app.decide import (
 )
 from ragstone.app.early import MAX_DRAWN, EarlyStops
 from ragstone.app.history import RunHistory, add_run, store_history
-from ragstone.app.merge import Shards, merge
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
-from ragstone.app.rejudge import Rejudged, rejudge, rejudge_merged
+from ragstone.app.rejudge import rejudge
 from ragstone.app.role import Role, baseline_fact, hand_on
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.policy import Policy, policy_hash
@@ -41,12 +40,11 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import Part, refuse_conflicts
 from ragstone.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.rounds.session import RunPlan, Session, open_session
-from ragstone.run.directory import BASE_COMMIT, REJUDGED, RunDirectory
+from ragstone.run.directory import BASE_COMMIT, RunDirectory
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import carry, drop_carried
 from ragstone.run.lock import run_lock
 from ragstone.run.manifest import RetrievalFacts
-from ragstone.run.merge import find_runs
 from ragstone.run.writer import write_manifest
 
 REPORT_FILES: dict[Format, str] = {
@@ -84,10 +82,10 @@ class GateRequest:
     """What the gate is asked for, read before any of the user's code runs.
 
     `policy` has `fail-on` applied. `baseline` and `past` are trusted. `base` is a system to ask in the same job and
-    compare with; then `baseline` only provides judgements and its lineage. `shards` are what to merge instead of
-    evaluating. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in which to run the
-    commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't pass. `bar` is
-    what a job logged before any code of the change ran, and `trusted` says what came from where, for the attestation.
+    compare with; then `baseline` only provides judgements and its lineage. `notes` and `warnings` are shown before
+    those of the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven`
+    says what the run leaves out, so that it can't pass. `bar` is what a job logged before any code of the change ran,
+    and `trusted` says what came from where, for the attestation.
     """
 
     run: RunPlan
@@ -104,7 +102,6 @@ class GateRequest:
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     unproven: str | None = None
-    shards: Shards | None = None
     bar: Digests | None = None
     trusted: Mapping[str, str] = field(default_factory=dict)
 
@@ -112,8 +109,6 @@ class GateRequest:
         """The parts of the gate that may not fit together."""
         if self.base is not None:
             yield needs.BASE_COMMIT
-        if self.shards is not None:
-            yield needs.MERGE
         if self.policy.gate.asks_to_confirm:
             yield replace(needs.CONFIRM, where=self.policy.where("gate", "confirm") or needs.CONFIRM.where)
         yield from self.run.parts()
@@ -163,20 +158,13 @@ async def gate(
 ) -> GateOutcome:
     """Evaluate, decide and write the reports.
 
-    With shards, they are merged instead of evaluating: neither the system nor the judge is asked, but to judge a
-    baseline again. Raises RagstoneError if there can be no verdict; any verdict is returned.
+    Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     plan = request.run
     refuse_conflicts(request.parts())
     _refuse_confirming(request.policy)
     if plan.oracle:
         refuse_oracle(plan.golden, plan.selected_metrics())
-    if plan.shard is not None:
-        raise ConfigError(
-            "a verdict needs all shards, and this run evaluates one of them.",
-            where=needs.SHARD.where,
-            hint="Evaluate the shards, and then decide with --merge.",
-        )
     with ExitStack() as stack:
         stack.enter_context(run_lock(plan.out))
         private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-")))
@@ -188,38 +176,14 @@ async def gate(
 
 
 async def bar_of(request: GateRequest, context: RunContext) -> Digests:
-    """What the run will be measured by, for a job's log and the attestation. Merged shards have their judge."""
+    """What the run will be measured by, for a job's log and the attestation."""
     plan, judge = request.run, None
-    if request.shards is None:
-        with suppress(RagstoneError):  # which is raised again when the judge is needed
-            built = plan.judge.build(plan.golden, None, context)
-            judge = judge_digest(built.identity)
-            await built.close()
+    with suppress(RagstoneError):  # which is raised again when the judge is needed
+        built = plan.judge.build(plan.golden, None, context)
+        judge = judge_digest(built.identity)
+        await built.close()
     golden, history = plan.golden.content_hash(), history_digest(request.past)
     return Digests(policy=policy_hash(request.policy), golden=golden, judge=judge, history=history)
-
-
-async def evaluate_shard(request: GateRequest, context: RunContext) -> RunDirectory:
-    """The part of a gate run that a shard is: the evaluation, with the judgements and canaries of the baseline.
-
-    Also its part of a baseline that must be judged again. Nothing is decided; `gate` does that for all shards together.
-    Raises RagstoneError.
-    """
-    plan = request.run
-    refuse_conflicts(request.parts())
-    _refuse_confirming(request.policy)
-    with ExitStack() as stack:
-        stack.enter_context(run_lock(plan.out))
-        inputs = read(request, context, stack)
-        drop_carried(plan.out, REJUDGED)
-        async with open_session(plan, context) as session:
-            run = await session.evaluate(baseline=inputs.baseline, policy_hash=policy_hash(request.policy))
-            current = ComparedRun(run.scores(), run)
-            folder = plan.out / REJUDGED
-            rejudged = await rejudge(inputs.terms.baseline, current, request.policy, session, folder=folder)
-        for line in rejudged.warnings:
-            context.say(line)
-        return run
 
 
 def _refuse_confirming(policy: Policy) -> None:
@@ -269,62 +233,35 @@ _STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compar
 
 
 async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evaluated:
-    """Evaluate, or merge the shards, and make the baseline comparable. `folder` is private and empty.
+    """Evaluate, and make the baseline comparable. `folder` is private and empty.
 
     Whatever ends this, the history and the baseline are handed on in the run directory.
     """
     request, terms, plan = inputs.request, inputs.terms, session.plan
-    lost: tuple[str, ...] = ()
     watching = EarlyStops(terms, request.past) if plan.stop_early else None
     if watching is not None and len(plan.golden) > MAX_DRAWN:
         session.context.say(f"--stop-early is not used: it keeps the order of at most {MAX_DRAWN:,} samples.")
         watching = None
     with inputs.handing_on():
-        if request.shards is not None:
-            run, lost = _merged(inputs, request.shards, session)
-        else:
-            run = await session.evaluate(
-                baseline=inputs.baseline,
-                base=inputs.base,
-                policy_hash=policy_hash(request.policy),
-                watcher=watching,
-            )
+        run = await session.evaluate(
+            baseline=inputs.baseline,
+            base=inputs.base,
+            policy_hash=policy_hash(request.policy),
+            watcher=watching,
+        )
     if inputs.base is not None:
         return _beside_base(inputs, inputs.base, run, session.context)
     with inputs.handing_on(undecided=True):
-        rejudged = await _rejudged(inputs, run, session, folder)
+        current = ComparedRun(run.scores(), run)
+        rejudged = await rejudge(terms.baseline, current, request.policy, session, folder=folder)
     drop_carried(plan.out, BASE_COMMIT)
     return Evaluated(
         run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)})),
         replace(terms, baseline=rejudged.baseline),
         inputs.role,
         (*inputs.notes, *rejudged.notes),
-        (*lost, *inputs.warnings, *rejudged.warnings),
+        (*inputs.warnings, *rejudged.warnings),
     )
-
-
-def _merged(inputs: GateInputs, shards: Shards, session: Session) -> tuple[RunDirectory, tuple[str, ...]]:
-    """The run that the shards are, and warnings about what some of them lack."""
-    plan = session.plan
-    assert plan.invocation is not None  # noqa: S101 - of a request from settings
-    found = merge(
-        shards,
-        plan.out,
-        plan.metrics,
-        session.context,
-        invocation=plan.invocation,
-        golden=plan.golden,
-        policy_hash=policy_hash(inputs.request.policy),
-    )
-    return found.run, found.lost
-
-
-async def _rejudged(inputs: GateInputs, run: RunDirectory, session: Session, folder: Path) -> Rejudged:
-    """The baseline, judged again if its judge was another one."""
-    policy, baseline, shards = inputs.request.policy, inputs.terms.baseline, inputs.request.shards
-    if shards is not None:
-        return await rejudge_merged(baseline, run, policy, session, find_runs(shards.paths), folder=folder)
-    return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
 
 
 def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext) -> Evaluated:
@@ -356,7 +293,7 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
         )
 
     first = Confirmed(evaluated.run, decided(evaluated.run))
-    found = await confirm_run(first, decided, request.policy, session, merged=request.shards is not None)
+    found = await confirm_run(first, decided, request.policy, session)
     found = replace(found, run=session.with_whole_cost(found.run))
     if not session.plan.oracle:
         return found

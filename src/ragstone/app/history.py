@@ -164,7 +164,7 @@ def add_runs(
     for path in directories:
         run = RunDirectory.open(path)
         manifest = run.manifest
-        if manifest.state != "finished" or manifest.shard or manifest.oracle_of:
+        if manifest.state != "finished" or manifest.oracle_of:
             raise RunDirectoryError(f"can't be added: {manifest.standing.reason}.", where=str(path))
         scores, _ = without_drafts(run.scores())
         line = line_of(run, manifest, scores, policy, release=release)

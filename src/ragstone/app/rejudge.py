@@ -4,7 +4,6 @@ with like."""
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from ragstone.app.decide import ComparedRun
 from ragstone.config.settings import JudgeSettings
-from ragstone.errors import ConfigError, JudgeError, RunDirectoryError, TimeLimitReached
+from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
 from ragstone.gate.judge_change import compare_judges, to_rejudge
@@ -26,9 +25,8 @@ from ragstone.metrics.registry import find_metric
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import Round, run_round
 from ragstone.rounds.session import RunPlan, Session
-from ragstone.run.directory import MANIFEST, REJUDGED, RunDirectory
+from ragstone.run.directory import RunDirectory
 from ragstone.run.manifest import Cost
-from ragstone.run.merge import merge_runs
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.run.stored import StoredAnswers
 from ragstone.system.response import Context, Response
@@ -45,62 +43,6 @@ class Rejudged:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     cost: Cost = field(default_factory=Cost)
-
-
-async def rejudge_merged(
-    baseline: ComparedRun | None,
-    run: RunDirectory,
-    policy: Policy,
-    session: Session,
-    shards: Sequence[Path],
-    *,
-    folder: Path,
-) -> Rejudged:
-    """The baseline for a `run` that was merged from `shards`: from what they judged again, or judged again here.
-
-    Raises as `rejudge`; the records are written to the empty `folder`.
-    """
-    if baseline is None or baseline.run is None:
-        return Rejudged(baseline)
-    plan = _plan(baseline, run.scores(), policy, session.plan)
-    if plan is None:
-        return Rejudged(baseline)
-    try:
-        if parts := _parts(shards):
-            return _from_parts(baseline, plan, parts, run, session, folder)
-    finally:
-        await plan.stored.close()
-    try:
-        judge = session.judge
-    except ConfigError as error:
-        why = f"the shards did not do it, and the judge can't be asked here: {error.message}"
-        return _unguarded(baseline, plan, why)
-    if judge.identity != run.manifest.judge:
-        return _unguarded(baseline, plan, "the shards did not do it, and the judge here is not theirs")
-    return await rejudge(baseline, ComparedRun(run.scores(), run), policy, session, folder=folder)
-
-
-def _from_parts(
-    baseline: ComparedRun, plan: _Plan, parts: Sequence[Path], run: RunDirectory, session: Session, folder: Path
-) -> Rejudged:
-    """The baseline as the shards judged it, each its part."""
-    try:
-        custom, redact = session.plan.metrics.own(), session.context.redact
-        again = merge_runs(parts, folder, golden=plan.golden, custom=custom, redact=redact).run
-        manifest = again.manifest
-        if manifest.judge != run.manifest.judge or manifest.repeats != run.manifest.repeats:
-            return _unguarded(baseline, plan, "the shards judged it with another judge")
-        for record in again.records():
-            known = (plan.stored.response(record.sample.id, number) for number in range(len(record.answers)))
-            if record.responses != tuple(known):
-                return _unguarded(baseline, plan, f"the shards have another answer to '{record.sample.id}'")
-    except RunDirectoryError as error:
-        return _unguarded(baseline, plan, " ".join(error.message.split()))
-    return _rejudged(baseline, plan, again, seed=session.plan.seed)
-
-
-def _parts(shards: Sequence[Path]) -> list[Path]:
-    return [folder for path in shards if os.path.lexists((folder := path / REJUDGED) / MANIFEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,29 +107,18 @@ async def rejudge(
 
     Only if the policy says so, and only the samples and metrics that are compared and differ in judge, prompts or
     version. If the budget, the time or the judge do not suffice, the baseline is returned as it is, with a warning that
-    says what is not guarded. The new records are written to the empty `folder`. If the current run is a shard, only
-    that shard of the baseline is judged, and its new scores are not yet those to compare with.
+    says what is not guarded. The new records are written to the empty `folder`.
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    run, scores, shard, context = current.run, current.scores, session.plan.shard, session.context
-    if shard is not None:  # the same plan in every shard
-        scores = replace(scores, samples=facts_of(session.plan.golden))
-    plan = _plan(baseline, scores, policy, session.plan)
+    run, context = current.run, session.context
+    plan = _plan(baseline, current.scores, policy, session.plan)
     if plan is None:
         return Rejudged(baseline)
     stored = plan.stored
     try:
-        golden = plan.golden if shard is None else shard.part(plan.golden)
-        again = session.round(
-            golden,
-            stored,
-            plan.metrics,
-            folder,
-            answers=baseline.run.manifest.answers,
-            whole=plan.golden if shard is not None else None,
-            shard=shard,
-        )
+        golden = plan.golden
+        again = session.round(golden, stored, plan.metrics, folder, answers=baseline.run.manifest.answers)
         # An answer that is the same in both runs was judged a moment ago, and is in the cache.
         same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
         different = GoldenSet(tuple(sample for sample in golden if sample.id not in same))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from ragstone.formatting import counted
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.needs import refuse_conflicts
 from ragstone.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.rounds.session import RunPlan, open_session
 from ragstone.run.directory import RunDirectory
 from ragstone.run.lock import run_lock
-from ragstone.run.manifest import Manifest
 
 
 async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
@@ -24,13 +22,3 @@ async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
         async with open_session(plan, context) as session:
             run = await session.evaluate()
             return await follow_with_oracle(run, session) if plan.oracle else run
-
-
-def run_sentence(manifest: Manifest) -> str:
-    """How many samples of a run, or of a shard, could be scored."""
-    counts, shard = manifest.counts, manifest.shard
-    name = "" if shard is None else f"{shard.name.capitalize()}: "
-    return (
-        f"{name}{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer."
-    )

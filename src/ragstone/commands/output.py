@@ -17,7 +17,7 @@ import click
 from ragstone.report.escape import terminal
 
 if TYPE_CHECKING:
-    from ragstone.run.directory import RunDirectory
+    pass
 
 _LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
 _NARROWEST = 40
@@ -47,13 +47,6 @@ def wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     ) or [""]
-
-
-def run_line(run: RunDirectory) -> str:
-    """How many samples of a run, or of a shard, could be scored, and where they are."""
-    from ragstone.app.run import run_sentence
-
-    return f"{run_sentence(run.manifest)} Written to {run.path}."
 
 
 def linked(path: Path) -> str:

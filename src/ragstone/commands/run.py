@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ragstone.commands.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from, with_options
-from ragstone.commands.output import run_line, say
+from ragstone.commands.output import say
+from ragstone.formatting import counted
 
 
 @click.command(name="run")
@@ -19,8 +20,6 @@ def command(**flags: object) -> int:
 
     With --oracle, the questions are asked once more with the reference contexts given, and what is missing from the
     best score is divided into retrieval and generation.
-
-    With --shard 3/8, only the third of eight parts is evaluated, to be merged with the others by `ragstone merge`.
     """
     from ragstone.app.run import evaluate_run
     from ragstone.commands.context import run_context, run_to_end
@@ -32,8 +31,11 @@ def command(**flags: object) -> int:
     with run_context(settings) as context:
         plan = run_plan(settings, context)
         run = run_to_end(evaluate_run(plan, context))
-    counts, shard = run.manifest.counts, run.manifest.shard
-    say(run_line(run))
+    counts = run.manifest.counts
+    say(
+        f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer. Written to {run.path}."
+    )
     if settings.run.oracle:
         from ragstone.app.decide import ComparedRun, oracle_of
         from ragstone.report.wording import ORACLE_TITLE, oracle_lines
@@ -41,8 +43,6 @@ def command(**flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
-    if shard is not None:  # a small part may well fail as a whole: the merged run decides
-        return 0
     if (error := credulous(run.manifest)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed

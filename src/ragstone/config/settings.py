@@ -23,7 +23,6 @@ from pydantic import (
 MIN_SECRET_CHARACTERS = 6
 """Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
 
-MAX_SHARDS = 256
 MAX_GATES = 500
 """As many as a matrix of GitHub has jobs."""
 
@@ -31,7 +30,6 @@ _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MAX_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
-_SHARD = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 
 
 Device = Literal["cpu", "cuda"]
@@ -225,7 +223,6 @@ class RunSettings(_Table):
     history: str | None = None
     workers: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = "auto"
     dask: str | None = None
-    shard: str | None = None
 
     @field_validator("dask", mode="after")
     @classmethod
@@ -235,17 +232,6 @@ class RunSettings(_Table):
         if not _DASK.fullmatch(value.strip()):
             raise ValueError("must be the address of a scheduler, such as tcp://scheduler:8786 or tls://scheduler:8786")
         return value.strip()
-
-    @field_validator("shard", mode="after")
-    @classmethod
-    def _part(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        found = _SHARD.fullmatch(value)
-        number, of = (int(found[1]), int(found[2])) if found else (0, 0)
-        if not 1 <= number <= of <= MAX_SHARDS:
-            raise ValueError(f"must be K/N, such as 3/8, with K from 1 to N, and N at most {MAX_SHARDS}")
-        return f"{number}/{of}"
 
 
 class GateSettings(_Table):

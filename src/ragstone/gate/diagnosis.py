@@ -40,7 +40,7 @@ class Cause(StrEnum):
 
 
 def was_asked(record: SampleRecord) -> bool:
-    """Whether the system was asked: a shard or a recorded answer that is missing says nothing of the system. Pure."""
+    """Whether the system was asked: a recorded answer that is missing says nothing of the system. Pure."""
     failures = (response.failure for response in record.responses)
     return all(failure is None or failure.kind is not SystemFailureKind.MISSING for failure in failures)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
-from ragstone.app.gate import GateOutcome, GateRequest, bar_of, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, GateRequest, bar_of, gate
 from ragstone.app.history import RunHistory
-from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
@@ -33,7 +32,6 @@ from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
-from ragstone.job.shards import ShardOutcome, fetch_shards, judged_as_set, no_shards, plan_shards
 from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.gate import gate_policy
@@ -73,17 +71,15 @@ class Judged:
     """How a job judges: its `settings`, with what is left of them if there is no key for the judge.
 
     `unproven` says what is left out, so that the run can't pass. `outcome` is the verdict if nothing can be judged.
-    `shards` are what to merge instead of evaluating.
     """
 
     settings: Trusted[Settings]
-    shards: Shards | None = None
     unproven: str | None = None
     outcome: GateOutcome | None = None
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | ShardOutcome | NotAffected:
-    """The verdict, or a shard, which has none. What can be checked without running user code is checked first."""
+async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | NotAffected:
+    """The verdict. What can be checked without running user code is checked first."""
     context = RunContext(
         environ=job.environ,
         progress=LineProgress(job.out),
@@ -93,18 +89,15 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
         trusts_checkout=False,
     )
     checkout = read_checkout(job)
-    shard = checkout.settings.value.run.shard is not None
     if (unaffected := _unaffected(job, checkout)) is not None:
-        return ShardOutcome() if shard else unaffected
-    judged = choose_judge(job, checkout, write)
+        return unaffected
+    judged = choose_judge(job, checkout)
     if judged.outcome is not None:
-        return ShardOutcome() if shard else judged.outcome
+        return judged.outcome
     request = gate_request(job, checkout, judged, context, write)
     bar = await bar_of(request, context)
     write(f"{bar.line()}\n")  # before any code of the checkout runs
     request = replace(request, bar=bar, trusted=_trusted(job))
-    if judged.shards is not None:  # no code of the checkout runs
-        return await gate(request, context)
     log = job.temporary / SYSTEM_LOG
     if checkout.base_commit is not None:
         # Before any code of the checkout runs, the container's or another.
@@ -118,7 +111,7 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
         # In our own error stream, the output of the user's system could act as a command.
         context = replace(context, system_factory=request.run.system.builder(replace(context, system_log=log)))
     try:
-        return ShardOutcome(await evaluate_shard(request, context)) if shard else await gate(request, context)
+        return await gate(request, context)
     finally:
         _show_log(log, write)
         if isinstance(request.base, BaseSystem) and request.base.log is not None:
@@ -130,7 +123,6 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | Shar
 
 def read_checkout(job: Job) -> Checkout:
     """Everything in the checkout that affects the verdict. Raises ConfigError, GitHubError, and what reading raises."""
-    plan_shards(job)
     job.gates = gates_of_job(
         job.inputs, job.base, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
     )
@@ -169,15 +161,14 @@ def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:
     return found
 
 
-def choose_judge(job: Job, checkout: Checkout, write: Callable[[str], None]) -> Judged:
-    """How to judge with the keys that this job has, and the shards to merge, if it merges. Raises ConfigError."""
+def choose_judge(job: Job, checkout: Checkout) -> Judged:
+    """How to judge with the keys that this job has. Raises ConfigError."""
     settings = checkout.settings
-    shards = fetch_shards(job, write) if job.inputs.merge is not None else None
     unproven = job.base.unproven
     lacks_key = job.plan.without_secrets and needs_key(settings.value.judge, job.environ)
     if unproven is not None:
         lacks_key = asks_a_server(settings.value.judge)
-    if lacks_key and not (shards is not None and judged_as_set(shards, settings.value)):
+    if lacks_key:
         why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
         narrowed = without_key(settings.value, checkout.golden, checkout.policy, why)
         job.notes += narrowed.notes
@@ -185,9 +176,7 @@ def choose_judge(job: Job, checkout: Checkout, write: Callable[[str], None]) -> 
             view = job.redact.view(narrowed.outcome.view)
             return Judged(settings, outcome=replace(narrowed.outcome, view=view))
         settings, unproven = Trusted(narrowed.settings), unproven or narrowed.unproven
-    if job.inputs.merge is not None and shards is None:
-        raise no_shards(job.inputs.merge)
-    return Judged(_with_canaries(settings, job.event.kind), shards, unproven)
+    return Judged(_with_canaries(settings, job.event.kind), unproven)
 
 
 def gate_request(
@@ -214,7 +203,6 @@ def gate_request(
         warnings=tuple(job.notes),
         folder=_policy_folder(job),
         unproven=judged.unproven,
-        shards=judged.shards,
     )
 
 

@@ -169,8 +169,6 @@ class ActionInputs:
     gates_file: str | None = None
     annotations: bool = True
     report_issue: bool = False
-    merge: str | None = None
-    allow_missing: bool = False
     github_token: SecretStr = field(default_factory=lambda: SecretStr(""))
     overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 

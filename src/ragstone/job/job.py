@@ -61,9 +61,7 @@ class Job:
 
     @property
     def runs_users_code(self) -> bool:
-        """Whether any code of the checkout is run; not for an HTTP service, recorded answers, or merged shards."""
-        if self.inputs.merge is not None:
-            return False
+        """Whether any code of the checkout is run; not for an HTTP service or recorded answers."""
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)

@@ -42,7 +42,7 @@ _SAID_ELSEWHERE = (
     # Speed, place and bookkeeping
     *("judge.batch", "judge.breaker_failures", "judge.concurrency", "judge.max_attempts", "judge.refresh"),
     *("judge.requests_per_minute", "judge.timeout_s", "judge.tokens_per_minute", "system.concurrency"),
-    *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.shard", "run.workers"),
+    *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.workers"),
 )
 """Settings whose change is another sentence, or changes nothing that is measured or required."""
 

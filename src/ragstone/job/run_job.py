@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TextIO
 
 from ragstone.app.gate import REPORT_FILES, GateOutcome
-from ragstone.app.run import run_sentence
 from ragstone.ci.github.checkout_token import warn_of_token
 from ragstone.ci.github.client import GitHubApi, RetryPolicy
 from ragstone.ci.github.commands import (
@@ -41,7 +40,6 @@ from ragstone.job.not_affected import NotAffected
 from ragstone.job.outputs import output_values
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
 from ragstone.job.publish import Publisher, Report, close_quietly, warning_of
-from ragstone.job.shards import ShardOutcome
 from ragstone.project.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.run.directory import RunDirectory
@@ -160,7 +158,7 @@ async def _gate(job: Job) -> int:
     started = job.now()
     if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
         job.warnings.append(warning)
-    outcome: GateOutcome | ShardOutcome | NotAffected | None = None
+    outcome: GateOutcome | NotAffected | None = None
     report = Report()
     try:
         with commands_stopped(job.out) as write:
@@ -192,8 +190,6 @@ async def _gate(job: Job) -> int:
             directory, files = _place_run(job, run, reports)
         except ConfigError as error:
             job.notes.append(str(error))
-    if isinstance(outcome, ShardOutcome):
-        return _publish_shard(job, outcome, directory)
     code = report.error.exit_code if report.error is not None else EXIT_PASS
     if isinstance(outcome, GateOutcome):
         code = outcome.exit_code
@@ -230,10 +226,8 @@ def _publish(
 ) -> None:
     publisher = Publisher(job, report, code, _notices(job))
     publisher.write_summary()
-    # The job that merges shards publishes what all gates share.
-    if job.inputs.gates_file is None or job.settings.run.shard is None:
-        publisher.comment(job.plan.pull_request)
-    if job.inputs.gates_file is not None and job.settings.run.shard is None and job.base.unreviewed is None:
+    publisher.comment(job.plan.pull_request)
+    if job.inputs.gates_file is not None and job.base.unreviewed is None:
         # A commit's checks count for every change that it heads, also for one with a reviewed base.
         publisher.create_check()
     publisher.follow_up_issue()
@@ -247,13 +241,6 @@ def _publish(
         predicate=predicate,
     )
     publisher.finish(values)
-
-
-def _publish_shard(job: Job, outcome: ShardOutcome, directory: str) -> int:
-    """Say what was evaluated. The job that merges the shards publishes the rest, whatever this one found."""
-    evaluated = (run_sentence(outcome.run.manifest),) if outcome.run is not None else ()
-    Publisher(job, Report(), notices=(*_notices(job), *evaluated)).finish({"run-directory": directory})
-    return EXIT_PASS
 
 
 def _notices(job: Job) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.app.gate import GateOutcome, bar_of, evaluate_shard, gate
+from ragstone.app.gate import GateOutcome, bar_of, gate
 from ragstone.app.history import RunHistory
-from ragstone.app.merge import Shards
 from ragstone.app.role import Role
 from ragstone.ci.platforms import PLATFORMS, job_of
 from ragstone.ci.store import BaselineStore, StoreFailed
@@ -84,16 +83,14 @@ def look_up(settings: Settings, context: RunContext) -> str:
         return context.redact(store.find(Path(private) / "baseline").reason)
 
 
-async def gate_with_store(
-    settings: Settings, context: RunContext, show: Callable[[GateOutcome], None], *, shards: Shards | None = None
-) -> GateOutcome:
+async def gate_with_store(settings: Settings, context: RunContext, show: Callable[[GateOutcome], None]) -> GateOutcome:
     """`gate` with the newest baseline of the store. Then `show` is called; then the run is saved, if it may be.
 
     Raises BaselineError if a run that passed should be saved and can't be.
     """
     store = CheckoutStore.of(settings, context)
     refusal = refusal_of(context.environ, store.git, settings.gate.baseline_branch)
-    request = gate_request(settings, context, shards=shards)
+    request = gate_request(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         found = store.find(Path(private) / "baseline")
         context.say(context.redact(found.reason))
@@ -116,16 +113,6 @@ async def gate_with_store(
     if settings.gate.save_baseline:
         _save(store, outcome, refusal, context)
     return outcome
-
-
-async def shard_with_store(settings: Settings, context: RunContext) -> RunDirectory:
-    """`evaluate_shard` with the newest baseline of the store. Nothing is saved: the merged run may be."""
-    store = CheckoutStore.of(settings, context)
-    request = gate_request(settings, context)
-    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        found = store.find(Path(private) / "baseline")
-        context.say(context.redact(found.reason))
-        return await evaluate_shard(replace(request, baseline=found.run), context)
 
 
 def refusal_of(environ: Mapping[str, str], git: Git, branch: str | None) -> str | None:

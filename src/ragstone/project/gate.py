@@ -11,7 +11,6 @@ from pathlib import Path
 from ragstone.app.baseline import NamedRun
 from ragstone.app.gate import GateRequest
 from ragstone.app.history import read_run_history
-from ragstone.app.merge import Shards
 from ragstone.app.report import ReportTerms
 from ragstone.config.settings import Settings
 from ragstone.gate.policy import Policy, default_policy, load_policy
@@ -79,7 +78,7 @@ def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
 _STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
 
 
-def gate_request(settings: Settings, context: RunContext, *, shards: Shards | None = None) -> GateRequest:
+def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     """What the gate is asked for by `settings`, in a trusted checkout. Raises ConfigError, and what reading raises."""
     settings = with_one_baseline(settings)
     policy, gate = gate_policy(settings), settings.gate
@@ -95,5 +94,4 @@ def gate_request(settings: Settings, context: RunContext, *, shards: Shards | No
         past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
         warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
-        shards=shards,
     )

@@ -17,7 +17,7 @@ from ragstone.project.git import Git, GitFailed
 from ragstone.run.manifest import Invocation
 from ragstone.system.entrypoint import shown_entrypoint
 
-_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "run.shard", "gate.save_baseline"})
+_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""
 
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline")

@@ -14,8 +14,6 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.session import RunPlan
 from ragstone.rounds.sources import JudgeSource, SystemSource
-from ragstone.run.manifest import Invocation
-from ragstone.run.shards import Shard
 
 
 def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
@@ -62,12 +60,16 @@ def run_plan(
     `command` is how it was started, None if the run need not say so. Raises ConfigError, and what reading raises.
     """
     run = settings.run
-    shard = None if run.shard is None else Shard.parse(run.shard)
     if golden is None:
         golden = read_golden_set(settings)
+    invocation = None
+    if command is not None:
+        invocation = invocation_of(
+            settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
+        )
     return RunPlan(
         golden=golden,
-        judge=JudgeSource(settings.judge if shard is None else shard.share(settings.judge), settings.within),
+        judge=JudgeSource(settings.judge, settings.within),
         metrics=project_metrics(settings, system_commit(settings.root, context.environ)),
         out=settings.path(run.out),
         repeats=run.repeats,
@@ -77,14 +79,7 @@ def run_plan(
         seed=run.seed,
         workers=run.workers,
         dask=run.dask,
-        shard=shard,
         stop_early=run.stop_early,
         oracle=run.oracle,
-        invocation=None if command is None else started_by(settings, context, command),
-    )
-
-
-def started_by(settings: Settings, context: RunContext, command: Literal["run", "gate"]) -> Invocation:
-    return invocation_of(
-        settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
+        invocation=invocation,
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragstone.errors import JudgeError
-from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sightings
 from ragstone.rounds.planted import judge_planted
@@ -26,14 +25,12 @@ async def watch_judge(
     *,
     inherits: bool,
     planted: int = 0,
-    mine: Callable[[Sample], bool] | None = None,
 ) -> RunDirectory:
     """Record the observed judge in `run`, repeat `canaries` judgements of `baseline`, and judge `planted` answers.
 
     Nothing is repeated if the judge differs from the baseline's or can't change, and nothing planted if no judgement of
     the run is new, or it was done before the run was resumed. `inherits`: judgements of the baseline were reused, so
-    what was observed for it also applies to this run. `mine`: of those to repeat, only the samples for which it is
-    true, because other shards repeat the rest.
+    what was observed for it also applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     if planted and run.manifest.planted is None and (run.manifest.cost.calls or judge.identity.provider == "local"):
@@ -48,19 +45,15 @@ async def watch_judge(
     ).plus(used_earlier or Observed())
     update: dict[str, object] = {"observed": observed if observed != Observed() else None}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
-        found, ledger = await _ask(judge, sightings, baseline, canaries, mine)
+        found, ledger = await _ask(judge, sightings, baseline, canaries)
         update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
     return update_manifest(run, **update)
 
 
-async def _ask(
-    judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int, mine: Callable[[Sample], bool] | None
-) -> tuple[Canaries | None, Ledger]:
+async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int) -> tuple[Canaries | None, Ledger]:
     before = set(sightings.models)
     sightings.models.clear()
     chosen = choose_canaries(baseline.records(), n)
-    if mine is not None:
-        chosen = tuple(canary for canary in chosen if mine(canary.record.sample))
     found, ledger = await ask_again(judge, chosen)
     models = tuple(sorted(sightings.models))
     sightings.models |= before

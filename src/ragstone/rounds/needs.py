@@ -19,8 +19,6 @@ class Need(Enum):
     """What a part of a run can need. The value completes "it needs …"."""
 
     ASKING = "a system that can be asked again"
-    EVALUATING = "an evaluation"
-    WHOLE_SET = "the whole golden set in one run"
     WHOLE_SYSTEM = "the whole system"
     EVERY_ANSWER = "the answers to all questions"
     EARLIER_BASELINE = "a baseline that was evaluated before"
@@ -46,22 +44,15 @@ ANSWERS = part("--answers", "run.answers", [Need.ASKING])
 BASE_COMMIT = part(
     "--baseline-commit",
     "gate.baseline_commit",
-    [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET],
+    [Need.ASKING],
     [Need.EARLIER_BASELINE],
 )
 CONFIRM = part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
-MERGE = part("--merge", "--merge", (), [Need.EVALUATING])
-ORACLE = part(
-    "--oracle",
-    "run.oracle",
-    [Need.ASKING, Need.EVALUATING, Need.WHOLE_SET, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS],
-)
-RESUME = part("--resume", "run.resume", [Need.EVALUATING])
-SHARD = part("--shard", "run.shard", [Need.EVALUATING], [Need.WHOLE_SET])
+ORACLE = part("--oracle", "run.oracle", [Need.ASKING, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS])
 STOP_EARLY = part(
     "--stop-early",
     "run.stop_early",
-    [Need.EVALUATING, Need.WHOLE_SET, Need.EARLIER_BASELINE],
+    [Need.EARLIER_BASELINE],
     [Need.EVERY_ANSWER],
 )
 

@@ -32,7 +32,6 @@ from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, DrawnManifest, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.run.record import SampleRecord
 from ragstone.run.scoring import needed_judgements
-from ragstone.run.shards import Shard
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Pool, Workers, how_many
 from ragstone.run.writer import RunWriter, update_manifest
@@ -73,7 +72,7 @@ class Round:
     says how custom metrics are graded. The run is written to `out`. It ends at `deadline`, a time of the event loop's
     clock; what judging may cost is up to the judge.
 
-    `whole` is the golden set of which `samples` are a `shard`, or otherwise a part. `recorded` is the system in the
+    `whole` is the golden set of which `samples` are a part. `recorded` is the system in the
     manifest, if it is not the one that is asked. `begin` starts the run in another way than `resume` says. `check` is
     called with the started system, before anything is written. `watcher` may end the round early.
     `clears` are folders of the run directory that belong to an earlier run, and are removed when this one starts.
@@ -91,7 +90,6 @@ class Round:
     deadline: float | None = None
     resume: bool = False
     whole: GoldenSet | None = None
-    shard: Shard | None = None
     recorded: SystemManifest | None = None
     begin: Begin | None = None
     check: Callable[[System], None] = lambda _system: None
@@ -127,7 +125,6 @@ class Round:
             price=self.project.system.settings.price,
             policy_hash=self.policy_hash,
             invocation=self.invocation,
-            shard=None if self.shard is None else self.shard.describe(golden),
         )
 
 

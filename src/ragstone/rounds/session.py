@@ -24,12 +24,11 @@ from ragstone.rounds.needs import Part
 from ragstone.rounds.project_metrics import ProjectMetrics
 from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
-from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, REJUDGED, SPENT, RunDirectory
+from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, SPENT, RunDirectory
 from ragstone.run.files import writing_to
 from ragstone.run.lineage import cache_of, drop_carried
 from ragstone.run.manifest import Cost, Invocation
 from ragstone.run.placing import JUDGED
-from ragstone.run.shards import Shard
 from ragstone.run.spent import read_spent, write_spent
 from ragstone.run.stored import StoredAnswers
 from ragstone.run.writer import update_manifest
@@ -42,7 +41,6 @@ from ragstone.system.response import System
 class RunPlan:
     """A run: what its rounds have in common. `oracle`: a round with the reference contexts given follows.
 
-    `golden` is the whole golden set, of which a `shard` evaluates a part. `judge` has the shard's share of the budget.
     `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
     run was started.
     """
@@ -58,7 +56,6 @@ class RunPlan:
     seed: int = 0
     workers: int | Literal["auto"] = "auto"
     dask: str | None = None
-    shard: Shard | None = None
     stop_early: bool = False
     oracle: bool = False
     cached: bool = True
@@ -70,11 +67,6 @@ class RunPlan:
         """The system under test."""
         return self.metrics.system
 
-    @property
-    def part(self) -> GoldenSet:
-        """The samples to evaluate: those of the shard, or all."""
-        return self.golden if self.shard is None else self.shard.part(self.golden)
-
     def requiring(self, metrics: Sequence[str]) -> RunPlan:
         """This plan with `metrics` among those that are scored."""
         return replace(self, metrics=replace(self.metrics, required=tuple(metrics)))
@@ -85,12 +77,8 @@ class RunPlan:
 
     def parts(self) -> Iterator[Part]:
         """The parts of the run that may not fit together."""
-        if self.shard is not None:
-            yield needs.SHARD
         if self.stop_early:
             yield needs.STOP_EARLY
-        if self.resume:
-            yield needs.RESUME
         if self.answers > 1:
             yield needs.ANSWERS
         if self.oracle:
@@ -207,14 +195,12 @@ class Session:
         compares = baseline is not None and any(metric.info.relative for metric in metrics)
         earlier = StoredAnswers.of(baseline) if baseline is not None and compares else None
         main = self.round(
-            plan.part,
+            plan.golden,
             system,
             metrics,
             out,
             judge=judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
             resume=plan.resume,
-            whole=plan.golden,
-            shard=plan.shard,
             check=self._refuse_started,
             watcher=watcher,
             policy_hash=policy_hash,
@@ -232,8 +218,7 @@ class Session:
             baseline,
             plan.judge.settings.canaries or 0,
             inherits=baseline is not None,
-            planted=plan.judge.settings.planted if plan.shard is None or plan.shard.number == 1 else 0,
-            mine=plan.shard.holds if plan.shard is not None else None,
+            planted=plan.judge.settings.planted,
         )
         return self.with_whole_cost(run)
 
@@ -293,7 +278,7 @@ def start_from_nothing(plan: RunPlan) -> None:
         with writing_to(out / name):
             (out / name).unlink(missing_ok=True)
     drop_carried(out)
-    for name in (BASE_COMMIT, REJUDGED, ORACLE):
+    for name in (BASE_COMMIT, ORACLE):
         drop_carried(out, name)
 
 

@@ -20,15 +20,12 @@ from ragstone.run.directory import (
     HISTORY,
     MANIFEST,
     MAX_MANIFEST_BYTES,
-    REJUDGED,
     SAMPLES,
-    SYSTEM_LOG,
     RunDirectory,
 )
 from ragstone.run.lineage import CARRIED, fingerprint_of
 from ragstone.run.manifest import Manifest
 from ragstone.run.replay import confirm
-from ragstone.system.child import MAX_LOG_BYTES
 
 _MAX_RECORDS = 512 * 1024 * 1024
 MEMBER_LIMITS = {
@@ -40,14 +37,6 @@ MEMBER_LIMITS = {
     f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
 }
 """The files to read from a run directory, and their maximum decompressed size."""
-
-SHARD_LIMITS = {
-    **{name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES, CACHE)},
-    f"{REJUDGED}/{MANIFEST}": MAX_MANIFEST_BYTES,
-    f"{REJUDGED}/{SAMPLES}": _MAX_RECORDS,
-    SYSTEM_LOG: 2 * MAX_LOG_BYTES,
-}
-"""Limits of the members of a shard's archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,7 @@ def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[M
 
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True)
-    for name in (MANIFEST, SAMPLES, CACHE, SYSTEM_LOG):
+    for name in (MANIFEST, SAMPLES, CACHE):
         if name in files:
             # Our own names in our own directory: the archive can't choose any path.
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

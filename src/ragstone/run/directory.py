@@ -47,8 +47,6 @@ BASE_COMMIT = "base-commit"
 """The folder in a run directory for the run of the base commit, asked in the same job."""
 ORACLE = "oracle"
 """The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
-REJUDGED = "rejudged"
-"""The folder in a shard for its part of the baseline, judged again."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 _DIGEST_BYTES = 32

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.config.settings import MAX_SHARDS, SystemPrice
+from ragstone.config.settings import SystemPrice
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
@@ -45,7 +45,7 @@ class Observed(_Summed):
     ways: tuple[str, ...] = ()
 
 
-class Canaries(_Summed):
+class Canaries(_Part):
     """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
 
     `models` are the models reported by the provider.
@@ -59,7 +59,7 @@ class Canaries(_Summed):
     models: tuple[str, ...] = ()
 
 
-class Planted(_Summed):
+class Planted(_Part):
     """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on."""
 
     asked: int = Field(ge=0)
@@ -114,23 +114,6 @@ class GoldenManifest(_Part):
     samples: int = Field(ge=0)
     limited: bool = False
     generated: int = Field(default=0, ge=0)
-
-
-class ShardManifest(_Part):
-    """The part of the golden set that a run evaluated: part `number` of `of`, from 1.
-
-    `places` are where its samples are in the golden set (run/shards.py). `digest` is the SHA-256 (hex) of its
-    samples.jsonl, once it is finished.
-    """
-
-    number: int = Field(ge=1)
-    of: int = Field(ge=1, le=MAX_SHARDS)
-    places: str = Field(pattern=r"^[0-9 ]*$")
-    digest: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"shard {self.number} of {self.of}"
 
 
 class DrawnManifest(_Part):
@@ -298,7 +281,6 @@ class Manifest(_Part):
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
     retrieval: RetrievalFacts | None = None
-    shard: ShardManifest | None = None
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
@@ -320,8 +302,6 @@ class Manifest(_Part):
         """Whether this run can be a baseline. If it is not recorded, its state and verdict decide."""
         if self.state != "finished":
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
-        if self.shard is not None:
-            return BaselineFact(eligible=False, reason=f"it is {self.shard.name}, a part of a run")
         if self.oracle_of is not None:
             return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
         if self.baseline is not None:

@@ -16,7 +16,6 @@ from ragstone.run.directory import (
     MANIFEST,
     ORACLE,
     PAGE,
-    REJUDGED,
     SAMPLES,
     SPENT,
     VERDICT,
@@ -40,7 +39,7 @@ def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
     refuse_foreign(target)
     with writing_to(target):
         target.mkdir(parents=True, exist_ok=True)
-        for folder in (CARRIED, BASE_COMMIT, REJUDGED, ORACLE):
+        for folder in (CARRIED, BASE_COMMIT, ORACLE):
             drop_carried(target, folder)
         for part in _PARTS:
             (target / part).unlink(missing_ok=True)

@@ -36,12 +36,8 @@ class UsageCount:
 
     def add(self, responses: Sequence[Response]) -> None:
         """Count the answers to one question; failures gave none."""
-        self.count([response.failure is None for response in responses], [response.usage for response in responses])
-
-    def count(self, given: Sequence[bool], usages: Sequence[TokenUsage | None]) -> None:
-        """Count answers by whether each was given, and its tokens, if they were reported."""
-        reported = [usage if was_given else None for was_given, usage in zip(given, usages, strict=True)]
-        self._answers += sum(given)
+        reported = [response.usage if response.failure is None else None for response in responses]
+        self._answers += sum(response.failure is None for response in responses)
         self._all += [usage for usage in reported if usage is not None]
         if reported[0] is not None:
             self._first.append(reported[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from array import array
 from collections.abc import Callable, Iterable, Set
@@ -27,10 +26,10 @@ from ragstone.run.directory import (
     read_manifest,
 )
 from ragstone.run.files import open_new, replace_text, writing_to
-from ragstone.run.manifest import Cost, Counts, Manifest, ShardManifest
+from ragstone.run.manifest import Cost, Counts, Manifest
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
-from ragstone.run.serialise import MAX_LINE_BYTES, RecordFacts, is_complete_line, record_from_line, record_to_line
+from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_to_line
 from ragstone.run.usage import UsageCount
 
 
@@ -112,8 +111,6 @@ class RunWriter:
             differing.append("entrypoint")
         if earlier.system.part != manifest.system.part:
             differing.append("part")
-        if _unfinished(earlier.shard) != manifest.shard:
-            differing.append("shard")
         if differing:
             raise RunDirectoryError(
                 f"can't resume: {' and '.join(differing)} differ from the existing run.",
@@ -180,13 +177,6 @@ class RunWriter:
             }
         )
 
-    def copy(self, facts: RecordFacts, line: bytes) -> None:
-        """Write the line of a record as it is; it is part of the manifest's counts and cost already."""
-        with writing_to(self.path / SAMPLES):
-            self._written.add_at(self._stream.tell(), facts.sample_id)
-            self._stream.write(line)
-        self._usage.count([one.failure is None for one in facts.answers], [one.usage for one in facts.answers])
-
     def close(self) -> None:
         """Leave the run as it is on disk: running, as after a kill."""
         self._stream.close()
@@ -202,10 +192,7 @@ class RunWriter:
         with writing_to(self.path / SAMPLES):
             self._stream.close()
             _sort_records(self.path / SAMPLES, self._written, order)
-            shard = self.manifest.shard
-            if shard is not None:
-                shard = shard.model_copy(update={"digest": samples_digest(self.path)})
-        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s, shard=shard)
+        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
         for name in (f"{SAMPLES}.previous", ASIDE):
             (self.path / name).unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
@@ -213,16 +200,6 @@ class RunWriter:
     def _write(self, **update: object) -> None:
         self.manifest = self.manifest.model_copy(update={**update, "usage": self._usage.summary()})
         write_manifest(self.path, self.manifest)
-
-
-def _unfinished(shard: ShardManifest | None) -> ShardManifest | None:
-    return None if shard is None else shard.model_copy(update={"digest": None})
-
-
-def samples_digest(path: Path) -> str:
-    """SHA-256 (hex) of the records of the run in `path`. Raises OSError."""
-    with open_regular(path / SAMPLES) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # BinaryIO lacks readinto
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:

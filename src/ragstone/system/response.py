@@ -41,10 +41,6 @@ class SystemFailureKind(StrEnum):
     MISSING = "missing"
 
 
-LOST = "is missing or damaged"
-"""How the message ends if a shard was lost: the system may have answered."""
-
-
 @dataclass(frozen=True, slots=True)
 class SystemFailure:
     """The system under test failed on one sample; `message` is one line, `detail` a traceback or a log tail."""

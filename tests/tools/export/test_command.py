@@ -51,25 +51,6 @@ def test_the_reason_of_the_gate_has_no_secret(gated: Path) -> None:
     assert reason(secret) == reason().replace(secret, "***")
 
 
-def test_a_merged_run_is_sent_as_any_other(gated: Path, tmp_path: Path) -> None:
-    for number in (1, 2):
-        done = ragstone(["run", "--shard", f"{number}/2", "--out", str(tmp_path / f"shards/{number}")], gated)
-        assert done.returncode == 0, done.stderr
-    merged = tmp_path / "merged"
-    assert ragstone(["merge", str(tmp_path / "shards"), "--out", str(merged)], gated).returncode == 0
-    with collecting() as collector:
-        environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
-        shard = ragstone(["export", "otel", str(tmp_path / "shards/1")], gated, env=environ)
-        done = ragstone(["export", "otel", str(merged)], gated, env=environ)
-    assert shard.returncode == 2
-    assert "a part of a run" in shard.stderr
-    assert done.returncode == 0, done.stderr
-    assert {plain(record.attributes)["ragstone.sample.id"] for record in collector.records} == {
-        f"house-{i}" for i in range(40)
-    }
-    assert not any("ragstone.run.verdict" in plain(record.attributes) for record in collector.records)
-
-
 def test_a_run_that_was_copied_elsewhere_needs_neither_config_nor_policy(gated: Path, tmp_path: Path) -> None:
     shutil.copytree(gated / "ragstone-run", tmp_path / "run")
     with collecting() as collector:

@@ -14,7 +14,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.golden.sample import Review, Sample
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.project.known_secrets import export_secrets
-from ragstone.run.manifest import Cost, OracleFact, ShardManifest, SystemManifest
+from ragstone.run.manifest import Cost, OracleFact, SystemManifest
 from ragstone.run.redact import Redactor
 from ragstone.run.writer import write_manifest
 from ragstone.stats.intervals import mean_interval
@@ -188,14 +188,10 @@ def test_an_export_with_texts_or_another_verdict_is_another_export(tmp_path: Pat
     assert len({first, with_texts, digest(finished(ours.path))}) == 3
 
 
-def test_a_run_that_is_not_finished_and_a_shard_are_refused(tmp_path: Path) -> None:
+def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     write_manifest(run.path, run.manifest.model_copy(update={"state": "stopped"}))
     with pytest.raises(RunDirectoryError, match="stopped, not finished"):
-        finished(run.path)
-    shard = ShardManifest(number=1, of=2, places="0 1 2 3")
-    write_manifest(run.path, run.manifest.model_copy(update={"shard": shard}))
-    with pytest.raises(RunDirectoryError, match="ragstone merge"):
         finished(run.path)
     with pytest.raises(RunDirectoryError, match="there is no such directory"):
         finished(tmp_path / "nothing")

@@ -46,30 +46,14 @@ class Artifact(ApiReply):
 
 def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
     """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises GitHubApiError."""
-    # The server filters by name, and so do we.
-    return _newest_of_run(api, run_id, {"name": name}, lambda artifact: artifact.name == name).get(name)
-
-
-def artifacts_like(api: GitHubApi, run_id: int, pattern: str) -> list[Artifact]:
-    """The newest artifact of each name of run `run_id` that fits `pattern`, by name. Raises GitHubApiError.
-
-    ``*`` stands for any characters, everything else for itself.
-    """
-    fits = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    found = _newest_of_run(api, run_id, {}, lambda artifact: fits.fullmatch(artifact.name) is not None)
-    return [found[name] for name in sorted(found)]
-
-
-def _newest_of_run(
-    api: GitHubApi, run_id: int, query: dict[str, str], wanted: Callable[[Artifact], bool]
-) -> dict[str, Artifact]:
     path = f"{api.base}/actions/runs/{run_id}/artifacts"
-    found: dict[str, Artifact] = {}
-    for artifact in api.pages(Artifact, path, query, key="artifacts", max_pages=MAX_PAGES):
-        own = artifact.workflow_run is not None and artifact.workflow_run.id == run_id
-        if own and wanted(artifact) and artifact.id >= found.get(artifact.name, artifact).id:
-            found[artifact.name] = artifact
-    return found
+    newest: Artifact | None = None
+    for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=MAX_PAGES):
+        # The server filters by name, and so do we.
+        of_this_run = artifact.workflow_run is not None and artifact.workflow_run.id == run_id
+        if artifact.name == name and of_this_run and (newest is None or artifact.id >= newest.id):
+            newest = artifact
+    return newest
 
 
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:

@@ -15,7 +15,6 @@ from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import FAILED_BY, Failed
 from ragstone.run.scores import MetricScores, RunScores
-from ragstone.system.response import LOST
 
 _NO_SCORES = MetricScores(values={})
 
@@ -121,7 +120,7 @@ def _coverage(rule: Rule, scored: int, failed: list[Failed], minimum: float, wor
         reason = "the only sample it applies to has a score."
     else:
         reason = f"all {n:,} samples it applies to have a score."
-    crashed = all(one.by == "system" and not one.reason.endswith(LOST) for one in failed)
+    crashed = all(one.by == "system" for one in failed)
     status = Status.FAIL if failed and crashed else Status.ERROR
     status = worst if enough and worst is not Status.FAIL else status
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)

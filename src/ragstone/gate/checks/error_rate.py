@@ -12,11 +12,10 @@ from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Check, CheckKind, Interval, Status
 from ragstone.stats.intervals import mean_interval, proportion_interval
-from ragstone.system.response import LOST
 
 
 class ErrorRate(Checker):
-    """Failures ÷ all the times that the system was asked: a fact, compared as it is. A lost shard is not its fault.
+    """Failures ÷ all the times that the system was asked: a fact, compared as it is.
 
     One failure in a small set would be beyond any share, and may be a time-out: it takes two samples, unless the policy
     allows none. A policy that doesn't set the share has the check only where it fails.
@@ -31,14 +30,9 @@ class ErrorRate(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run, policy, allowed = evidence.current, evidence.policy, evidence.policy.system.max_error_rate
         n, each = len(run.samples), answers_per_sample(run)
-        mine = {
-            name: count
-            for name, count in run.system.failed_answers.items()
-            if not run.system.failures.get(name, "").endswith(LOST)
-        }
-        failures = sum(mine.values())
+        failures = sum(run.system.failed_answers.values())
         rate = failures / (n * each) if n else 0.0
-        failed = rate > allowed and (len(mine) > 1 or allowed == 0.0)
+        failed = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
         if n == 0 or not (failed or "max_error_rate" in policy.system.model_fields_set):
             return
         if each == 1:

@@ -83,7 +83,7 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
     """The run in `path` (default: that of `settings`).
 
     Slices are those of the recorded policy, else of the policy in `settings`. Raises RunDirectoryError for a run that
-    is not finished, is a shard, or can't be read.
+    is not finished, or can't be read.
     """
     run = RunDirectory.open(path if path is not None else settings.path(settings.run.out))
     manifest = run.manifest
@@ -92,12 +92,6 @@ def read_finished(path: Path | None, settings: Settings, redact: Redactor, *, te
             f"the run was {manifest.state}, not finished.",
             where=str(run.path),
             hint="Finish it with --resume, then export it.",
-        )
-    if manifest.shard is not None:
-        raise RunDirectoryError(
-            f"it is {manifest.shard.name}, a part of a run.",
-            where=str(run.path),
-            hint="Merge the shards with `ragstone merge`, then export the merged run.",
         )
     recorded = read_verdict(run)
     scores, drafts = without_drafts(run.scores())
