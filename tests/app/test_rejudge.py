@@ -13,13 +13,9 @@ import pytest
 from ragstone.app.gate import GateOutcome
 from ragstone.config.load import load_settings
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, BaselineError
-from ragstone.gate.early import EarlyStop, draw_samples
-from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
-from ragstone.metrics.score import Scored
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
-from ragstone.run.scores import SampleFacts
 from ragstone.run.writer import write_manifest
 from tests.app.reported import gated
 from tests.judge.conftest import FakeLlm, Loop, fill_in
@@ -262,25 +258,6 @@ def test_fail_ends_the_job(project: Project) -> None:
     found = project.gate("new", "main")
     assert found.exit_code == BaselineError.exit_code
     assert "on_judge_change" in found.verdict.reason
-
-
-def test_early_stopping_waits_for_a_baseline_that_is_to_be_judged_again(project: Project) -> None:
-    before = project.baseline().scores()
-    assert before.manifest is not None
-    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.1, "max_drop": 0.3}}})
-    facts = {f"q{n}": SampleFacts(content_hash=before.samples[f"q{n}"].content_hash) for n in range(N)}
-    many = {f"{sample_id}": facts[sample_id] for sample_id in facts}
-    same, other = (
-        before.manifest,
-        before.manifest.model_copy(update={"judge": replace(before.manifest.judge, model="gpt-5.4-mini")}),
-    )
-    stops = []
-    for manifest in (same, other):
-        watching = EarlyStop(draw_samples(many, 0), many, policy, manifest, before)
-        for sample_id in many:
-            watching.add(sample_id, {"faithfulness": Scored(1.0)})
-        stops.append(watching.enough())
-    assert stops[1] is False
 
 
 def test_nothing_is_judged_again_for_a_baseline_by_the_same_judge(project: Project) -> None:

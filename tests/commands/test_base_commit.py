@@ -257,7 +257,6 @@ def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
         (["--baseline-commit", "nowhere"], 6, "git knows no commit 'nowhere'"),
         (["--baseline-commit", "--upload-pack=x"], 6, "git knows no commit"),
         (["--baseline-commit", "HEAD", "--baseline", "ragstone-run"], 2, "two baselines"),
-        (["--baseline-commit", "HEAD", "--stop-early"], 2, "--stop-early can't be combined with --baseline-commit"),
         (
             ["--baseline-commit", "HEAD", "--entrypoint", "file:outputs.jsonl"],
             2,

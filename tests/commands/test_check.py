@@ -34,12 +34,6 @@ def foreign_folder(project: Path) -> list[str]:
     return ["--out", "thesis"]
 
 
-def grouped(project: Path) -> list[str]:
-    rows = [{**json.loads(line), "group": "all"} for line in golden_lines(12).splitlines()]
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return ["--stop-early"]
-
-
 def no_references(project: Path) -> list[str]:
     rows = [{**json.loads(line), "reference": None} for line in golden_lines(12).splitlines()]
     (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -66,7 +60,6 @@ REFUSED = {
     "a metric that applies to nothing": (no_references, "most often because the sample has no reference"),
     "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
     "a folder with something else": (foreign_folder, "thesis"),
-    "early stopping of groups": (grouped, "this golden set has groups"),
     "a baseline inside the run directory": (
         lambda _project: ["--baseline", "ragstone-run/x", "--out", "ragstone-run"],
         "must not contain each other",

@@ -261,7 +261,6 @@ CONFIG: Mapping[str, Example] = {
     "run.resume": config(run={"resume": True}),
     "run.time_limit_s": config(run={"time_limit_s": 300}),
     "run.oracle": config(run={"oracle": True}, system={"entrypoint": "python:houses:given"}),
-    "run.stop_early": config(run={"stop_early": True}),
     "run.seed": config(run={"seed": 7}),
     "run.history": config(run={"history": "history.jsonl"}),
     "run.workers": config(run={"workers": 1}),

@@ -12,7 +12,7 @@ import pytest
 
 from ragstone import __version__
 from ragstone.cli import COMMANDS
-from tests.commands.project import POLICY, SYSTEM, make_project, ragstone
+from tests.commands.project import POLICY, make_project, ragstone
 
 
 def test_version_and_help(tmp_path: Path) -> None:
@@ -155,69 +155,6 @@ def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
         assert ragstone(["run"], project).returncode == 0
     lines = (project / "ragstone-run" / "samples.jsonl").read_text().splitlines()
     assert len(lines) == 5
-
-
-def test_stop_early_spares_samples_and_says_how_many(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "repo", n=300)
-    done = ragstone(["gate", "--stop-early", "--verbose"], project)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "saved" in done.stdout
-    assert len((project / "ragstone-run" / "samples.jsonl").read_text().splitlines()) < 250
-
-
-SOME_MOVE = (
-    SYSTEM
-    + """
-import os
-
-usual = answer
-
-
-def answer(question):
-    number = int(question.rstrip("?").split()[-1])
-    turn = int(os.environ.get("TURN", "0"))
-    wrong = number % 5 < 2 and (number // 5 + turn) % 20 == 0
-    wrong = wrong or (turn < 0 and number % 5 == 4)
-    return usual(question) | ({"answer": "Bananas are purple, says the mayor."} if wrong else {})
-"""
-)
-"""Two in five questions are answered wrong now and then; in a negative turn, so are others."""
-
-
-def test_stop_early_asks_in_an_order_by_the_history_and_its_report_is_decided_again_in_the_same_way(
-    tmp_path: Path,
-) -> None:
-    policy = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmin = 0.6\nmax_drop = 0.02\n"
-    project = make_project(tmp_path / "repo", n=200, system=SOME_MOVE, policy=policy)
-    kept = ["--system-env", "TURN", "--metrics", "faithfulness", "--history", str(tmp_path / "h.jsonl")]
-    for turn in range(1, 6):
-        done = ragstone(["gate", *kept, "--out", "main"], project, env={"TURN": str(turn)})
-        assert done.returncode == 0, done.stdout + done.stderr
-    early = [*kept, "--baseline", "main", "--stop-early", "--seed", "1"]
-    done = ragstone(["gate", *early, "--out", "out", "--verbose"], project, env={"TURN": "6"})
-    assert done.returncode == 0, done.stdout + done.stderr
-    manifest = json.loads((project / "out" / "manifest.json").read_text())
-    drawn, asked = manifest["drawn"], manifest["counts"]["scored"]
-    assert asked < 160
-    assert f"Stopped after {asked} of 200 questions, {200 - asked} saved" in " ".join(done.stdout.split())
-    assert len(set(drawn["weights"])) > 1, "the history says that some questions move"
-    ids = [json.loads(line)["sample"]["id"] for line in (project / "out" / "samples.jsonl").read_text().splitlines()]
-    assert set(ids) == set(drawn["ids"][:asked])
-    text = (project / "out" / "report.md").read_text()
-    assert "estimates for all 200" in text
-    checks = {one["name"]: one for one in json.loads((project / "out" / "report.json").read_text())["checks"]}
-    again = ragstone(["report", "out", "--format", "json", "--baseline", "main"], project)
-    assert again.returncode == 0, again.stderr
-    found = {one["name"]: one for one in json.loads(again.stdout)["checks"]}
-    assert found["faithfulness.drop"]["estimate"] == checks["faithfulness.drop"]["estimate"]
-    assert found["faithfulness.floor"]["interval"] == checks["faithfulness.floor"]["interval"]
-    assert ragstone(["compare", "main", "out"], project).returncode == 0
-    rescored = ragstone(["rescore", "out", "--out", "again", "--metrics", "faithfulness"], project)
-    assert rescored.returncode == 0, rescored.stderr
-    assert json.loads((project / "again" / "manifest.json").read_text())["drawn"] == drawn
-    lost = ragstone(["gate", *early, "--out", "lost"], project, env={"TURN": "-1"})
-    assert lost.returncode == 1, lost.stdout + lost.stderr
-    assert "gone" not in lost.stdout, "what was not asked is no change of the golden set"
 
 
 def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp_path: Path) -> None:

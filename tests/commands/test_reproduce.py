@@ -238,11 +238,11 @@ def test_every_variable_is_reproduced(option: Option, project: Path) -> None:
 
 def test_what_a_variable_turns_off_stays_off(project: Path) -> None:
     with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
-        stream.write("[run]\nstop_early = true\n")
-    first = settings_from({}, {"RAGSTONE_STOP_EARLY": "false"})
-    assert not first.run.stop_early
-    assert not again(first).run.stop_early
-    assert again(settings_from({}, {})).run.stop_early
+        stream.write("[run]\noracle = true\n")
+    first = settings_from({}, {"RAGSTONE_ORACLE": "false"})
+    assert not first.run.oracle
+    assert not again(first).run.oracle
+    assert again(settings_from({}, {})).run.oracle
 
 
 def test_run_is_reproduced_with_its_own_options(project: Path) -> None:

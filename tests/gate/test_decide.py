@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,13 +10,11 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.early import draw_samples
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
 from ragstone.run.manifest import Manifest
 from ragstone.run.scores import RunScores
-from tests.gate.test_early import MANIFEST
 
 MakeRun = Callable[..., RunScores]
 
@@ -582,12 +579,3 @@ def test_a_long_tag_is_not_looked_at_by_itself(run: MakeRun) -> None:
     before = run({"faithfulness": [1.0] * 100}, tags=tags)
     after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
     assert all(check.slice is None for check in decide_gate(after, before, drop(0.1)).checks)
-
-
-def test_tags_are_not_looked_at_in_a_run_that_could_stop_early(run: MakeRun) -> None:
-    tags = {f"s{index}": ("billing",) if index < 12 else ("other",) for index in range(100)}
-    before = run({"faithfulness": [1.0] * 100}, tags=tags)
-    after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
-    drawn = MANIFEST.model_copy(update={"drawn": draw_samples(after.samples, 0), "state": "finished"})
-    found = decide_gate(replace(after, manifest=drawn), before, drop(0.1))
-    assert all(check.slice is None for check in found.checks)

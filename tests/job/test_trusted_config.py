@@ -640,14 +640,11 @@ def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
     assert checkout.gate(github, "push").code == 0
 
 
-def test_a_pull_request_can_not_choose_which_questions_an_early_stop_asks(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def test_a_pull_request_can_not_choose_the_seed(github: FakeGitHub, checkout: Checkout) -> None:
     github.files[BASE_SHA]["ragstone.toml"] = (GOLDEN + METRICS + "seed = 3\n").encode()
-    checkout.write("ragstone.toml", GOLDEN + METRICS + "seed = 4\nstop_early = true\n")
+    checkout.write("ragstone.toml", GOLDEN + METRICS + "seed = 4\n")
     found = checkout.gate(github, "pull_request", pull_request())
     assert any("'run.seed' is 3 (as in the base branch)" in line for line in found.annotations)
-    assert any("'run.stop_early' is not set (as in the base branch)" in line for line in found.annotations)
 
 
 def test_a_limit_of_a_pull_request_does_not_count_where_the_base_can_not_be_read(

@@ -160,19 +160,6 @@ def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the
     assert [r.sample.id for r in records] == [f"q{i}" for i in range(7)]
 
 
-def test_enough_is_enough() -> None:
-    records: list[SampleRecord] = []
-    golden = samples(100)
-    asyncio.run(
-        run_samples(
-            Work(golden, system=Answering(), judge=judge(golden), metrics=METRICS),
-            records.append,
-            enough=lambda: len(records) >= 10,
-        )
-    )
-    assert 10 <= len(records) < 30
-
-
 def test_repeats_are_judged_apart_and_their_mean_is_the_score() -> None:
     golden = samples(1)
     judging = ScriptedJudge({"q0": [judgement(True), judgement(False), judgement(True)]})

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ragstone.app.baseline import NamedRun, open_baseline, refuse_nested
 from ragstone.app.decide import ComparedRun, Terms, model_name_warnings, policy_for
-from ragstone.app.early import refuse_groups
 from ragstone.app.gate import GateRequest
 from ragstone.errors import SystemUnderTestError
 from ragstone.formatting import counted, most_common, some
@@ -239,8 +238,6 @@ def _refuse_places(request: GateRequest) -> None:
     refuse_foreign(out)
     if isinstance(request.baseline, NamedRun):
         refuse_nested(request.baseline.path, out)
-    if request.run.stop_early:
-        refuse_groups(request.run.golden)
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:

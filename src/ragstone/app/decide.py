@@ -13,20 +13,19 @@ from typing import Literal
 from ragstone.app.history import RunHistory, level_of, measure_run_drift
 from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
-from ragstone.formatting import counted, figure, score, some
+from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
 from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import pair_runs, renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
-from ragstone.gate.early import stopped, with_weights
 from ragstone.gate.facts import Facts, facts_of
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.labelled_pairs import labelled_notes
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
 from ragstone.gate.style import decides, moved, style_line, style_of, style_shift
-from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, OracleShares, Status
+from ragstone.gate.verdict import GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
@@ -37,7 +36,7 @@ from ragstone.report.view import build_view
 from ragstone.run.directory import Lookup, RunDirectory
 from ragstone.run.lineage import lasting_fingerprint, oracle_half
 from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores, means, with_planned, without_drafts
+from ragstone.run.scores import RunScores, means, without_drafts
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -82,7 +81,7 @@ class ComparedRun:
     def of(cls, run: RunDirectory) -> ComparedRun:
         """The run in a directory. Raises RunDirectoryError."""
         scores, drafts = without_drafts(run.scores())
-        return cls(with_weights(scores), run, drafts=drafts)
+        return cls(scores, run, drafts=drafts)
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
@@ -123,7 +122,7 @@ class ComparedRun:
 
     def beside(self, current: ComparedRun) -> ComparedRun:
         """This run as the baseline of `current`, with its ids."""
-        return self.with_ids_of(with_planned(current.scores))
+        return self.with_ids_of(current.scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ def decide(
     if past is not None and run is not None:
         if baseline is not None and terms.level:
             reference, compared = level_of(
-                past, run, with_planned(current.scores), baseline.scores, terms.policy, baseline.stored_ids
+                past, run, current.scores, baseline.scores, terms.policy, baseline.stored_ids
             )
         drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
     verdict = decide_gate(
@@ -202,7 +201,6 @@ def decide(
         drift=drift.checks,
         facts_of=None if run is None else partial(_facts, current, baseline, corpus),
     )
-    spared: tuple[str, ...] = ()
     ending: tuple[str, ...] = ()
     loud, quiet = _style(verdict, current, baseline)
     labelled: tuple[str, ...] = ()
@@ -213,8 +211,6 @@ def decide(
     if run is not None and terms.today is not None:
         judge = run.manifest.judge
         ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
-    if run is not None and run.manifest.drawn is not None:
-        spared = _spared_notes(current.scores, verdict)
     verdict = replace(
         verdict,
         notes=(
@@ -224,7 +220,6 @@ def decide(
             *labelled,
             *quiet,
             *verdict.notes,
-            *spared,
             *drift.notes,
             *moving,
         ),
@@ -239,7 +234,7 @@ def decide(
         ),
         asides=verdict.asides | {*ending, *terms.accepted.removable},
         oracle=oracle_of(current, terms.policy.gate.confidence),
-        changes=() if baseline is None else changes_since(with_planned(current.scores), baseline.scores, corpus),
+        changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
@@ -360,24 +355,6 @@ def _accept_commands(
     return tuple(
         offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
         for offer in offers(verdict.checks, policy.gate)
-    )
-
-
-def _spared_notes(current: RunScores, verdict: GateVerdict) -> tuple[str, ...]:
-    """Sentences on how many samples early stopping saved, and on what is shown of those that were not asked."""
-    drawn, evaluated = stopped(current), len(current.samples)
-    if drawn is None:
-        return (f"Early stopping saved nothing: all {evaluated} samples were needed.",)
-    total = len(drawn.ids)
-    changes = [check for check in verdict.checks if check.kind in CHANGES and check.action is Action.BLOCK]
-    ends = [(check.interval, check.kind is CheckKind.RISE) for check in changes if check.interval is not None]
-    losses = [found.high if rise else -found.low for found, rise in ends]
-    ruled_out = f" A loss of more than {figure(max(losses))} in any metric is ruled out." if losses else ""
-    return (
-        f"Stopped after {evaluated} of {counted(total, 'question')}, {total - evaluated} saved: every blocking check "
-        f"was decided.{ruled_out}",
-        f"Means, changes and their intervals are estimates for all {total}: each answer is weighted by the probability "
-        "with which it was asked. The intervals hold at every look; other figures are of the questions asked.",
     )
 
 

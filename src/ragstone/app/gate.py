@@ -21,7 +21,6 @@ from ragstone.app.decide import (
     policy_for,
     view_of,
 )
-from ragstone.app.early import MAX_DRAWN, EarlyStops
 from ragstone.app.history import RunHistory, add_run, store_history
 from ragstone.app.page import page_of, read_page, write_page
 from ragstone.app.recorded import RecordedTerms, write_verdict
@@ -109,8 +108,6 @@ class GateRequest:
         """The parts of the gate that may not fit together."""
         if self.base is not None:
             yield needs.BASE_COMMIT
-        if self.policy.gate.asks_to_confirm:
-            yield replace(needs.CONFIRM, where=self.policy.where("gate", "confirm") or needs.CONFIRM.where)
         yield from self.run.parts()
 
 
@@ -238,16 +235,11 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
     Whatever ends this, the history and the baseline are handed on in the run directory.
     """
     request, terms, plan = inputs.request, inputs.terms, session.plan
-    watching = EarlyStops(terms, request.past) if plan.stop_early else None
-    if watching is not None and len(plan.golden) > MAX_DRAWN:
-        session.context.say(f"--stop-early is not used: it keeps the order of at most {MAX_DRAWN:,} samples.")
-        watching = None
     with inputs.handing_on():
         run = await session.evaluate(
             baseline=inputs.baseline,
             base=inputs.base,
             policy_hash=policy_hash(request.policy),
-            watcher=watching,
         )
     if inputs.base is not None:
         return _beside_base(inputs, inputs.base, run, session.context)

@@ -11,18 +11,17 @@ from ragstone.formatting import counted
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
-from ragstone.history.codes import Floats, compact, sample_code
+from ragstone.history.codes import compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
-from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, noise, past_of, scores_of
+from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, past_of
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 from ragstone.run.directory import HISTORY, RunDirectory
 from ragstone.run.manifest import AcceptedDrop, Manifest
 from ragstone.run.scores import RunScores, without_drafts
 
-_NOISE_RUNS = 30
 _SHOWN = 3
 """Maximum number of damaged lines that are named individually."""
 
@@ -62,7 +61,7 @@ def measure_run_drift(
 
 def level_of(
     past: RunHistory,
-    run: RunDirectory | None,
+    run: RunDirectory,
     scores: RunScores,
     baseline: RunScores,
     policy: Policy,
@@ -70,7 +69,7 @@ def level_of(
 ) -> tuple[RunScores, tuple[str, ...]]:
     """`baseline` with the scores of the level of its branch, as far as the history can be compared; and a note of it.
 
-    `run` is None before it starts. `names` are the ids that samples had before they were renamed.
+    `names` are the ids that samples had before they were renamed.
     """
     comparable = {name: found.level(main=past.main) for name, found in _pasts(past, run, scores, policy).items()}
     counts = sorted({len(runs) for runs in comparable.values() if runs})
@@ -82,23 +81,9 @@ def level_of(
     return at_level(baseline, scores, comparable, names), (note,) if most > 1 else ()
 
 
-def noise_of(past: RunHistory, scores: RunScores, policy: Policy, names: Mapping[str, str]) -> dict[str, Floats]:
-    """How far the score of each sample, sorted, of a run that is yet to start moves between the runs of its branch.
-
-    By metric, as the expected squared change; NaN for unknown samples. `names` as in `level_of`.
-    """
-    codes = [sample_code(names.get(name, name), scores.samples[name].content_hash) for name in sorted(scores.samples)]
-    pasts = _pasts(past, None, scores, policy).items()
-    return {name: noise(scores_of(found.looks[-_NOISE_RUNS:], codes, name)) for name, found in pasts if found.looks}
-
-
-def _pasts(past: RunHistory, run: RunDirectory | None, scores: RunScores, policy: Policy) -> dict[str, MetricPast]:
+def _pasts(past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy) -> dict[str, MetricPast]:
     """What the history has of each metric of `scores`."""
-    if run is not None:
-        line = _undecided_line(past, run, scores, policy, ())
-    else:
-        assert scores.manifest is not None  # noqa: S101 - of a run that is about to start
-        line = run_line(scores, scores.manifest, policy, fingerprint="0" * 16, github_run=past.github_run)
+    line = _undecided_line(past, run, scores, policy, ())
     looks = [look for look in looks_before(past.history, line) if not past.main or not is_seen((look,), line)]
     return {name: past_of(looks, line, name) for name in scores.metrics if not is_relative(name)}
 

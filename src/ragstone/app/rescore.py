@@ -259,8 +259,6 @@ def _system(work: _Work, plan: RunPlan) -> SystemManifest:
 
 def _with_standing(run: RunDirectory, sources: Sequence[RunDirectory]) -> RunDirectory:
     """`run`, which can't be a baseline if one of its sources can't: new scores don't undo a failure."""
-    if len(sources) == 1 and sources[0].manifest.drawn is not None:
-        run = update_manifest(run, drawn=sources[0].manifest.drawn)
     barred = next((source.manifest.standing for source in sources if not source.manifest.standing.eligible), None)
     if barred is None:
         return run

@@ -218,7 +218,6 @@ class RunSettings(_Table):
     resume: bool = False
     time_limit_s: Seconds | None = None
     oracle: bool = False
-    stop_early: bool = False
     seed: int = Field(default=0, ge=0)
     history: str | None = None
     workers: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = "auto"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ragstone.formatting import counted
@@ -60,16 +60,13 @@ class Pairing:
         return [now[sample_id] - then[sample_id] for sample_id in self.pairs(metric)]
 
 
-def pair_runs(
-    current: RunScores, baseline: RunScores, *, unmatched: str = "pair", planned: Collection[str] = ()
-) -> Pairing:
+def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
     """Find the samples and metrics on which `current` and `baseline` can be compared.
 
     Samples are the same if their ids are, and their questions if both are known. A metric is compared if its version
     agrees and, if it uses a judge, the judge and its prompts agree; otherwise it is skipped. It is compared on the
     samples with the same labels, of those that it reads: see `Pairing.edited`. `unmatched` comes from the policy.
-    `planned` are the samples of a run that could stop early: those that it did not ask are no difference. Runs of
-    different halves of a system are not compared.
+    Runs of different halves of a system are not compared.
     """
     if (halves := other_half(current, baseline)) is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
@@ -77,7 +74,7 @@ def pair_runs(
     skipped: dict[str, str] = {}
     common = [name for name in current.samples if name in baseline.samples and same_question(current, baseline, name)]
     edited = {name: labels for name in common if (labels := _other_labels(current, baseline, name))}
-    samples = _same_samples(current, baseline, tuple(sorted(common)), len(edited), unmatched, planned, notes)
+    samples = _same_samples(current, baseline, tuple(sorted(common)), len(edited), unmatched, notes)
     metrics = _same_metrics(current, baseline, samples, notes, skipped) if samples else ()
     comparable = bool(samples and metrics)
     if comparable and current.manifest and baseline.manifest:
@@ -176,14 +173,12 @@ def _same_samples(
     same: tuple[str, ...],
     edited: int,
     unmatched: str,
-    planned: Collection[str],
     notes: list[str],
 ) -> tuple[str, ...]:
     common = sum(name in baseline.samples for name in current.samples)
     changed = common - len(same)
     new = len(current.samples) - common
-    unasked = sum(name in baseline.samples and name not in current.samples for name in planned)
-    gone = len(baseline.samples) - common - unasked
+    gone = len(baseline.samples) - common
     if not same:
         notes.append(
             "the baseline has a different golden set: "

@@ -32,9 +32,6 @@ FLOORS = 0.15
 """The share of the error rate that the floors have at each look, if there are drops; without a baseline, they have it
 all."""
 
-EARLY = 0.4
-"""The share of the error rate of all looks at a run that could stop early but the last, which is `ONCE` then."""
-
 AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""
 

@@ -60,7 +60,7 @@ def decide_gate(
 
     Blocking floors and drops are decided as one family, so that an unchanged run fails with at most the probability in
     the policy; those that warn are a separate family. The order of samples never matters, and the same inputs and seed
-    give the same verdict. A run that stopped early is decided by limits that are valid at every look. `drift` are the
+    give the same verdict. `drift` are the
     checks against the history, which have a separate error rate. Raises ConfigError if the policy names an unknown
     metric.
     """

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
-from ragstone.gate.confirm import EARLY
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Action, Check
+from ragstone.gate.verdict import Check
 from ragstone.run.scores import RunScores
 
 
@@ -53,7 +52,7 @@ class Evidence:
         resolved = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
-            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched, planned=order_of(current) or ())
+            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched)
         return cls(
             current,
             policy,
@@ -97,20 +96,3 @@ class Evidence:
     def offline(self) -> bool:
         """Whether the offline judge scored the run."""
         return self.current.manifest is not None and self.current.manifest.judge.offline
-
-    @property
-    def order(self) -> Sequence[str] | None:
-        """The order of evaluation of a run that could stop early; None if it could not."""
-        return order_of(self.current)
-
-    @property
-    def watch_level(self) -> float:
-        """The error rate of each blocking floor and drop at all early looks at a run, by Bonferroni's inequality."""
-        floors = sum(rule.min is not None and rule.floor_action is Action.BLOCK for rule in self.rules)
-        drops = sum(rule.max_drop is not None and rule.drop_action is Action.BLOCK for rule in self.rules)
-        share = EARLY if self.policy.gate.decision == "evidence" else 1.0
-        return share * self.policy.alpha / max(1, floors + (drops if self.pairing is not None else 0))
-
-
-def order_of(run: RunScores) -> Sequence[str] | None:
-    return None if run.manifest is None or run.manifest.drawn is None else run.manifest.drawn.ids

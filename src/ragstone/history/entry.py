@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 
@@ -81,11 +81,6 @@ def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = No
         members = [sample for sample in scores.values if only is None or sample in only]
         if members:
             found = mean_interval(np.array([scores.values[sample] for sample in members]))
-            mean = scores.mean_of(members) if scores.weights else None
-            if mean is not None:  # of a run that stopped early
-                moved = mean - found.estimate
-                low, high = max(0.0, found.low + moved), min(1.0, found.high + moved)
-                found = replace(found, estimate=mean, low=low, high=high)
             low, high = math.floor(found.low * 10**_DIGITS), math.ceil(found.high * 10**_DIGITS)
             yield (
                 name,

@@ -22,9 +22,6 @@ LEVEL_RUNS = 6
 """Number of healthy runs whose mean is the level. More would reduce its noise little, since the current run has its own
 (`bench/level.py`), and would hold a gain back for longer."""
 
-LITTLE_NOISE = 0.05
-"""The squared change that is added to those of a sample over all runs."""
-
 LOOKED_BACK = 24
 """Number of runs, besides those at the anchor, in which a loss is looked for."""
 
@@ -207,17 +204,6 @@ def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Float
         here, there = places[key]
         found[index, here] = decode(one.line.scores[metric])[there]
     return found
-
-
-def noise(scores: Floats) -> Floats:
-    """The expected squared change (samples,) of a score from the level, by `scores` (runs, samples); NaN if unknown.
-
-    What never moved is given a little: it may yet.
-    """
-    runs = np.isfinite(scores).sum(axis=0)
-    centred = scores - np.where(runs, np.nansum(scores, axis=0), np.nan) / np.maximum(runs, 1)
-    squares = np.nansum(centred**2, axis=0) + LITTLE_NOISE
-    return np.asarray(np.where(runs, squares / np.maximum(runs, 1) * (1.0 + 1.0 / LEVEL_RUNS), np.nan))
 
 
 def needed_runs(history: History, days: int) -> frozenset[str]:

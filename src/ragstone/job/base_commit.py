@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from ragstone.app.gate import GateRequest
@@ -19,15 +18,11 @@ from ragstone.job.trusted_config import Trusted
 from ragstone.project.base_commit import accepted_at, base_settings, commit_fingerprint
 from ragstone.project.known_secrets import known_secrets
 from ragstone.rounds.base_commit import BaseSystem
-from ragstone.rounds.needs import BASE_COMMIT, STOP_EARLY, refuse_conflicts
 from ragstone.rounds.session import RunPlan
 from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"
-CHOSEN_BASE = replace(BASE_COMMIT, name="baseline: commit", where="input 'baseline'")
-"""The base commit, as a job's input asks for it."""
-
 OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint", "gate.baseline_python")
 """Settings with which a config file could choose what it is compared with."""
 
@@ -39,8 +34,6 @@ def find_base_commit(job: Job) -> str | None:
     """
     if job.plan.baseline is not BaselineSource.COMMIT:
         return None
-    if job.settings.run.stop_early:
-        refuse_conflicts([CHOSEN_BASE, STOP_EARLY])
     if job.api is None:
         raise GitHubError(
             "the base commit can't be downloaded: there is no GitHub token.",

@@ -53,13 +53,11 @@ _OF_VERDICT: Mapping[str, tuple[object, str]] = {
     "golden.limit": (None, "not set"),
     "gate.gates": (1, "1"),
     "run.seed": (0, "0"),
-    "run.stop_early": (False, "not set"),
 }
 """Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
 
 A pull request's config file can't say that a failing gate passes, leave out samples (slices and must-pass samples would
-not be checked), choose the order in which an early stop may leave out others, or let more gates share the error rate
-(each of them would fail less).
+not be checked), or let more gates share the error rate (each of them would fail less).
 """
 
 _ENV = "system.env"

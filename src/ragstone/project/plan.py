@@ -79,7 +79,6 @@ def run_plan(
         seed=run.seed,
         workers=run.workers,
         dask=run.dask,
-        stop_early=run.stop_early,
         oracle=run.oracle,
         invocation=invocation,
     )

@@ -85,7 +85,7 @@ def _metric_row(
     values = scores.values
     shown = floor or target
     score = shown.estimate if shown and shown.estimate is not None else None
-    if score is None and slice_ is None and not (scores.weights and drop):
+    if score is None and slice_ is None:
         score = scores.mean
     elif score is None and drop is not None:
         score = drop.current

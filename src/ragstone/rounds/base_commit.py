@@ -64,7 +64,6 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
         project=replace(head.project, system=source),
         out=(out / BASE_COMMIT).absolute(),
         check=lambda _system: None,
-        watcher=None,
         policy_hash=None,
         invocation=None,
     )

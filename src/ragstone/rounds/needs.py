@@ -20,8 +20,6 @@ class Need(Enum):
 
     ASKING = "a system that can be asked again"
     WHOLE_SYSTEM = "the whole system"
-    EVERY_ANSWER = "the answers to all questions"
-    EARLIER_BASELINE = "a baseline that was evaluated before"
     GIVEN_CONTEXTS = "a system that takes contexts"
 
 
@@ -41,20 +39,8 @@ def part(name: str, where: str, needs: Iterable[Need] = (), lacks: Iterable[Need
 
 
 ANSWERS = part("--answers", "run.answers", [Need.ASKING])
-BASE_COMMIT = part(
-    "--baseline-commit",
-    "gate.baseline_commit",
-    [Need.ASKING],
-    [Need.EARLIER_BASELINE],
-)
-CONFIRM = part("confirm = true", "gate.confirm", [Need.EVERY_ANSWER])
+BASE_COMMIT = part("--baseline-commit", "gate.baseline_commit", [Need.ASKING])
 ORACLE = part("--oracle", "run.oracle", [Need.ASKING, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS])
-STOP_EARLY = part(
-    "--stop-early",
-    "run.stop_early",
-    [Need.EARLIER_BASELINE],
-    [Need.EVERY_ANSWER],
-)
 
 
 def recorded(entrypoint: str) -> Part:

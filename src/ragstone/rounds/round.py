@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Literal, Protocol
+from typing import Literal
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.formatting import counted, some
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import recipe_of
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
-from ragstone.metrics.score import Score
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import Measures, ProjectMetrics, ungraded
 from ragstone.rounds.sources import JudgeSource
@@ -29,27 +28,13 @@ from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Work, run_samples, run_samples_in
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
-from ragstone.run.manifest import Cost, DrawnManifest, GoldenManifest, Invocation, Manifest, SystemManifest
-from ragstone.run.record import SampleRecord
+from ragstone.run.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.run.workers import Pool, Workers, how_many
 from ragstone.run.writer import RunWriter, update_manifest
 from ragstone.system.response import GENERATION, System
 
-
-class Watcher(Protocol):
-    """Watches a round, and may stop it. `drawn` says in which order the samples are evaluated."""
-
-    @property
-    def drawn(self) -> DrawnManifest: ...
-
-    def add(self, sample_id: str, scores: Mapping[str, Score]) -> None: ...
-
-    def enough(self) -> bool: ...
-
-
-MakeWatcher = Callable[[GoldenSet, Manifest], Watcher]
 Begin = Callable[[Manifest], RunWriter]
 """Starts the run that a manifest describes, or continues it."""
 
@@ -74,7 +59,7 @@ class Round:
 
     `whole` is the golden set of which `samples` are a part. `recorded` is the system in the
     manifest, if it is not the one that is asked. `begin` starts the run in another way than `resume` says. `check` is
-    called with the started system, before anything is written. `watcher` may end the round early.
+    called with the started system, before anything is written.
     `clears` are folders of the run directory that belong to an earlier run, and are removed when this one starts.
     """
 
@@ -93,7 +78,6 @@ class Round:
     recorded: SystemManifest | None = None
     begin: Begin | None = None
     check: Callable[[System], None] = lambda _system: None
-    watcher: MakeWatcher | None = None
     policy_hash: str | None = None
     invocation: Invocation | None = None
     clears: tuple[str, ...] = ()
@@ -153,18 +137,12 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             this.check(this.system)
             await measures.start()
         manifest = this.describe(context)
-        watching: Watcher | None = None
-        if this.watcher is not None:
-            if this.resume and (out / MANIFEST).is_file():  # in the order in which it was begun
-                manifest = manifest.model_copy(update={"drawn": RunDirectory.open(out).manifest.drawn})
-            watching = this.watcher(this.samples, manifest)
-            manifest = manifest.model_copy(update={"drawn": watching.drawn})
         for folder in this.clears:
             drop_carried(out, folder)
         start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
         writer = (this.begin or start)(manifest)
-        workers = _workers(this, writer, watching, context.say)
-        return await _evaluate_pending(_Open(this, writer, measures, watching, workers), context)
+        workers = _workers(this, writer, context.say)
+        return await _evaluate_pending(_Open(this, writer, measures, workers), context)
     finally:
         if workers is not None:
             await workers.close()
@@ -232,12 +210,8 @@ def _store_log(context: RunContext, out: Path) -> None:
 _NOT_IN_DASK = "--dask is not used, and answers are judged in this process"
 
 
-def _workers(this: Round, writer: RunWriter, watching: Watcher | None, say: Callable[[str], None]) -> Pool | None:
+def _workers(this: Round, writer: RunWriter, say: Callable[[str], None]) -> Pool | None:
     """Workers for the samples that are left, not started yet; None: judge in this process."""
-    if watching is not None:  # which wants each score before the next question
-        if this.pool is not None and this.pool.dask is not None:
-            say(f"{_NOT_IN_DASK}: stopping early needs each score before the next question.")
-        return None
     judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
     return workers_of(this, len(this.samples) - len(writer.finished_ids) if judged else 0, say)
 
@@ -265,16 +239,11 @@ class _Open:
     round: Round
     writer: RunWriter
     measures: Measures
-    watching: Watcher | None
     workers: Pool | None
 
 
 async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
     writer, golden = this.writer, this.round.samples
-    if this.watching is not None and writer.finished_ids:
-        # A resumed run: the watcher has not seen the samples that are finished already.
-        for record in RunDirectory.open(writer.path).records():
-            this.watching.add(record.sample.id, record.scores)
     started = monotonic()
     try:
         async with until(this.round.deadline):
@@ -295,9 +264,9 @@ async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
 
 
 async def _judge_all(this: _Open, context: RunContext) -> None:
-    evaluated, writer, watching = this.round, this.writer, this.watching
+    evaluated, writer = this.round, this.writer
     work = Work(
-        _pending(evaluated.samples, writer, watching),
+        (sample for sample in evaluated.samples if sample.id not in writer.finished_ids),
         evaluated.system,
         evaluated.judge,
         evaluated.metrics,
@@ -308,15 +277,8 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
     )
     if this.workers is not None:
         await run_samples_in(this.workers, work, writer.append_line)
-    elif watching is None:
-        await run_samples(work, writer.append)
     else:
-
-        def append(record: SampleRecord) -> None:
-            writer.append(record)
-            watching.add(record.sample.id, record.scores)
-
-        await run_samples(work, append, enough=watching.enough)
+        await run_samples(work, writer.append)
 
 
 @asynccontextmanager
@@ -329,11 +291,3 @@ async def until(deadline: float | None) -> AsyncIterator[None]:
         if not limit.expired():
             raise
         raise TimeLimitReached from None
-
-
-def _pending(golden: GoldenSet, writer: RunWriter, watching: Watcher | None) -> Iterable[Sample]:
-    samples: Iterable[Sample] = golden
-    if watching is not None:
-        by_id = {sample.id: sample for sample in golden}
-        samples = (by_id[sample_id] for sample_id in watching.drawn.ids)
-    return (sample for sample in samples if sample.id not in writer.finished_ids)

@@ -22,7 +22,7 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
 from ragstone.rounds.needs import Part
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.round import JudgePool, MakeWatcher, Round, run_round
+from ragstone.rounds.round import JudgePool, Round, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, SPENT, RunDirectory
 from ragstone.run.files import writing_to
@@ -56,7 +56,6 @@ class RunPlan:
     seed: int = 0
     workers: int | Literal["auto"] = "auto"
     dask: str | None = None
-    stop_early: bool = False
     oracle: bool = False
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
@@ -77,8 +76,6 @@ class RunPlan:
 
     def parts(self) -> Iterator[Part]:
         """The parts of the run that may not fit together."""
-        if self.stop_early:
-            yield needs.STOP_EARLY
         if self.answers > 1:
             yield needs.ANSWERS
         if self.oracle:
@@ -179,7 +176,6 @@ class Session:
         baseline: RunDirectory | None = None,
         base: BaseSystem | None = None,
         policy_hash: str | None = None,
-        watcher: MakeWatcher | None = None,
     ) -> RunDirectory:
         """The first round: every question is asked, of the system and of `base` beside it.
 
@@ -202,7 +198,6 @@ class Session:
             judge=judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
             resume=plan.resume,
             check=self._refuse_started,
-            watcher=watcher,
             policy_hash=policy_hash,
             invocation=plan.invocation,
             clears=() if plan.oracle and plan.resume else (ORACLE,),

@@ -62,17 +62,14 @@ class Work:
     custom: Mapping[str, Measure] = field(default_factory=dict)
 
 
-async def run_samples(
-    work: Work, sink: Callable[[SampleRecord], None], *, enough: Callable[[], bool] | None = None
-) -> None:
+async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    `enough` is called before each sample and stops the run early if it returns True. Raises the errors of the system
-    and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then every finished sample has reached
-    the sink, and the samples in flight are lost, to be evaluated again on resume.
+    Raises the errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then
+    every finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
     """
     width = max(1, work.judge.concurrency)
-    asking = _Asking(work, waiting=width, enough=enough)
+    asking = _Asking(work, waiting=width)
     engine = _Engine(work, asking, sink)
     await asking.finish(engine.judge() for _ in range(width))
 
@@ -107,9 +104,8 @@ class _Asked:
 class _Asking:
     """Asks the system about each sample. What it has answered waits in `answered`, up to `waiting` samples."""
 
-    def __init__(self, work: Work, *, waiting: int, enough: Callable[[], bool] | None = None) -> None:
+    def __init__(self, work: Work, *, waiting: int) -> None:
         self._system = work.system
-        self._enough = enough
         self._questions = self._ask_each(iter(work.samples), work.answers)
         self.answered: asyncio.Queue[_Asked | None] = asyncio.Queue(waiting)
 
@@ -131,8 +127,6 @@ class _Asking:
 
     def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[_Asked, int]]:
         for sample in source:
-            if self._enough is not None and self._enough():
-                return
             asked = _Asked(sample, answers)
             for place in range(answers):
                 yield asked, place

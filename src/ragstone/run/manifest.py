@@ -116,22 +116,7 @@ class GoldenManifest(_Part):
     generated: int = Field(default=0, ge=0)
 
 
-class DrawnManifest(_Part):
-    """The samples of a run that could stop early, in the order in which they are drawn, without replacement.
-
-    The next sample is drawn with a probability in proportion to its weight among those that are left. `noise` is the
-    expected squared change of its scores, and `contents` has the hash of its content. `tags` are the places of the
-    samples with each tag.
-    """
-
-    ids: tuple[str, ...]
-    weights: tuple[float, ...]
-    noise: tuple[float, ...]
-    contents: tuple[str | None, ...]
-    tags: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-
-
-class Counts(_Summed):
+class Counts(_Part):
     """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
 
     scored: int = Field(default=0, ge=0)
@@ -284,7 +269,6 @@ class Manifest(_Part):
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
-    drawn: DrawnManifest | None = Field(default=None, description="null: the run could not stop early")
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -66,8 +66,7 @@ class MetricScores:
 
     `answers` has the score of each answer to a sample in `values`, in the order in which the system was asked (None:
     the metric does not apply to that answer). It is empty if the system was asked each question once. `readings` has
-    the scores of all judging rounds of each answer, if there were several answers or rounds. `weights` are how much
-    samples count in the mean; empty if all count the same.
+    the scores of all judging rounds of each answer, if there were several answers or rounds.
     """
 
     values: Mapping[str, float]
@@ -76,18 +75,11 @@ class MetricScores:
     version: str | None = None
     answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float | None:
-        return self.mean_of(self.values)
-
-    def mean_of(self, samples: Collection[str]) -> float | None:
-        """The mean over `samples`, which have a score; None if there are none."""
-        if not self.weights:
-            return sum(self.values[name] for name in samples) / len(samples) if samples else None
-        total = sum(self.weights.get(name, 0.0) for name in samples)
-        return sum(self.weights.get(name, 0.0) * self.values[name] for name in samples) / total if total else None
+        """The mean over the samples that have a score; None if there are none."""
+        return sum(self.values.values()) / len(self.values) if self.values else None
 
     def __repr__(self) -> str:
         parts = [f"mean {score(self.mean)} of {counted(len(self.values), 'sample')}"]
@@ -178,21 +170,6 @@ def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
         samples=keyed(run.samples),
         system=within(run.system),
     )
-
-
-def with_planned(run: RunScores) -> RunScores:
-    """`run` with all samples that it was to evaluate, if it could stop early: those that it did not have no scores."""
-    drawn = None if run.manifest is None else run.manifest.drawn
-    if drawn is None:
-        return run
-    tags: dict[int, tuple[str, ...]] = {}
-    for tag, places in drawn.tags.items():
-        tags |= {place: (*tags.get(place, ()), tag) for place in places}
-    planned = {
-        name: SampleFacts(tags=tags.get(place, ()), content_hash=content)
-        for place, (name, content) in enumerate(zip(drawn.ids, drawn.contents, strict=True))
-    }
-    return replace(run, samples={**planned, **run.samples})
 
 
 def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:

@@ -89,12 +89,6 @@ def test_a_golden_set_of_drafts_alone_decides_nothing(project: Path) -> None:
     assert found.verdict.status is Status.ERROR
 
 
-def test_a_run_that_stops_early_stops_on_what_counts(project: Path) -> None:
-    regress(project)
-    mark(project, lambda number: number % 3 == 0)
-    assert gated(project, run__out="out", run__stop_early=True).verdict.status is Status.PASS
-
-
 SET = GoldenSet(
     (
         Sample("a", "What is a?", reference="A.", tags=("x",), review=Review("draft")),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ragstone.gate.bounds import BoundCheck
 from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
-from ragstone.gate.confirm import EARLY, FLOORS
+from ragstone.gate.confirm import FLOORS
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, CheckKind
 
@@ -35,7 +35,7 @@ def family_of(evidence: Evidence, action: Action) -> Family:
     together = tuple(one for one, labels in floors if labels is None)
     corrected = tuple((one, labels) for one, labels in floors if labels is not None)
     apart = len(corrected) + (len(policy.system.limits) if policy.system.action is action else 0)
-    whole = policy.alpha * (FLOORS if drops else 1.0 if evidence.order is None else 1.0 - EARLY)
+    whole = policy.alpha * (FLOORS if drops else 1.0)
     alpha = whole / (len(together) + apart) if apart else 0.0
     return Family(together, corrected, drops, whole - alpha * apart, alpha)
 

@@ -22,7 +22,6 @@ from ragstone.gate.checks.reasons import corrected_reason, reason_for
 from ragstone.gate.comparability import differences
 from ragstone.gate.confirm import is_doubt, look_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
-from ragstone.gate.early import watched_decisions
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.source import KeyPath
@@ -65,7 +64,7 @@ class FloorsAndDrops(Checker):
         hypotheses = [_hypothesis(one, evidence, slices) for one in asked]
         confidence = 1.0 - evidence.policy.alpha
         decisions = decide(hypotheses, alpha=family.alpha, confidence=confidence, seed=evidence.seed)
-        for one, decision in watched_decisions(asked, decisions, evidence):
+        for one, decision in zip(asked, decisions, strict=True):
             lean = LEAN / (1 if one.rule.slice is None else sum(one.rule.slice is not None for one in asked))
             against = decision.estimate < one.bound - ROUNDING and (
                 decision.p_below <= lean or decision.estimate < COLLAPSE * one.bound
@@ -75,13 +74,12 @@ class FloorsAndDrops(Checker):
 
     def _drops(self, family: Family, evidence: Evidence) -> Iterator[Check]:
         asked, policy = family.drops, evidence.policy
-        # What is found at any look of a run that could stop early would need limits of its own.
-        looks_at_tags = policy.gate.decision == "evidence" and self._action is Action.BLOCK and evidence.order is None
+        looks_at_tags = policy.gate.decision == "evidence" and self._action is Action.BLOCK
         tags = drops_by_tag(asked, evidence) if looks_at_tags else ()
         decisions = decide_drops((*asked, *tags), evidence)
         own = [
             _dropped(one, decision, policy.gate.decision, few=True)
-            for one, decision in watched_decisions(asked, decisions[: len(asked)], evidence)
+            for one, decision in zip(asked, decisions[: len(asked)], strict=True)
         ]
         yield from own
         lost = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}

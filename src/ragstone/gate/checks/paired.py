@@ -119,12 +119,9 @@ def _left_out(evidence: Evidence, gone: list[str], total: int) -> int:
     if manifest is None:
         return 0
     golden, evaluated = manifest.golden, manifest.counts.total
-    if evidence.order is not None:
-        early = len(set(evidence.order).intersection(gone))
-    else:
-        early = min(len(gone), max(0, golden.samples - evaluated)) if evaluated else 0
+    unasked = min(len(gone), max(0, golden.samples - evaluated)) if evaluated else 0
     limited = max(0, total - golden.samples) if golden.limited else 0
-    return early + min(len(gone) - early, limited)
+    return unasked + min(len(gone) - unasked, limited)
 
 
 def _system(baseline: RunScores) -> str:
