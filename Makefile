@@ -66,7 +66,7 @@ test-as-root: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/container/test_strays.py tests/container/test_runner_folders.py \
 		tests/container/test_confinement.py tests/container/test_user_environment.py $(PYTEST_ARGS)
 
-# Real LangChain and LlamaIndex objects, and a tracking server of MLflow, in a separate environment of many packages.
+# Real LangChain and LlamaIndex objects, in a separate environment of many packages.
 test-integrations: $(VENV)-integrations/.installed
 	$(VENV)-integrations/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 

@@ -84,8 +84,6 @@ SLOW = (
     "app/test_rejudge.py",
     "app/test_rescore.py",
     "test_pytest_plugin.py",
-    "tools/export/test_command.py",
-    "tools/export/test_otel.py",
     "tools/generate/drafts/test_generate.py",
     "tools/generate/test_convert.py",
     "tools/generate/test_review.py",

@@ -165,12 +165,13 @@ class Run:
         """One row per sample, with the columns
 
         - ``id``, ``question``, ``reference``, ``tags``;
-        - ``answer``, ``contexts`` (their texts), ``latency_s``, and ``error`` if the system failed;
+        - ``answer``, ``contexts`` (their texts), ``latency_s``, ``trace_id`` (if the system names one with its answer),
+          and ``error`` if the system failed;
         - for each metric its score (missing if there is none), and ``<metric>_reason``: why there is none, or a remark
           on the score.
 
-        If the system was asked several times, `answer`, `contexts` and `latency_s` are those of the first answer, and
-        ``answers`` is the list of all of them. Raises ConfigError if pandas is not installed.
+        If the system was asked several times, `answer`, `contexts`, `latency_s` and `trace_id` are those of the first
+        answer, and ``answers`` is the list of all of them. Raises ConfigError if pandas is not installed.
         """
         try:
             import pandas
@@ -198,6 +199,7 @@ def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
         **({"answers": [one.answer for one in record.responses]} if len(record.answers) > 1 else {}),
         "contexts": [context.text for context in response.contexts],
         "latency_s": response.latency_s,
+        "trace_id": response.extra.get("trace_id"),
         "error": None if response.failure is None else response.failure.message,
     }
     for name in metrics:

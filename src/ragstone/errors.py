@@ -81,10 +81,6 @@ class GitHubError(PlatformError):
     """GitHub refused a request that the job depends on."""
 
 
-class ExportError(PlatformError):
-    """A tracker or a collector could not be reached, or refused what was exported."""
-
-
 class AttestationError(RagstoneError):
     """A run or what the verifier has differs from what an attestation says."""
 

@@ -352,7 +352,7 @@ def test_other_tuples_are_refused(value: object) -> None:
         worker.normalise(value)
 
 
-TRACE = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "trace_id": "a" * 32, "span_id": "b" * 16, "response_id": "r1"}
+TRACE = {"trace_id": "a" * 32, "index_digest": "i1"}
 
 
 def test_what_an_answer_says_of_its_trace_is_kept() -> None:
@@ -368,8 +368,8 @@ def test_an_answer_that_says_nothing_of_its_trace_has_none(value: object) -> Non
 
 @pytest.mark.parametrize("odd", [7, "", "x" * 257, ["a"], None, b"a"])
 def test_odd_ids_of_a_trace_are_left_out(odd: object) -> None:
-    found = worker.normalise({"answer": "yes", "trace_id": odd, "response_id": "r\ud800"})
-    assert found["trace"] == {"response_id": "r\ufffd"}
+    found = worker.normalise({"answer": "yes", "trace_id": odd, "index_digest": "i\ud800"})
+    assert found["trace"] == {"index_digest": "i\ufffd"}
 
 
 @pytest.mark.parametrize(
@@ -389,9 +389,9 @@ def test_a_worker_that_was_tampered_with_is_not_believed(more: dict[str, Any]) -
 
 def test_a_stream_and_named_fields_keep_the_trace() -> None:
     pieces = worker.Pieces({})
-    for piece in ("y", {"text": "es", "trace_id": "a" * 32}, {"response_id": "r1"}):
+    for piece in ("y", {"text": "es", "trace_id": "a" * 32}, {"index_digest": "i1"}):
         pieces.add(piece)
-    expected = {"trace_id": "a" * 32, "response_id": "r1"}
+    expected = {"trace_id": "a" * 32, "index_digest": "i1"}
     assert worker.normalise(pieces.whole())["trace"] == expected
     found = worker.normalise({"data": {"said": "yes"}, **expected}, worker.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", expected)

@@ -50,7 +50,7 @@ NAMING = ("source", "file", "filename", "file_name", "file_path", "path", "url",
 MAX_LABEL_WORDS = 5
 """A field of more words could be the text."""
 SCORE_NAMES = ("score", "similarity", "relevance_score")
-TRACE_NAMES = ("traceparent", "trace_id", "span_id", "response_id", "index_digest")
+TRACE_NAMES = ("trace_id", "index_digest")
 USAGE_NAMES = ("usage", "usage_metadata")
 _BESIDE = (
     ("contexts", CONTEXTS_NAMES),
@@ -105,7 +105,7 @@ class EntrypointError(Exception):
 def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
 
-    If the answer names its trace, ``"trace"`` has what it says.
+    If the answer names its trace or its index, ``"trace"`` has what it says.
 
     Accepts every shape listed in docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was
     found and what is expected, and nothing else, whatever the code in a returned object raises.
@@ -463,7 +463,7 @@ def _usage(value: object) -> dict[str, int] | None:
 
 
 def _trace(value: object) -> dict[str, str]:
-    """What an answer says of its trace, by the names in TRACE_NAMES."""
+    """What an answer says of its trace and its index, by the names in TRACE_NAMES."""
     found = {} if isinstance(value, str) else {name: _get(value, name) for name in TRACE_NAMES}
     return {
         name: _clean(text)

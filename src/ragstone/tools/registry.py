@@ -17,7 +17,6 @@ class ToolCommand:
 TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "monitor": ToolCommand("Watch logged interactions of an application.", "monitor.command"),
     "history": ToolCommand("List past runs, add finished ones, write a page of them.", "history_page.command"),
-    "export": ToolCommand("Send a finished run to OpenTelemetry, MLflow or W&B.", "export.command"),
     "generate": ToolCommand("Write draft questions from your documents.", "generate.drafts.command"),
     "review": ToolCommand("Review the drafts of a golden set.", "generate.review"),
     "golden": ToolCommand("Look after a golden set: examine, divide, sample, import.", "generate.golden.command"),

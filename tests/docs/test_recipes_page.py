@@ -1,0 +1,163 @@
+"""The Python of docs/recipes.md, run as printed on a finished run, with stubs in place of the other tools' packages.
+
+A stub has the parameters of the real function, so that a call which the real one would refuse is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas
+import pytest
+
+from tests.commands.project import make_project, ragstone
+
+PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+METRICS = "faithfulness,context_recall,recall@5"
+TRACED = """
+def answer(question):
+    number = question.split()[-1].rstrip("?")
+    if not number.isdigit():
+        return {"answer": "I don't know.", "contexts": []}
+    fact = f"House number {number} is painted {['red', 'green', 'blue', 'white', 'yellow'][int(number) % 5]}."
+    return {"answer": fact, "contexts": [{"id": f"d{number}?", "text": fact}], "trace_id": number.zfill(32)}
+"""
+
+
+def recipe(heading: str) -> str:
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project with a finished run of a gate, whose answers name their traces."""
+    root = make_project(tmp_path_factory.mktemp("project"), n=6)
+    (root / "rag.py").write_text(TRACED, encoding="utf-8")
+    samples = [json.loads(line) for line in (root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [json.dumps({**sample, "relevant_ids": {f"d{n}?": 1}}) for n, sample in enumerate(samples)]
+    (root / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with (root / "thresholds.toml").open("a", encoding="utf-8") as policy:
+        policy.write('[metrics."recall@5"]\nmin = 0.8\n')
+    done = ragstone(["gate", "--entrypoint", "python:rag:answer", "--metrics", METRICS], root)
+    assert (root / "ragstone-run" / "report.json").is_file(), done.stderr
+    return root
+
+
+@pytest.fixture
+def report(finished: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(finished)
+    document: dict[str, Any] = json.loads((finished / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+    return document
+
+
+def means_of(report: Mapping[str, Any]) -> dict[str, float]:
+    means = {row["metric"]: row["score"] for row in report["metrics"] if row["slice"] is None}
+    assert set(means) >= {"faithfulness", "context_recall", "recall@5"}
+    return means
+
+
+def run_recipe(heading: str, package: str, stub: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, stub)
+    exec(compile(recipe(heading), heading, "exec"), {})
+
+
+def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
+    report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived: dict[str, Any] = {}
+
+    @contextmanager
+    def start_run(*, run_name: str | None = None) -> Any:
+        arrived["run"] = run_name
+        yield
+
+    def set_tags(tags: dict[str, str]) -> None:
+        arrived["tags"] = tags
+
+    def log_metrics(metrics: dict[str, float]) -> None:
+        allowed = re.compile(r"[/\w.\- :]+")
+        assert all(allowed.fullmatch(name) for name in metrics), "MLflow refuses other names"
+        assert all(math.isfinite(mean) for mean in metrics.values())
+        arrived["metrics"] = metrics
+
+    def log_table(data: pandas.DataFrame, artifact_file: str) -> None:
+        arrived[artifact_file] = data
+
+    stub = SimpleNamespace(start_run=start_run, set_tags=set_tags, log_metrics=log_metrics, log_table=log_table)
+    run_recipe("MLflow", "mlflow", stub, monkeypatch)
+    assert arrived["run"] == report["run"]["commit"]
+    assert arrived["tags"] == {"verdict": report["status"], "judge": "offline judge 7"}
+    assert arrived["metrics"] == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
+    assert list(arrived["samples.json"].columns) == ["id", *means_of(report)]
+    assert len(arrived["samples.json"]) == report["run"]["samples"]
+
+
+def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived: dict[str, Any] = {}
+
+    class Run:
+        summary: dict[str, Any] = {}  # noqa: RUF012
+
+        def log(self, data: dict[str, Any]) -> None:
+            arrived["log"] = data
+
+    @contextmanager
+    def init(*, project: str | None = None, name: str | None = None, config: dict[str, Any] | None = None) -> Any:
+        arrived.update(project=project, name=name, config=config)
+        yield Run()
+
+    class Table:
+        def __init__(self, *, dataframe: pandas.DataFrame) -> None:
+            self.dataframe = dataframe
+
+    run_recipe("Weights & Biases", "wandb", SimpleNamespace(init=init, Table=Table), monkeypatch)
+    assert arrived["name"] == report["run"]["commit"]
+    assert arrived["config"] == {"judge": "offline judge 7"}
+    table = arrived["log"].pop("samples").dataframe
+    assert arrived["log"] == means_of(report)
+    assert Run.summary == {"verdict": report["status"]}
+    assert list(table.columns) == ["id", *means_of(report)]
+    assert len(table) == report["run"]["samples"]
+
+
+def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
+    report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ragstone as package
+
+    arrived: dict[str, tuple[str, str, float]] = {}
+    flushed: list[bool] = []
+
+    class Client:
+        def create_score(self, *, name: str, value: float, trace_id: str, data_type: str, score_id: str) -> None:
+            assert data_type == "NUMERIC"
+            assert score_id not in arrived
+            arrived[score_id] = (trace_id, name, value)
+
+        def flush(self) -> None:
+            flushed.append(True)
+
+    run_recipe("Langfuse", "langfuse", SimpleNamespace(get_client=Client), monkeypatch)
+    expected = {
+        (sample_id.rpartition("-")[2].zfill(32), metric, value)
+        for metric, scores in package.Run.open("ragstone-run").scores.metrics.items()
+        for sample_id, value in scores.values.items()
+        if sample_id.startswith("house-")
+    }
+    assert len(expected) >= 6 * 2
+    assert set(arrived.values()) == expected
+    assert flushed == [True]
+
+
+def test_every_python_recipe_is_run_here() -> None:
+    assert len(re.findall(r"^```python$", PAGE, re.MULTILINE)) == 3
