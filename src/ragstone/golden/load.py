@@ -81,18 +81,6 @@ def golden_set_of(data: object, *, columns: Mapping[str, str] | None = None) -> 
     return _read([(source, lambda: table)], wanted, None)
 
 
-def golden_set_of_rows(
-    rows: Sequence[tuple[SourceFile, Row]], kind: str, *, columns: Mapping[str, str] | None = None
-) -> GoldenSet:
-    """The samples in `rows`, each with the file it is from; `kind` names their format. As in `load_golden_set`."""
-    wanted = _checked(columns)
-    by_file: dict[str, tuple[SourceFile, list[Row]]] = {}
-    for source, row in rows:
-        by_file.setdefault(source.name, (source, []))[1].append(row)
-    tables = [(source, partial(_Table, kind, partial(iter, found))) for source, found in by_file.values()]
-    return _read(tables, wanted, None)
-
-
 def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
     wanted = dict(columns or {})
     for name in wanted:

@@ -19,7 +19,7 @@ TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "history": ToolCommand("List past runs, add finished ones, write a page of them.", "history_page.command"),
     "generate": ToolCommand("Write draft questions from your documents.", "generate.drafts.command"),
     "review": ToolCommand("Review the drafts of a golden set.", "generate.review"),
-    "golden": ToolCommand("Look after a golden set: examine, divide, sample, import.", "generate.golden.command"),
+    "golden": ToolCommand("Show what is in a golden set, and what needs a look.", "generate.golden.command"),
     "convert": ToolCommand("Convert a golden set to native JSONL.", "generate.convert"),
     "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
     "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate"),

@@ -64,9 +64,7 @@ def test_the_columns_of_the_config_are_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "golden stats own.jsonl",
-        "golden split own.jsonl --into dev=0.5 --into test=0.5 -o parts",
-        "golden diff a.csv own.jsonl",
+        "golden own.jsonl",
         "review own.jsonl --all",
         "gate --golden own.jsonl --entrypoint file:answers.jsonl",
         "rescore ragstone-run --golden own.jsonl",

@@ -74,7 +74,7 @@ def test_every_kind_of_document_in_a_folder(tmp_path: Path) -> None:
         "7": "Row two.",
     }
     assert (found.unreadable, found.other) == ((), 1)
-    assert "the second page" in read_corpus(folder).words  # golden stats --corpus reads them too
+    assert "the second page" in read_corpus(folder).words  # golden --corpus reads them too
     assert read_corpus(folder).unread == 1
 
 

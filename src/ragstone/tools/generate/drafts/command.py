@@ -45,7 +45,6 @@ from ragstone.tools.generate.drafts.plan import (
     require_writer,
 )
 from ragstone.tools.generate.drafts.rules import configured_samples
-from ragstone.tools.generate.golden.command import named_share
 
 _Result = TypeVar("_Result")
 
@@ -238,13 +237,22 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     return 0
 
 
+def _named_share(text: str) -> tuple[str, float]:
+    """Name and share of ``NAME=SHARE``; -1 for what is not a number."""
+    name, _, share = text.partition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        return name, -1.0
+
+
 def _shares(given: tuple[str, ...]) -> dict[Kind, float]:
     if not given:
         return dict(DEFAULT_SHARES)
     kinds = {str(kind): kind for kind in Kind}
     shares: dict[Kind, float] = {}
     for text in given:
-        name, value = named_share(text)
+        name, value = _named_share(text)
         if name not in kinds:
             raise ConfigError(f"--share {text}: unknown kind '{name}'.", hint=suggestion(name, kinds))
         if not 0.0 <= value <= 1.0 or kinds[name] in shares:

@@ -1,4 +1,4 @@
-"""The documents that a golden set is about, and which of its references they no longer contain."""
+"""The documents that a golden set is about: references that they no longer contain, and questions that quote them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from ragstone.tools.generate.documents import (
     read_texts,
 )
 from ragstone.tools.generate.near_duplicates import words_of
+
+MIN_QUOTE_WORDS = 8
+"""Words of a question that stand in a document in this order, from which on the question quotes it."""
 
 _KNOWN = 0.5
 """If fewer of the ids match documents, their scheme is unknown, and nothing is said of those that don't."""
@@ -41,8 +44,8 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """What the documents do not contain: `what` is an id, or the start of a passage of sample `sample_id`."""
+class Place:
+    """What of sample `sample_id` is meant: an id, the start of a passage, or the words that its question quotes."""
 
     sample_id: str
     what: str
@@ -54,7 +57,7 @@ class CorpusCheck:
 
     `ids` and `passages` are how many there are, `known_ids` how many ids are those of a document. `missing_ids` is
     empty if hardly any id is (`scheme_known` is False then). `missing_passages` are reference contexts whose words are
-    in no document in this order.
+    in no document in this order. `quoting_questions` are those with words of a document, which any search finds.
     """
 
     documents: int
@@ -62,9 +65,10 @@ class CorpusCheck:
     ids: int
     known_ids: int
     scheme_known: bool
-    missing_ids: tuple[Missing, ...]
+    missing_ids: tuple[Place, ...]
     passages: int
-    missing_passages: tuple[Missing, ...]
+    missing_passages: tuple[Place, ...]
+    quoting_questions: tuple[Place, ...]
 
 
 def read_corpus(folder: Path) -> Corpus:
@@ -107,17 +111,35 @@ def check_references(samples: Sequence[Sample], corpus: Corpus) -> CorpusCheck:
     owners = {name: _document(name, index) for _, name in ids}
     known = sum(owners[name] is not None for _, name in ids)
     scheme = bool(ids) and known >= _KNOWN * len(ids)
-    gone = [Missing(sample_id, name) for sample_id, name in ids if owners[name] is None] if scheme else []
+    gone = [Place(sample_id, name) for sample_id, name in ids if owners[name] is None] if scheme else []
     gone += _gone_sections(ids, owners, corpus)
     passages = [(sample.id, text) for sample in samples for text in sample.reference_contexts]
     lost = [
-        Missing(sample_id, " ".join(text.split())[:100])
+        Place(sample_id, " ".join(text.split())[:100])
         for sample_id, text in passages
         if (words := words_of(text)) and f" {words} " not in corpus.words
     ]
     return CorpusCheck(
-        len(corpus.sections), corpus.unread, len(ids), known, scheme, tuple(gone), len(passages), tuple(lost)
+        len(corpus.sections),
+        corpus.unread,
+        len(ids),
+        known,
+        scheme,
+        tuple(gone),
+        len(passages),
+        tuple(lost),
+        tuple(_quoting(samples, corpus)),
     )
+
+
+def _quoting(samples: Sequence[Sample], corpus: Corpus) -> Iterator[Place]:
+    for sample in samples:
+        words = words_of(sample.question).split()
+        starts = range(len(words) - MIN_QUOTE_WORDS + 1)
+        quotes = (" ".join(words[start : start + MIN_QUOTE_WORDS]) for start in starts)
+        quote = next((text for text in quotes if f" {text} " in corpus.words), None)
+        if quote is not None:
+            yield Place(sample.id, quote)
 
 
 def _sections(text: str) -> Iterator[str]:
@@ -155,9 +177,7 @@ def _document(name: str, index: Mapping[str, str]) -> str | None:
     return None
 
 
-def _gone_sections(
-    ids: Sequence[tuple[str, str]], owners: Mapping[str, str | None], corpus: Corpus
-) -> Iterator[Missing]:
+def _gone_sections(ids: Sequence[tuple[str, str]], owners: Mapping[str, str | None], corpus: Corpus) -> Iterator[Place]:
     """Ids of sections that their documents no longer have, if most ids are made of the anchors of sections."""
     named = [
         (sample_id, name, section.casefold() in corpus.sections[owner])
@@ -168,4 +188,4 @@ def _gone_sections(
         and (section := name.partition("#")[2])
     ]
     if sum(found for *_, found in named) >= max(1.0, _KNOWN * len(named)):
-        yield from (Missing(sample_id, name) for sample_id, name, found in named if not found)
+        yield from (Place(sample_id, name) for sample_id, name, found in named if not found)

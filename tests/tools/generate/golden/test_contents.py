@@ -1,18 +1,17 @@
-"""What a golden set consists of, what changed in it, and what its documents no longer hold."""
+"""What a golden set consists of, what its questions give away, and what its documents no longer have."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Review, Sample
-from ragstone.tools.generate.golden.changes import changes
+from ragstone.tools.generate.golden.contents import examine
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
-from ragstone.tools.generate.golden.stats import examine
 
 
 def test_contents_duplicates_and_near_duplicates() -> None:
@@ -21,30 +20,34 @@ def test_contents_duplicates_and_near_duplicates() -> None:
         Sample("b", "How long is THE warranty", reference="24 months.", tags=("w",), group="g"),
         Sample("c", "How long is warranty?", answerable=False),
         Sample("d", "Where is the office?", reference_contexts=("In Bonn.",), relevant_ids={"x": 1.0}),
+        Sample("e", "Who pays for travel?", review=Review("draft")),
     ]
-    found = examine(samples)
-    assert found.kinds == {"with reference": 2, "unanswerable": 1, "without reference": 1}
-    assert found.unanswerable == 0.25
+    found = asyncio.run(examine(samples))
+    assert (found.samples, found.drafts, found.unanswerable) == (5, 1, 0.2)
+    assert found.kinds == {"with reference": 2, "unanswerable": 1, "without reference": 2}
     assert found.tags == {
-        "": {"unanswerable": 1, "without reference": 1},
+        "": {"unanswerable": 1, "without reference": 2},
         "w": {"with reference": 2},
         "fact": {"with reference": 1},
     }
     assert (found.with_passages, found.with_relevant_ids, found.groups, found.largest_group) == (1, 1, 1, 2)
-    assert [[one.id for one in members] for members in found.duplicates] == [["a", "b"]]
-    assert [(one.first.id, one.second.id) for one in found.similar] == [("a", "c")]
+    assert [(pair.first.id, pair.second.id) for pair in found.duplicates] == [("a", "b")]
+    assert [(pair.first.id, pair.second.id) for pair in found.near_duplicates] == [("a", "c")]
+    assert [pair.contradiction for pair in found.contradictions] == ["only one of them is answerable"]
 
 
-def test_texts_of_unusual_length() -> None:
-    samples = [Sample(f"s{i}", f"Which one is number {i}?", reference="word " * (8 + i % 5)) for i in range(40)]
-    samples[3] = replace(samples[3], reference="word " * 2000)
-    samples[4] = replace(samples[4], reference="w")
-    found = examine(samples).outliers
-    assert [(one.id, one.field, one.length) for one in found] == [
-        ("s3", "reference", 10_000),
-        ("s4", "reference", 1),
-    ]
-    assert examine(samples[:10]).outliers == ()  # too few to say
+@pytest.mark.parametrize(
+    ("question", "reference", "leaks"),
+    [
+        ("Is it true that the warranty is 24 months?", "The warranty is 24 months.", True),
+        ("How long is the warranty?", "The warranty is 24 months.", False),
+        ("Is the office in Bonn or in Cologne?", "In Bonn.", False),  # a choice names the answer
+        ("Does the head of departments approve it?", "The head of department.", False),  # not the end of a word
+    ],
+)
+def test_a_question_that_holds_its_answer_is_named(question: str, reference: str, leaks: bool) -> None:
+    found = asyncio.run(examine([Sample("q", question, reference=reference)]))
+    assert found.answers_in_questions == (("q",) if leaks else ())
 
 
 @pytest.fixture
@@ -125,31 +128,8 @@ def test_a_corpus_that_is_none_is_refused(tmp_path: Path) -> None:
         read_corpus(tmp_path)
 
 
-def test_changes_are_found_by_id_by_content_and_by_wording() -> None:
-    before = [
-        Sample("same", "A?", reference="a"),
-        Sample("changed", "B?", reference="b", tags=("x",)),
-        Sample("retagged", "C?", tags=("x",)),
-        Sample("q-1", "Where is the office of the company?", reference="d"),
-        Sample("q-2", "How long is the warranty of shoes?", reference="e"),
-        Sample("gone", "Who pays?"),
-    ]
-    after = [
-        before[0],
-        replace(before[1], reference="B"),
-        replace(before[2], tags=("y",), review=Review("draft")),
-        replace(before[3], id="office"),
-        replace(before[4], id="q-3", question="How long is the warranty of our shoes?"),
-        Sample("new", "What is new here?"),
-    ]
-    found = changes(before, after)
-    assert found.same == 1
-    assert [(one.before.id, one.fields, one.paired) for one in found.changed] == [
-        ("changed", ("reference",), False),
-        ("retagged", ("tags", "review"), True),
-    ]
-    assert [(one.before.id, one.after.id, one.paired) for one in found.renamed] == [("q-1", "office", True)]
-    assert [(one.before.id, one.after.id, one.fields) for one in found.reworded] == [("q-2", "q-3", ("question",))]
-    assert [one.id for one in found.added] == ["new"]
-    assert [one.id for one in found.removed] == ["gone"]
-    assert found.paired == 3
+def test_a_question_that_quotes_a_document_is_named_with_the_words(docs: Path) -> None:
+    quoting = Sample("q", "Is it true how long the warranty lasts: 24 months, since 2019?")
+    other = Sample("o", "Does the warranty last 24 months for a device that was bought in 2019?")
+    (place,) = check_references([quoting, other], read_corpus(docs)).quoting_questions
+    assert (place.sample_id, place.what) == ("q", "how long the warranty lasts 24 months since")

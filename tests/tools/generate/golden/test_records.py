@@ -1,4 +1,4 @@
-"""The record of each question: flaky, disputed, unwinnable, dead wood, and what it adds."""
+"""The record of each question: flaky, disputed, unwinnable, saturated."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ragstone.gate.policy import default_policy
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import compact
 from ragstone.history.file import History, write_history
 from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.tools.generate.golden.command import command
-from ragstone.tools.generate.golden.health import Health, health_of
-from ragstone.tools.judging.labels import Labels
+from ragstone.tools.generate.golden.records import Records, records_of
 from tests.history import seasons
 
 METRICS = ("faithfulness", "answer_relevancy", "context_recall", "answer_correctness")
@@ -56,12 +53,12 @@ def of(score: Mapping[str, Score], otherwise: Score = steady) -> Score:
     return lambda number, name, metric: score.get(name, otherwise)(number, name, metric)
 
 
-def classes(found: Health) -> dict[str, set[str]]:
-    return {one.id: set(one.found) for one in found.records if one.found and set(one.found) != {"dead wood"}}
+def classes(found: Records) -> dict[str, set[str]]:
+    return {one.id: set(one.classes) for one in found.questions if one.classes and set(one.classes) != {"saturated"}}
 
 
-def health(golden: GoldenSet, history: History, **given: object) -> Health:
-    return health_of(history, golden, default_policy(), **given)  # type: ignore[arg-type]
+def recorded(golden: GoldenSet, history: History) -> Records:
+    return records_of(history, golden)
 
 
 def test_each_class_has_the_questions_that_belong_to_it() -> None:
@@ -70,43 +67,43 @@ def test_each_class_has_the_questions_that_belong_to_it() -> None:
     wrong: Score = lambda number, name, metric: 0.2 if metric == "answer_correctness" else 1.0  # noqa: E731
     blind: Score = lambda number, name, metric: 0.0 if metric in ("context_recall", "answer_correctness") else 1.0  # noqa: E731
     history = history_of(golden, 30, of({"q2": flips, "q3": wrong, "q4": blind}))
-    found = health(golden, history)
+    found = records_of(history, golden)
     assert classes(found) == {"q2": {"flaky"}, "q3": {"disputed"}, "q4": {"unwinnable"}}
-    records = {one.id: one for one in found.records}
-    assert records["q2"].found["flaky"] == "flips in 19 of 29 unchanged pairs of runs (faithfulness)"
-    assert records["q3"].found["disputed"] == "faithful, relevant and wrong in 30 of 30 runs"
-    assert records["q4"].found["unwinnable"] == "context recall 0 in all of 30 runs"
-    assert len(found.of("dead wood")) == 36
-    assert "dead wood" not in records["q1"].found  # it moved
-    assert (records["q1"].failed, records["q1"].moved, records["q1"].flips) == (True, True, 2)
-    assert (found.runs, found.versions, found.samples, found.too_few) == (30, 30, 40, "")
+    records = {one.id: one for one in found.questions}
+    assert records["q2"].classes["flaky"] == "flips in 19 of 29 unchanged pairs of runs (faithfulness)"
+    assert records["q3"].classes["disputed"] == "faithful, relevant and wrong in 30 of 30 runs"
+    assert records["q4"].classes["unwinnable"] == "context recall 0 in all of 30 runs"
+    assert len(found.of("saturated")) == 36
+    assert "saturated" not in records["q1"].classes  # it moved
+    assert records["q1"].flips == 2
+    assert (found.runs, found.versions, found.too_few) == (30, 30, "")
 
 
 def test_a_change_that_moves_many_questions_is_no_flip() -> None:
     golden = golden_of(20)
     moves: Score = lambda number, name, metric: float(number % 2 == 0)  # noqa: E731
     many = {f"q{i}": moves for i in range(10)}
-    assert not classes(health(golden, history_of(golden, 12, of(many))))
+    assert not classes(recorded(golden, history_of(golden, 12, of(many))))
     # But between runs of the same version, all of them flip, as a system does that is noisy as a whole.
     same = history_of(golden, 12, of({"q5": moves, "q6": moves, "q7": moves}), system=lambda number: "2.1")
-    assert set(classes(health(golden, same))) == {"q5", "q6", "q7"}
+    assert set(classes(recorded(golden, same))) == {"q5", "q6", "q7"}
 
 
 def test_a_question_that_was_broken_and_repaired_is_not_flaky() -> None:
     golden = golden_of(20)
     stairs: Score = lambda number, name, metric: max(0.0, 1.0 - 0.25 * (number // 3))  # noqa: E731
-    assert not classes(health(golden, history_of(golden, 19, of({"q5": stairs}))))
+    assert not classes(recorded(golden, history_of(golden, 19, of({"q5": stairs}))))
 
 
 def test_other_judges_and_edited_questions_start_a_new_record() -> None:
     golden = golden_of(12)
     flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
     history = history_of(golden, 12, of({"q2": flips}), judge_key=lambda number: ("0" if number < 8 else "1") * 16)
-    found = health(golden, history)
-    assert {one.runs for one in found.records} == {4}
+    found = records_of(history, golden)
+    assert {one.runs for one in found.questions} == {4}
     assert not classes(found)
     edited = GoldenSet((*golden.samples[:2], Sample("q2", "Other?"), *golden.samples[3:]))
-    assert health(edited, history_of(golden, 12, of({"q2": flips}))).records[2].runs == 0
+    assert recorded(edited, history_of(golden, 12, of({"q2": flips}))).questions[2].runs == 0
 
 
 @pytest.mark.parametrize(
@@ -114,44 +111,16 @@ def test_other_judges_and_edited_questions_start_a_new_record() -> None:
     [
         (0, "0 runs in the history: too few to tell; from 5 on."),
         (3, "3 runs in the history: too few to tell; from 5 on."),
-        (12, "12 runs: too few to call a question dead wood; from 20 on."),
+        (12, "12 runs: too few to call a question saturated; from 20 on."),
         (20, ""),
     ],
 )
 def test_a_short_history_says_so(runs: int, said: str) -> None:
     golden = golden_of(10)
     flips: Score = lambda number, name, metric: float(number % 2)  # noqa: E731
-    found = health(golden, history_of(golden, runs, of({"q2": flips})))
+    found = recorded(golden, history_of(golden, runs, of({"q2": flips})))
     assert found.too_few == said
-    assert said in found.text()
     assert bool(classes(found)) == (runs >= 5)
-
-
-def test_labels_of_people_and_documents_have_a_say() -> None:
-    golden = golden_of(12)
-    wrong: Score = lambda number, name, metric: 0.0 if metric == "answer_correctness" else 0.5  # noqa: E731
-    history = history_of(golden, 6, of({"q2": wrong, "q3": wrong}))
-    labels = Labels({"answer_correctness": {"q2": {"anna": 1.0}, "q3": {"anna": 0.0}, "q4": {"anna": 1.0, "ben": 0.0}}})
-    found = health(golden, history, labels=labels, missing={"q5"})
-    assert classes(found) == {"q2": {"disputed"}, "q4": {"disputed"}, "q5": {"unwinnable"}}
-    assert "people call its answer right" in found.records[2].found["disputed"]
-    assert "people disagree" in found.records[4].found["disputed"]
-
-
-def test_what_a_question_adds_sums_to_one() -> None:
-    golden, chance = golden_of(40), np.random.default_rng(3)
-    noise = chance.normal(0.0, 0.02, (30, 40))
-    noise[:, 9] = chance.choice([-0.5, 0.0], 30)
-
-    def score(number: int, name: str, metric: str) -> float:
-        at = int(name[1:])
-        return float(np.clip(0.8 + (0.15 * (number // 5 % 2) if at < 4 else 0.0) + noise[number, at], 0.0, 1.0))
-
-    found = health(golden, history_of(golden, 30, score))
-    adds = [one.adds for one in found.records]
-    assert sum(adds) == pytest.approx(1.0, abs=1e-3)
-    assert sum(adds[:4]) > 0.5
-    assert found.smallest is not None
 
 
 @pytest.fixture
@@ -167,25 +136,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_names_the_flaky_and_the_idle(project: Path) -> None:
-    found = CliRunner().invoke(command, ["health"], standalone_mode=False)
+    found = CliRunner().invoke(command, [], standalone_mode=False)
     assert found.exception is None
     assert max(map(len, found.output.splitlines())) <= 80, found.output
     assert "q2: flips in 29 of 29 unchanged pairs of runs (answer_correctness)" in found.output
-    assert "and 28 more (--format json lists all)" in found.output
-    body = json.loads(CliRunner().invoke(command, ["health", "--format", "json"], standalone_mode=False).output)
-    assert len(body["questions"]) == 40
-
-
-def test_the_command_reads_labels_and_documents(project: Path) -> None:
-    (project / "labels.jsonl").write_text('{"id": "q4", "metric": "faithfulness", "label": "pass", "annotator": "a"}\n')
-    (project / "docs").mkdir()
-    (project / "docs" / "a.md").write_text("Nothing.")
-    found = CliRunner().invoke(
-        command, ["health", "--labels", "labels.jsonl", "--corpus", "docs"], standalone_mode=False
-    )
-    assert found.exception is None, found.output
+    assert "and 33 more (--format json lists all)" in found.output
+    body = json.loads(CliRunner().invoke(command, ["--format", "json"], standalone_mode=False).output)
+    assert len(body["history"]["questions"]) == 40
 
 
 def test_without_a_history_the_error_says_where_it_was_looked_for(project: Path) -> None:
-    found = CliRunner().invoke(command, ["health", "--history", "none.jsonl"], standalone_mode=False)
+    found = CliRunner().invoke(command, ["--history", "none.jsonl"], standalone_mode=False)
     assert "there is no history" in str(found.exception)
