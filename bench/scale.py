@@ -134,7 +134,7 @@ def _pss_kib(pid: int) -> int:
 
 
 def _worker_cpu(pid: int) -> float | None:
-    if "worker_process" not in _text(Path(f"/proc/{pid}/cmdline")):
+    if "spawn_main" not in _text(Path(f"/proc/{pid}/cmdline")):
         return None
     return cpu_s(pid)
 

@@ -63,7 +63,7 @@ SLOW = (
     "report/test_markdown.py::test_text_that_grows_when_escaped_costs_detail_and_not_the_report",
     "run/test_redact.py::test_base64_is_found_at_any_offset",
     "report/test_templates.py",
-    "run/test_dask_workers.py",
+    "run/test_executors.py",
     "run/test_lock.py",
     "stats/test_agreement.py::test_intervals_cover_the_coefficient_of_the_population",
     "stats/test_drift.py::test_where_nothing_changes_hardly_any_look_alarms",

@@ -290,7 +290,7 @@ CONFIG: Mapping[str, Example] = {
 }
 
 ELSEWHERE = {
-    "run.dask": "tests/commands/test_dask.py",
+    "run.dask": "tests/run/test_executors.py",
 }
 """Keys that need a cluster, several runs, or files outside of the project: where they are tested."""
 

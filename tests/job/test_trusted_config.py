@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,9 +24,20 @@ from tests.ci.github.payloads import pull_request
 from tests.job.builders import FACTS, Checkout, Outcome
 from tests.judge.local.entailment import write_entailment
 from tests.loopback import answering
-from tests.run.dask_cluster import connecting_at_most
 
 KEY = "sk-the-judges-own-key-0123456789"
+
+
+@contextmanager
+def connecting_at_most(limit: str) -> Iterator[None]:
+    """Dask gives up so soon, in this process."""
+    import dask
+    import distributed  # noqa: F401 - its defaults: the end of the block would take those away that were read inside
+
+    with dask.config.set({"distributed.comm.timeouts.connect": limit}):
+        yield
+
+
 GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
 METRICS = '[run]\nmetrics = ["faithfulness"]\n'
 

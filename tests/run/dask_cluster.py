@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.loopback import write_certificate
-
 _END = ("--idle-timeout", "10 minutes")
 """A cluster whose tests are killed ends by itself."""
 
@@ -76,26 +74,6 @@ class Cluster:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def certificates(folder: Path) -> dict[str, str]:
-    """Variables with which everybody has the same certificate, and believes no other."""
-    public, key = write_certificate(folder, "cluster.test")
-    tls = "DASK_DISTRIBUTED__COMM__TLS"
-    found = {f"{tls}__CA_FILE": str(public), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
-    for one in ("CLIENT", "SCHEDULER", "WORKER"):
-        found |= {f"{tls}__{one}__CERT": str(public), f"{tls}__{one}__KEY": str(key)}
-    return found
-
-
-@contextmanager
-def connecting_at_most(limit: str) -> Iterator[None]:
-    """Dask gives up so soon, in this process."""
-    import dask
-    import distributed  # noqa: F401 - its defaults: the end of the block would take those away that were read inside
-
-    with dask.config.set({"distributed.comm.timeouts.connect": limit}):
-        yield
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -14,12 +14,10 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run import engine
 from ragstone.run.engine import Work, run_samples, run_samples_in
+from ragstone.run.executors import BATCH, Job, Workers
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import combine_rounds, score_response
-from ragstone.run.worker_process import Job, Reply
-from ragstone.run.workers import Lane
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from tests.run.builders import Answering, judge, judgement, samples
 
@@ -72,62 +70,49 @@ def test_the_golden_set_is_read_no_faster_than_it_is_evaluated() -> None:
     assert furthest_ahead <= 2 + 3 + 3  # in the system, in the queue, at the judge
 
 
-class Lanes:
-    """A pool whose lanes are opened one after the other. The first one keeps its first batch until `free` is set."""
+class Slow(Workers):
+    """Workers in this process that return nothing until they are `free`."""
 
-    batch = 1
-    waiting = 4
+    lanes = 3
 
-    def __init__(self, judging: ScriptedJudge) -> None:
-        self._judging = judging
+    def __init__(self) -> None:
         self.free = asyncio.Event()
-        self.open = True
         self.judged: list[str] = []
 
     async def start(self) -> None: ...
 
     async def close(self) -> None: ...
 
-    async def lanes(self) -> AsyncIterator[Lane]:
-        for _ in range(3):
-            yield self
-            await asyncio.sleep(0)
+    async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        await self.free.wait()
+        self.judged += [job.sample.id for job in jobs]
+        return [RecordLine(job.sample.id, job.responses, "scored", job.ledger, "") for job in jobs]
 
-    async def judge(self, jobs: tuple[Job, ...]) -> Reply:
-        (job,) = jobs
-        if job.sample.id == "q0":
-            await self.free.wait()
-        await asyncio.sleep(0)
-        self.judged.append(job.sample.id)
-        return Reply((RecordLine(job.sample.id, job.responses, "scored", job.ledger, ""),), None)
+    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
+        raise NotImplementedError
 
 
-def test_what_waits_for_a_slow_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_MAX_HELD", 20)
-    golden = samples(100)
+def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
+    golden = samples(400)
+    system = Answering(concurrency=1)
     written: list[str] = []
 
     async def evaluate() -> int:
-        pool = Lanes(judge(golden))
-        running = asyncio.create_task(
-            run_samples_in(
-                pool,
-                Work(golden, system=Answering(concurrency=1), judge=judge(golden), metrics=METRICS),
-                lambda one: written.append(one.sample_id),
-            )
-        )
-        before, known = -1, 0
-        while before != known:
-            before = known
+        workers = Slow()
+        work = Work(golden, system=system, judge=judge(golden), metrics=METRICS)
+        running = asyncio.create_task(run_samples_in(workers, work, lambda one: written.append(one.sample_id)))
+        before = -1
+        while before != len(system.asked):
+            before = len(system.asked)
             for _ in range(100):  # all that can go on goes on
                 await asyncio.sleep(0)
-            known = len(pool.judged)
         assert written == []
-        pool.free.set()
+        workers.free.set()
         await running
-        return known
+        return before
 
-    assert 20 <= asyncio.run(evaluate()) <= 20 + 3
+    assert asyncio.run(evaluate()) <= 2 * 3 * BATCH + 1  # with the workers, in the queue, at the system
+    assert sorted(written) == sorted(sample.id for sample in golden)
     assert written == [sample.id for sample in golden]
 
 

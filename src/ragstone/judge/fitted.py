@@ -147,7 +147,8 @@ class FittedJudge:
             )
         if {*fitted.faithfulness.weights} != {*FEATURES, *(MEANING if isinstance(offline, MeaningJudge) else ())}:
             raise ConfigError("has weights of other features than this version's.", where=name, hint="Fit it again.")
-        self._model, self._offline = fitted.faithfulness, offline
+        self.name, self.file, self.digest, self.offline = name, fitted, digest, offline
+        self._model = fitted.faithfulness
         parameters = (*offline.identity.parameters, ("sha256", digest))
         self.identity = replace(offline.identity, provider="fitted", model=name, parameters=parameters)
         self.statements = offline.statements
@@ -162,8 +163,8 @@ class FittedJudge:
     async def support(
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
-        words = await self._offline.support(contexts, statements, call=call)
-        chance = self._model.probability(await features_of(self._offline, words, statements, contexts, call=call))
+        words = await self.offline.support(contexts, statements, call=call)
+        chance = self._model.probability(await features_of(self.offline, words, statements, contexts, call=call))
         shift = _shift([log_odds(one.chance) for one in words.supports], chance)
         texts = dict(zip((one.id for one in statements), (one.text for one in statements), strict=True))
         moved = (_moved(one, shift, texts[one.statement_id], contexts) for one in words.supports)

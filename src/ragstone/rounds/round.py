@@ -15,23 +15,29 @@ from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import recipe_of
+from ragstone.judge.portable import portable_judge
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.project_metrics import Measures, ProjectMetrics, ungraded
-from ragstone.rounds.sources import JudgeSource
-from ragstone.run.dask_workers import DaskWorkers, refuse_without_dask
 from ragstone.run.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.run.engine import Work, run_samples, run_samples_in
+from ragstone.run.executors import (
+    DaskWorkers,
+    ProcessWorkers,
+    Task,
+    Workers,
+    refuse_without_dask,
+    versions,
+    worker_count,
+)
 from ragstone.run.files import replace_text
 from ragstone.run.lineage import drop_carried
 from ragstone.run.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.run.scoring import needed_judgements
 from ragstone.run.stored import AnswersFirst, StoredAnswers, set_aside
-from ragstone.run.workers import Pool, Workers, how_many
 from ragstone.run.writer import RunWriter, update_manifest
 from ragstone.system.response import GENERATION, System
 
@@ -40,11 +46,10 @@ Begin = Callable[[Manifest], RunWriter]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgePool:
-    """Which processes judge: `workers` of this machine, or a `dask` cluster. `judge` is what they build."""
+class WorkerSettings:
+    """Who judges: so many worker processes of this machine, or the Dask cluster at an address."""
 
-    judge: JudgeSource
-    workers: int | Literal["auto"] = "auto"
+    processes: int | Literal["auto"] = "auto"
     dask: str | None = None
 
 
@@ -71,7 +76,7 @@ class Round:
     out: Path
     answers: int = 1
     repeats: int = 1
-    pool: JudgePool | None = None
+    workers: WorkerSettings | None = None
     deadline: float | None = None
     resume: bool = False
     whole: GoldenSet | None = None
@@ -121,13 +126,13 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     out = this.out
     writer: RunWriter | None = None
     measures: Measures | None = None
-    workers: Pool | None = None
+    workers: Workers | None = None
     if this.begin is None and this.resume and (out / MANIFEST).is_file():
         this = _with_its_answers(this, RunDirectory.open(out))
     try:
         if this.recorded is None:  # else the answers are there already
             refuse_without_given(this.samples, this.project.system.settings.part)
-        if this.pool is not None and this.pool.dask is not None:
+        if this.workers is not None and this.workers.dask is not None:
             refuse_without_dask()
         measures = this.project.measures(this.metrics, context)
         for name in ungraded(this.metrics, this.judge):
@@ -141,7 +146,7 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             drop_carried(out, folder)
         start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
         writer = (this.begin or start)(manifest)
-        workers = _workers(this, writer, context.say)
+        workers = workers_of(this, len(this.samples) - len(writer.finished_ids), context.say)
         return await _evaluate_pending(_Open(this, writer, measures, workers), context)
     finally:
         if workers is not None:
@@ -207,29 +212,24 @@ def _store_log(context: RunContext, out: Path) -> None:
         (out / SYSTEM_LOG).unlink(missing_ok=True)
 
 
-_NOT_IN_DASK = "--dask is not used, and answers are judged in this process"
-
-
-def _workers(this: Round, writer: RunWriter, say: Callable[[str], None]) -> Pool | None:
-    """Workers for the samples that are left, not started yet; None: judge in this process."""
-    judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    return workers_of(this, len(this.samples) - len(writer.finished_ids) if judged else 0, say)
-
-
-def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Pool | None:
+def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
     """Workers to judge so many samples of a round with, not started yet; None: judge in this process."""
-    pool, judge, metrics = this.pool, this.judge, this.metrics
-    if pool is None:
+    settings, judge = this.workers, this.judge
+    if settings is None or samples == 0 or not any(needed_judgements(this.metrics, sample) for sample in this.samples):
         return None
-    recipe = recipe_of(judge, pool.judge.settings, within=pool.judge.within)
-    if pool.dask is not None and samples:
-        if recipe is not None:
-            return DaskWorkers(pool.dask, recipe, metrics, repeats=this.repeats, identity=judge.identity, say=say)
-        say(f"{_NOT_IN_DASK}: {judge.identity.label()} can't be built elsewhere without its key and its limits.")
-    count = how_many(pool.workers, recipe, samples, judged=this.answers * this.repeats)
-    if recipe is None or count == 0:
+    portable = portable_judge(judge)
+    if portable is None:
+        if settings.dask is not None:
+            say(
+                "--dask is not used, and answers are judged in this process: "
+                f"{judge.identity.label()} can't be built elsewhere without its key and its limits."
+            )
         return None
-    return Workers(count, recipe, metrics, repeats=this.repeats, identity=judge.identity)
+    task = Task(portable, this.metrics, this.repeats, judge.identity, versions())
+    if settings.dask is not None:
+        return DaskWorkers(settings.dask, task, say=say)
+    count = worker_count(settings.processes, samples * this.answers * this.repeats)
+    return ProcessWorkers(count, task) if count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Open:
     round: Round
     writer: RunWriter
     measures: Measures
-    workers: Pool | None
+    workers: Workers | None
 
 
 async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:

@@ -22,7 +22,7 @@ from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import watch_judge
 from ragstone.rounds.needs import Part
 from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.round import JudgePool, Round, run_round
+from ragstone.rounds.round import Round, WorkerSettings, run_round
 from ragstone.rounds.sources import JudgeSource, SystemSource
 from ragstone.run.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, SPENT, RunDirectory
 from ragstone.run.files import writing_to
@@ -165,7 +165,7 @@ class Session:
             "project": plan.metrics,
             "answers": plan.answers,
             "repeats": plan.repeats,
-            "pool": JudgePool(plan.judge, plan.workers, plan.dask),
+            "workers": WorkerSettings(plan.workers, plan.dask),
             "deadline": self.deadline,
         }
         return Round(samples, system=system, metrics=tuple(metrics), out=out, **{**common, **more})

@@ -17,14 +17,10 @@ from ragstone.judge.collect import Measure, collect_judgements
 from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.metrics.metric import Metric
+from ragstone.run.executors import BATCH, Job, Workers
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import judge_sample, needed_measures, sample_state
-from ragstone.run.worker_process import Job
-from ragstone.run.workers import Lane, Pool, raise_trouble
 from ragstone.system.response import Response, System
-
-_MAX_HELD = 4096
-"""Records that are held back at most until it is their turn, with few workers: about 40 MB."""
 
 
 class Progress(Protocol):
@@ -74,19 +70,14 @@ async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
     await asking.finish(engine.judge() for _ in range(width))
 
 
-async def run_samples_in(pool: Pool, work: Work, sink: Callable[[RecordLine], None]) -> None:
-    """Ask every sample here, and have it judged and scored by the workers of `pool` (started).
+async def run_samples_in(workers: Workers, work: Work, sink: Callable[[RecordLine], None]) -> None:
+    """Ask every sample here, and have it judged and scored by `workers` (started).
 
-    This process also grades for custom metrics, and writes.
-
-    Records reach the sink in the order in which their samples were answered, as if one process had judged them.
+    Errors are raised as by `run_samples`. Raises JudgeError also if the workers can't judge any more.
     """
-    asking = _Asking(work, waiting=pool.waiting)
-    engine = _PoolEngine(work, asking, sink, pool.batch)
-    try:
-        await asking.finish([engine.judge_in(pool)])
-    finally:
-        engine.release_all()
+    asking = _Asking(work, waiting=workers.lanes * BATCH)
+    engine = _BatchEngine(work, asking, workers, sink)
+    await asking.finish(engine.judge() for _ in range(workers.lanes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,61 +156,23 @@ class _Engine:
         self.asking.end_again()
 
 
-@dataclass(slots=True)
-class _PoolEngine:
-    """Has batches judged elsewhere, and brings the records back into order."""
+@dataclass(frozen=True, slots=True)
+class _BatchEngine:
+    """Has batches judged by workers."""
 
     work: Work
     asking: _Asking
+    workers: Workers
     sink: Callable[[RecordLine], None]
-    batch: int
-    _taken: int = 0
-    _released: int = 0
-    _held: dict[int, RecordLine] = field(default_factory=dict)
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)
-    _lanes: int = 0
-    _all_taken: bool = False
-    _done: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def judge_in(self, pool: Pool) -> None:
-        """Judge in all lanes of `pool`, also in those that come later, until everything is judged."""
-        async with asyncio.TaskGroup() as group:
-            opening = group.create_task(self._open(pool, group))
-            await self._done.wait()
-            opening.cancel()
-
-    async def _open(self, pool: Pool, group: asyncio.TaskGroup) -> None:
-        async for lane in pool.lanes():
-            group.create_task(self._judge(lane))
-
-    async def _judge(self, lane: Lane) -> None:
-        self._lanes += 1
-        while lane.open:
-            await self._room()
-            batch = await self._take()
-            if not batch:
-                self._all_taken = True
-                break
-            first = self._taken
-            self._taken += len(batch)
-            reply = await lane.judge(await self._jobs(batch))
-            self._held.update(enumerate(reply.records, first))
-            self._release()
-            raise_trouble(reply)
-        self._lanes -= 1
-        if self._all_taken and self._lanes == 0:
-            self._done.set()
-
-    async def _room(self) -> None:
-        """Wait while too many records are held back, because one before them is still being judged."""
-        while self._taken - self._released > max(_MAX_HELD, 2 * self._lanes * self.batch):
-            self._freed.clear()
-            await self._freed.wait()
-
-    def release_all(self) -> None:
-        """Pass on everything that has come back, although something before it has not."""
-        for number in sorted(self._held):
-            self._pass_on(number)
+    async def judge(self) -> None:
+        while batch := await self._take():
+            async with asyncio.TaskGroup() as group:
+                graded = [group.create_task(self._graded(asked)) for asked in batch]
+            for record in await self.workers.judge([task.result() for task in graded]):
+                self.sink(record)
+                self.work.progress.advance(record.state)
+        self.asking.end_again()
 
     async def _take(self) -> list[_Asked]:
         """The next batch: what is there, at least one; empty at the end."""
@@ -228,41 +181,25 @@ class _PoolEngine:
         asked = await answered.get()
         while asked is not None:
             batch.append(asked)
-            if len(batch) == self.batch or answered.empty():
-                break
+            if len(batch) == BATCH or answered.empty():
+                return batch
             asked = answered.get_nowait()
-        else:
+        if batch:
             self.asking.end_again()
         return batch
-
-    async def _jobs(self, batch: Sequence[_Asked]) -> tuple[Job, ...]:
-        if not self.work.custom:
-            return tuple(Job(asked.sample, asked.in_order(), (), Ledger()) for asked in batch)
-        async with asyncio.TaskGroup() as group:
-            graded = [group.create_task(self._graded(asked)) for asked in batch]
-        return tuple(task.result() for task in graded)
 
     async def _graded(self, asked: _Asked) -> Job:
         """A job with the grades of custom metrics, whose functions are called from here, in the user's interpreter."""
         sample, responses, ledger = asked.sample, asked.in_order(), Ledger()
         wanted = needed_measures(self.work.metrics, sample, self.work.custom)
+        if not wanted:
+            return Job(sample, responses)
         grades: list[tuple[Mapping[str, Grade | JudgementFailure], ...]] = []
         for response in responses:
             rounds = []
-            for repeat in range(self.work.repeats if wanted and response.failure is None else 0):
+            for repeat in range(self.work.repeats if response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
                 found = await collect_judgements(self.work.judge, sample, response, frozenset(), call, custom=wanted)
                 rounds.append(found.custom)
             grades.append(tuple(rounds))
         return Job(sample, responses, tuple(grades), ledger)
-
-    def _release(self) -> None:
-        while self._released in self._held:
-            self._pass_on(self._released)
-            self._released += 1
-        self._freed.set()
-
-    def _pass_on(self, number: int) -> None:
-        record = self._held.pop(number)
-        self.sink(record)
-        self.work.progress.advance(record.state)

@@ -17,8 +17,9 @@ from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.run.answer_kinds import AnswerKind, kind_of
-from ragstone.run.record import Answer, SampleRecord
+from ragstone.run.record import Answer, RecordLine, SampleRecord
 from ragstone.run.scores import fingerprint
+from ragstone.run.scoring import sample_state
 from ragstone.system.response import Context, Response, SystemFailure, TokenUsage
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -208,6 +209,12 @@ def record_to_line(record: SampleRecord) -> str:
     ]
     own = each[0] if len(each) == 1 else {"answers": tuple(_AnswerLine.model_construct(**answer) for answer in each)}
     return _RecordLine.model_construct(**{**own, **shared}).model_dump_json(exclude_defaults=True)
+
+
+def record_line(record: SampleRecord) -> RecordLine:
+    """`record` as it is written, and what is counted of it."""
+    state = sample_state(record.scores, record.responses)
+    return RecordLine(record.sample.id, record.responses, state, record.ledger, record_to_line(record))
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:

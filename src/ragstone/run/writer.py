@@ -29,7 +29,7 @@ from ragstone.run.files import open_new, replace_text, writing_to
 from ragstone.run.manifest import Cost, Counts, Manifest
 from ragstone.run.record import RecordLine, SampleRecord
 from ragstone.run.scoring import sample_state
-from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_to_line
+from ragstone.run.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_line
 from ragstone.run.usage import UsageCount
 
 
@@ -157,8 +157,7 @@ class RunWriter:
 
     def append(self, record: SampleRecord) -> None:
         """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
-        state = sample_state(record.scores, record.responses)
-        self.append_line(RecordLine(record.sample.id, record.responses, state, record.ledger, record_to_line(record)))
+        self.append_line(record_line(record))
 
     def append_line(self, record: RecordLine) -> None:
         """Write a record that was made into a line elsewhere. Raises RunDirectoryError for disk errors."""

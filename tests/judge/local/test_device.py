@@ -17,12 +17,11 @@ import pytest
 
 from ragstone.commands.check import _models
 from ragstone.config.settings import JudgeSettings
-from ragstone.errors import ConfigError, JudgeError
+from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import build_judge, recipe_of
+from ragstone.judge.factory import build_judge
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Judge
-from ragstone.run.workers import Workers
 from tests.commands.project import make_project, ragstone
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -208,28 +207,6 @@ def test_without_a_gpu_a_command_ends_with_the_code_of_the_configuration(
     assert "Install onnxruntime-gpu in place of onnxruntime" in done.stderr
     assert not (project / "again").exists()
     assert not (project / "ragstone-run" / "samples.jsonl").exists()
-
-
-@ON_CPU
-def test_a_worker_process_without_a_gpu_says_so(make_entailment: Any, install: Any) -> None:
-    install(Runtime())
-    settings = JudgeSettings.model_validate({"name": f"local:{make_entailment()}", "local": {"device": "cuda"}})
-    judge = build_judge(settings, golden_set=GoldenSet(()), cache=None, environ={})
-    recipe = recipe_of(judge, settings)
-    assert recipe is not None
-
-    async def asked() -> None:
-        workers = Workers(1, recipe, (), repeats=1, identity=judge.identity)
-        try:
-            await workers.start()
-            async for lane in workers.lanes():
-                await lane.judge(())
-        finally:
-            await workers.close()
-
-    with pytest.raises(JudgeError) as caught:
-        asyncio.run(asked())
-    assert caught.value.where == "judge.local.device"
 
 
 def test_other_devices_are_refused() -> None:

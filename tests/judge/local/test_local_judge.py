@@ -509,21 +509,3 @@ def test_a_run_and_a_gate_are_judged_by_a_local_model(make_entailment: Any, tmp_
     assert "local model nli" in done.stdout
     manifest = json.loads((project / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["judge"]["provider"] == "local"
-
-
-@pytest.mark.parametrize("threads", [None, 2])
-def test_worker_processes_rate_like_one_process(tmp_path: Path, make_entailment: Any, threads: int | None) -> None:
-    root = make_project(tmp_path / "repo", n=30)
-    folder = make_entailment(more=("house", "number", "is", "painted", "red", "green", "blue", "white", "yellow"))
-    with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
-        file.write("[judge]\nname = " + json.dumps(f"local:{folder}") + "\n")
-        if threads is not None:
-            file.write(f"[judge.local]\nthreads = {threads}\n")
-    found = []
-    for workers in ("1", "2"):
-        done = ragstone(["run", "--out", workers, "--workers", workers], root)
-        assert done.returncode == 0, done.stderr
-        lines = (root / workers / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-        found.append([(one["judgements"], one["scores"]) for one in map(json.loads, lines)])
-    assert found[0] == found[1]
-    assert len(found[0]) == 30

@@ -1,0 +1,108 @@
+"""How much sooner workers judge: worker processes, and workers of a Dask cluster, against this process alone.
+
+    python bench/workers.py --answers 2000 --workers 2
+
+Judges and scores the same answers with the offline judge each way, one after the other, and compares the records. What
+is timed begins when the workers are ready and ends with the last record. Prints a row of a table for each way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from engine import write_world
+from scale import dask_cluster
+
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.portable import portable_judge
+from ragstone.metrics.registry import select_metrics
+from ragstone.run.engine import Work, run_samples, run_samples_in
+from ragstone.run.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
+from ragstone.run.serialise import record_to_line
+from ragstone.system.response import Context, Response
+
+
+class Answers:
+    """A system that gives the recorded answers from memory."""
+
+    entrypoint = "python:world:answer"
+    concurrency = 4
+    can_be_asked_again = True
+
+    def __init__(self, file: Path) -> None:
+        rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+        self._rows = {row["id"]: row for row in rows}
+
+    async def start(self) -> None: ...
+
+    async def ask(self, sample: Sample) -> Response:
+        await asyncio.sleep(0)
+        row = self._rows[sample.id]
+        return Response(sample.id, row["answer"], tuple(map(Context, row["contexts"])))
+
+    async def close(self) -> None: ...
+
+
+async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answers) -> tuple[float, list[str]]:
+    """How long judging takes once the workers are ready, and the lines of the records."""
+    judge = OfflineJudge(
+        [sample.question for sample in golden], [reference for sample in golden for reference in sample.references]
+    )
+    work, lines = Work(golden, answers, judge, select_metrics()), list[str]()
+    if workers is None:
+        started = time.perf_counter()
+        await run_samples(work, lambda record: lines.append(record_to_line(record)))
+        return time.perf_counter() - started, sorted(lines)
+    try:
+        await workers.start()
+        await workers.judge(())
+        started = time.perf_counter()
+        await run_samples_in(workers, work, lambda record: lines.append(record.line))
+        return time.perf_counter() - started, sorted(lines)
+    finally:
+        await workers.close()
+
+
+def task_of(golden: GoldenSet) -> Task:
+    """What the workers do."""
+    judge = OfflineJudge(
+        [sample.question for sample in golden], [reference for sample in golden for reference in sample.references]
+    )
+    portable = portable_judge(judge)
+    assert portable is not None
+    return Task(portable, tuple(select_metrics()), 1, judge.identity, versions())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--answers", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="workers-") as temporary:
+        folder = Path(temporary)
+        write_world(folder, given.answers)
+        golden, answers = load_golden_set([folder / "golden.jsonl"]), Answers(folder / "out.jsonl")
+        alone, expected = asyncio.run(seconds_of(None, golden, answers))
+        processes, found = asyncio.run(seconds_of(ProcessWorkers(given.workers, task_of(golden)), golden, answers))
+        assert found == expected
+        with dask_cluster(given.workers, folder, os.cpu_count() or 1) as (address, _):
+            on_cluster = DaskWorkers(address, task_of(golden), say=print)
+            dask, found = asyncio.run(seconds_of(on_cluster, golden, answers))
+        assert found == expected
+    print("| answers judged by | seconds | times as fast |")
+    print("|---|---|---|")
+    for name, took in (("this process", alone), (f"{given.workers} processes", processes), ("Dask workers", dask)):
+        print(f"| {name} | {took:.1f} | {alone / took:.2f} |")
+    print(f"load average {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
