@@ -17,20 +17,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
-import random
-import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from broken_systems import EXAMPLE, FERRY, ROOT, Bench, policy
-from systems import HEALTHY, UNKNOWN, Item, System, Truth, sentences
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the faults are those of the tests' corpus
+
+from broken_systems import EXAMPLE, ROOT, Bench, policy
+from systems import HEALTHY, Item, System, Truth
 
 from ragstone.gate.changes import Corpus, changes_line, changes_since
 from ragstone.gate.decide import decide_gate
@@ -48,6 +46,11 @@ from ragstone.run.scores import RunScores
 from ragstone.run.scoring import sample_scores, scored_answer
 from ragstone.run.serialise import facts_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.corpus import ferry
+from tests.corpus.changes import GENERATION_FAULTS, Change
+from tests.corpus.changes import HARMLESS as CORPUS_HARMLESS
+from tests.corpus.changes import Item as CorpusItem
+from tests.corpus.ferry import Passage, Question, Reply
 
 PAGE = ROOT / "bench" / "seeded_faults.md"
 BEGIN, END = "<!-- seeded faults -->", "<!-- end of seeded faults -->"
@@ -67,60 +70,31 @@ class Fault:
     """Of one healthy response; None: the system answers otherwise."""
 
 
-def _answers(text: Callable[[Item], str], share: float = 1.0) -> Callable[[Item], Item]:
-    def change(item: Item) -> Item:
-        if not item.response.answer or not item.sample.answerable or item.rng.random() >= share:
-            return item
-        return replace(item, response=replace(item.response, answer=text(item)))
+def _changed(change: Change) -> Callable[[Item], Item]:
+    """A change of the tests' corpus, for the items of this benchmark."""
 
-    return change
+    def change_item(item: Item) -> Item:
+        assert item.other is not None
+        reply = change(CorpusItem(_reply(item), _reply(item.other)))
+        if reply.error is not None:
+            failure = SystemFailure(SystemFailureKind.TIMEOUT, reply.error)
+            return replace(item, response=Response(item.sample.id, failure=failure))
+        latency_s = item.response.latency_s if reply.latency_s is None else reply.latency_s
+        response = replace(item.response, answer=reply.answer, contexts=_contexts(reply), latency_s=latency_s)
+        return replace(item, response=response)
 
-
-def _from_memory(item: Item) -> str:
-    topic = " ".join(re.findall(r"[A-Za-z]{5,}", item.sample.question)[:2]) or "that"
-    return item.rng.choice(
-        [
-            f"In most places, {topic} depends on the season, and a manager decides on it within two weeks.",
-            f"Usually {topic} is arranged by telephone, with a deposit of about a hundred dollars.",
-            f"As a rule, {topic} follows the national guidelines of 2009, which experts revise each spring.",
-        ]
-    )
+    return change_item
 
 
-def _brief(item: Item) -> str:
-    """What is left when three words are allowed: the figures, or else the first words."""
-    answer = item.response.answer
-    words = [word.strip(".,;:()") for word in answer.split()]
-    return " ".join(words[: max(3, len(words) // 4)]) + "."
+def _reply(item: Item) -> Reply:
+    sample, response = item.sample, item.response
+    question = Question(sample.id, sample.question, sample.reference, passage_id="any" if sample.answerable else None)
+    passages = tuple(Passage(context.id or "", context.text, context.score) for context in response.contexts)
+    return Reply(question, response.answer, passages)
 
 
-def _cut(item: Item) -> str:
-    words = item.response.answer.split()
-    return " ".join(words[: max(2, len(words) // 2)]).rstrip(".,;:!?")
-
-
-GERMAN = (
-    "Das ist in den Unterlagen genau beschrieben und gilt seit dem letzten Jahr für alle Fälle dieser Art.",
-    "Dafür gibt es eine feste Regel, die in der Regel ohne Ausnahme von allen eingehalten werden muss.",
-    "Nach den Angaben in den Texten ist das möglich, wenn es vorher mit der Stelle besprochen wurde.",
-)
-
-
-def _wrong_numbers(item: Item) -> str:
-    changed = re.sub(r"\d+", lambda found: str(int(found.group()) * 3 + 4), item.response.answer)
-    return changed if changed != item.response.answer else re.sub(r"\b(\w{6,})\b", "granite", changed, count=2)
-
-
-def _other_question(item: Item) -> str:
-    assert item.other is not None
-    return item.other.response.answer
-
-
-def _times_out(item: Item) -> Item:
-    if item.rng.random() >= 0.3:
-        return item
-    failure = SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 20 s.")
-    return replace(item, response=Response(item.sample.id, failure=failure))
+def _contexts(reply: Reply) -> tuple[Context, ...]:
+    return tuple(Context(passage.text, passage.id, passage.score) for passage in reply.contexts)
 
 
 def _edited(item: Item) -> Item:
@@ -132,6 +106,12 @@ def _edited(item: Item) -> Item:
 R, G = Side.RETRIEVAL, Side.GENERATION
 LOST, LOW = ("not_retrieved",), ("ranked_low", "not_retrieved")
 UNGROUNDED = ("ignored", "invented", "contradicted")
+
+
+def _of_generator(name: str, *causes: str) -> Fault:
+    return Fault(name, G, causes, _changed(GENERATION_FAULTS[name]))
+
+
 FAULTS = (
     Fault("the index is half empty", R, LOST),
     Fault("documents were dropped", R, LOST),
@@ -141,56 +121,32 @@ FAULTS = (
     Fault("top k is 1", R, LOST),
     Fault("the reranker is reversed", R, LOW),
     Fault("the query is cut", R, LOST),
-    Fault("the prompt has no contexts", G, UNGROUNDED, _answers(_from_memory)),
-    Fault('the prompt says "be brief"', G, ("incomplete",), _answers(_brief)),
-    Fault("answers are cut at a length", G, ("cut",), _answers(_cut)),
-    Fault("answers are in another language", G, ("language",), _answers(lambda item: item.rng.choice(GERMAN))),
-    Fault("the prompt says to abstain in doubt", G, ("evasive",), _answers(lambda item: UNKNOWN[1], 0.5)),
-    Fault(
-        "the temperature is too high",
-        G,
-        UNGROUNDED,
-        _answers(lambda item: f"{item.response.answer} {_from_memory(item)}", 0.7),
-    ),
-    Fault("replies are lost in parsing", G, ("empty",), _answers(lambda item: "", 0.4)),
-    Fault("another question is answered", G, ("wrong_question", "ignored"), _answers(_other_question, 0.6)),
-    Fault("numbers are wrong", G, UNGROUNDED, _answers(_wrong_numbers)),
+    _of_generator("the prompt has no contexts", *UNGROUNDED),
+    _of_generator('the prompt says "be brief"', "incomplete"),
+    _of_generator("answers are cut at a length", "cut"),
+    _of_generator("answers are in another language", "language"),
+    _of_generator("the prompt says to abstain in doubt", "evasive"),
+    _of_generator("the temperature is too high", *UNGROUNDED),
+    _of_generator("replies are lost in parsing", "empty"),
+    _of_generator("another question is answered", "wrong_question", "ignored"),
+    _of_generator("numbers are wrong", *UNGROUNDED),
     Fault("the judge's model was replaced", None, ("judge",), lambda item: item),
     Fault("the golden set is another one", None, ("golden set",), _edited),
-    Fault("questions time out", None, ("No answer within 20 s",), _times_out),
+    Fault("questions time out", None, ("No answer within 20 s",), _changed(GENERATION_FAULTS["questions time out"])),
 )
 SEEDED = [fault.name for fault in FAULTS if fault.change is None]
-
-
-def _more(item: Item) -> Item:
-    """One more context, the first one of another question."""
-    assert item.other is not None
-    more = item.other.response.contexts[:1]
-    return replace(item, response=replace(item.response, contexts=(*item.response.contexts, *more)))
-
-
-def _contexts(change: Callable[[Context], Context]) -> Callable[[Item], Item]:
-    return lambda item: replace(
-        item, response=replace(item.response, contexts=tuple(map(change, item.response.contexts)))
-    )
-
-
-def _fewer(item: Item) -> Item:
-    """Without the last context, unless the answer may need it."""
-    *first, last = item.response.contexts or (Context(""),)
-    needed = len(first) < 2 or _cosine(_vector(last.text), _vector(item.response.answer)) > 0.1
-    return item if needed else replace(item, response=replace(item.response, contexts=tuple(first)))
-
-
 ANOTHER_ANSWER = "a sentence of the contexts"
 """Of systems.py: it may be the wrong one, and who says so is right."""
+OF_RETRIEVER_OR_SERVICE = (
+    "one more context",
+    "without a last context that no answer needs",
+    "passages in one line",
+    "scores of another retriever",
+    "slower",
+)
 HARMLESS = (
     *(one for one in HEALTHY if one.name != ANOTHER_ANSWER),
-    System("one more context", _more),
-    System("without a last context that no answer needs", _fewer),
-    System("passages in one line", _contexts(lambda one: replace(one, text=" ".join(one.text.split())))),
-    System("scores of another retriever", _contexts(lambda one: replace(one, score=0.5))),
-    System("slower", lambda item: replace(item, response=replace(item.response, latency_s=9.0))),
+    *(System(name, _changed(CORPUS_HARMLESS[name])) for name in OF_RETRIEVER_OR_SERVICE),
 )
 
 
@@ -235,113 +191,15 @@ def _paired(
 
 
 def _ferry() -> dict[str, tuple[Item, ...]]:
-    data = json.loads(FERRY.read_text())
-    samples = [
-        Sample(f"f{at}", one["question"], one.get("reference"), answerable="passage" in one)
-        for at, one in enumerate(data["questions"])
-    ]
-    passages = [Context(f"{one['title']}\n{one['text']}", f"p{at}") for at, one in enumerate(data["passages"])]
-    relevant = [frozenset({f"p{one['passage']}"} if "passage" in one else ()) for one in data["questions"]]
-    found = {
-        fault: [_Ferry(passages, fault).answer(name, one) for name, one in _named(data["questions"])]
-        for fault in ("", *SEEDED)
-    }
-    return {fault: _paired(samples, responses, relevant) for fault, responses in found.items()}
+    questions = ferry.questions()
+    samples = [Sample(one.id, one.text, one.reference, answerable=one.answerable) for one in questions]
+    relevant = [frozenset({one.passage_id} if one.passage_id is not None else ()) for one in questions]
+    return {fault: _paired(samples, list(_responses(fault)), relevant) for fault in ("", *SEEDED)}
 
 
-def _named(questions: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    yield from ((f"f{at}", one) for at, one in enumerate(questions))
-
-
-class _Ferry:
-    """Vectors of words, a reranker by the words in common, and a generator that knows the answers of passages."""
-
-    TOP, POOL = 4, 8
-
-    def __init__(self, passages: Sequence[Context], fault: str) -> None:
-        fair = random.Random(30)
-        self._fault, found = fault, list(passages)
-        if fault == "the index is half empty":
-            found = fair.sample(found, len(found) // 2)
-        if fault == "documents were dropped":
-            found = fair.sample(found, round(0.7 * len(found)))
-        if fault == "chunks are cut in half":
-            found = [replace(one, text=one.text[: len(one.text) // 2]) for one in found]
-        if fault == "the corpus is stale":
-            found = [replace(one, text=self._older(one.text)) for one in found]
-        self._passages = found
-        self._vectors = [_vector(one.text) for one in found]
-        if fault == "embeddings are shuffled":
-            fair.shuffle(self._vectors)
-        self._known = {one.id: one for one in passages}
-
-    @staticmethod
-    def _older(text: str) -> str:
-        kept = [one for at, one in enumerate(sentences(text)) if at % 3 != 1]
-        return re.sub(r"\d+", lambda number: str(int(number.group()) * 2 + 3), " ".join(kept))
-
-    def answer(self, name: str, asked: Mapping[str, object]) -> Response:
-        question = str(asked["question"])
-        query = _vector(" ".join(question.split()[:4]) if self._fault == "the query is cut" else question)
-        order = sorted(range(len(self._passages)), key=lambda at: _cosine(query, self._vectors[at]), reverse=True)
-        pool = [self._passages[at] for at in order[: self.POOL]]
-        if self._fault == "the reranker is reversed":
-            contexts = pool[::-1]
-        else:
-            contexts = pool[: 1 if self._fault == "top k is 1" else self.TOP]
-        right = self._known[f"p{asked['passage']}"] if "passage" in asked else None
-        first = contexts[:3]  # models overlook what comes late
-        if right is not None and right in first:
-            return Response(name, str(asked["answer"]), tuple(contexts))
-        if right is None or not first or _cosine(query, _vector(first[0].text)) < 0.12:
-            return Response(name, "I'm sorry, the documents don't say anything about that.", tuple(contexts))
-        texts = [one for context in first for one in sentences(context.text.partition("\n")[2])]
-        best = max(texts, key=lambda text: _cosine(query, _vector(text)), default="I don't know.")
-        return Response(name, best, tuple(contexts))
-
-
-_STOP = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "do",
-        "does",
-        "for",
-        "from",
-        "how",
-        "i",
-        "if",
-        "in",
-        "is",
-        "it",
-        "its",
-        "may",
-        "must",
-        "of",
-        "on",
-        "or",
-        "the",
-        "to",
-    ]
-)
-
-
-def _vector(text: str) -> Counter[str]:
-    """The beginnings of its words, so that a plural is the same."""
-    return Counter(word[:5] for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOP)
-
-
-def _cosine(one: Counter[str], other: Counter[str]) -> float:
-    both = sum(one[word] * other[word] for word in one.keys() & other.keys())
-    size = math.sqrt(sum(n * n for n in one.values()) * sum(n * n for n in other.values()))
-    return both / size if size else 0.0
+def _responses(fault: str) -> Iterator[Response]:
+    for reply in ferry.replies(fault):
+        yield Response(reply.question.id, reply.answer, _contexts(reply))
 
 
 # -- judged and decided ------------------------------------------------------------------------------------------------

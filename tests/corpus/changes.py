@@ -277,7 +277,7 @@ _PADDING = tuple(
 
 GENERATION_FAULTS: Mapping[str, Change] = {
     "the prompt has no contexts": _answers(_from_memory),
-    "the prompt says be brief": _answers(_brief),
+    'the prompt says "be brief"': _answers(_brief),
     "answers are cut at a length": _answers(_cut_in_half),
     "answers are in another language": _answers(_any_of(*_GERMAN)),
     "the prompt says to abstain in doubt": _answers(_always(UNKNOWN[1]), 0.5),
