@@ -16,10 +16,8 @@ from ragstone.config.settings import Settings
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.job.baseline import NoBaseline, find_baseline, history_from
 from ragstone.job.stores.folder import FolderStore
-from ragstone.job.stores.git_notes import GitNotesStore
-from ragstone.job.stores.s3 import S3Store
 from ragstone.project.gate import gate_request
-from ragstone.project.git import CREDENTIALS, Git
+from ragstone.project.git import Git
 from ragstone.report.parts import Links
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import RunDirectory
@@ -48,7 +46,7 @@ class CheckoutStore:
     @classmethod
     def of(cls, settings: Settings, context: RunContext) -> CheckoutStore:
         """Raises ConfigError, also if another baseline is named beside the store."""
-        git = Git(settings.root.absolute(), context.environ, "gate.baseline_store", CREDENTIALS)
+        git = Git(settings.root.absolute(), context.environ, "gate.baseline_store")
         commit = git.head()
         others = [name for name in ("baseline", "baseline_commit") if getattr(settings.gate, name) is not None]
         if others:
@@ -58,7 +56,7 @@ class CheckoutStore:
                 hint="Use one of them.",
             )
         name, out = settings.gate.baseline_store or "", settings.path(settings.run.out)
-        return cls(git, open_store(name, root=settings.root, out=out, git=git, environ=context.environ), commit)
+        return cls(git, open_store(name, root=settings.root, out=out, environ=context.environ), commit)
 
     def find(self, directory: Path) -> Found:
         found = find_baseline(self.store, self.git.ancestors())
@@ -155,18 +153,11 @@ def _save(store: CheckoutStore, outcome: GateOutcome, refusal: str | None, conte
     context.say(context.redact(f"Saved to {place}, {what}."))
 
 
-_FORMS = ("folder:PATH", "s3://BUCKET/PREFIX", "git-notes", "git-notes:REMOTE")
-
-
-def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[str, str]) -> BaselineStore:
-    """The store called `name`, such as ``s3://bucket/prefix``. Runs are written to `out`. Raises ConfigError."""
+def open_store(name: str, *, root: Path, out: Path, environ: Mapping[str, str]) -> BaselineStore:
+    """The store called `name`, such as ``folder:baselines``. Runs are written to `out`. Raises ConfigError."""
     scheme, _, rest = name.partition(":")
     if scheme == "folder" and rest:
         return FolderStore((root / rest).absolute())
-    if scheme == "s3" and rest.startswith("//") and rest.strip("/"):
-        return S3Store.at(rest.strip("/"))
-    if scheme == "git-notes" and not rest.startswith("-"):
-        return GitNotesStore(git, rest or "origin")
     for platform in PLATFORMS:
         if platform.store is not None and platform.store.scheme == scheme:
             return platform.store.open(platform.variables(environ), rest, out)
@@ -176,4 +167,4 @@ def open_store(name: str, *, root: Path, out: Path, git: Git, environ: Mapping[s
 def _forms() -> str:
     stores = [one.store for one in PLATFORMS if one.store is not None]
     own = [form for store in stores for form in (store.scheme, f"{store.scheme}:{store.argument}")]
-    return f"{', '.join((*_FORMS, *own[:-1]))}, or {own[-1]} (docs/other-ci.md)"
+    return f"{', '.join(('folder:PATH', *own[:-1]))}, or {own[-1]} (docs/other-ci.md)"

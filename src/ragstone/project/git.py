@@ -1,4 +1,4 @@
-"""git in a checkout: its commits, and notes on them."""
+"""git in a checkout: its commits and branches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.system.environment import child_environment
-
-CREDENTIALS = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO")
-"""Variables that git needs to reach a remote."""
 
 _USER_IN_URL = re.compile(r"//[^/@\s]*@")
 MAX_ANCESTORS = 1_000
@@ -30,7 +27,7 @@ class GitFailed(Exception):  # noqa: N818 - an outcome to report
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git in `folder`, without hooks; its environment is the allow-list and the variables `passed`.
+    """git in `folder`, without hooks; its environment is the allow-list.
 
     `setting` is the setting that needs git, `timeout_s` how long it may take.
     """
@@ -38,20 +35,17 @@ class Git:
     folder: Path
     environ: Mapping[str, str]
     setting: str
-    passed: tuple[str, ...] = ()
     timeout_s: float = 600
 
-    def run(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What git prints. Raises GitFailed; ConfigError if there is no git."""
-        environ = child_environment((), self.environ) | {
-            name: self.environ[name] for name in self.passed if name in self.environ
-        }
+    def text(self, *arguments: str) -> str:
+        """What git prints, without surrounding space. Raises GitFailed; ConfigError if there is no git."""
+        environ = child_environment((), self.environ)
         try:
             found = subprocess.run(  # noqa: S603
                 ["git", "-c", f"core.hooksPath={os.devnull}", *arguments],  # noqa: S607 - git is where PATH says
                 cwd=self.folder,
                 env={**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
-                input=given,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=self.timeout_s,
                 check=False,
@@ -64,11 +58,7 @@ class Git:
             lines = found.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {found.returncode}"]
             line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
             raise GitFailed(arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300])
-        return found.stdout
-
-    def text(self, *arguments: str) -> str:
-        """What git prints, as text without surrounding space. Raises GitFailed."""
-        return self.run(*arguments).decode("utf-8", "replace").strip()
+        return found.stdout.decode("utf-8", "replace").strip()
 
     def text_or(self, default: str, *arguments: str) -> str:
         """What git prints, as `text`; `default` if it refuses."""

@@ -98,8 +98,8 @@ def write_members(files: Mapping[str, bytes], directory: Path) -> None:
                 stream.write(files[name])
 
 
-def pack_run(directory: Path, *, without: frozenset[str] = frozenset()) -> bytes:
-    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS takes, except `without`.
+def pack_run(directory: Path) -> bytes:
+    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS takes.
 
     Raises RunDirectoryError if the run can't be read.
     """
@@ -107,7 +107,7 @@ def pack_run(directory: Path, *, without: frozenset[str] = frozenset()) -> bytes
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, limit in MEMBER_LIMITS.items():
             path = directory / name
-            if name in without or not path.is_file():
+            if not path.is_file():
                 continue
             with disk_errors(path, kind=RunDirectoryError):
                 content = read_regular(path, within=directory, limit=limit)
