@@ -33,7 +33,6 @@ _CORE = {
     "rescore": "Score stored answers again: another judge, more metrics.",
     "compare": "Compare two runs or score files, and decide.",
     "report": "Render a run's report in another format.",
-    "comment": "Post a run's report on the merge request (GitLab, Azure DevOps).",
     "plan": "Calculate how many samples are needed to detect a drop.",
 }
 

@@ -274,11 +274,11 @@ CONFIG: Mapping[str, Example] = {
     "gate.baseline_python": config(
         gate={"baseline": "", "baseline_commit": "HEAD", "baseline_python": sys.executable}, system=PYTHON
     ),
-    "gate.baseline_store": config(gate={"baseline": "", "baseline_store": "folder:store"}),
+    "gate.baseline_folder": config(gate={"baseline": "", "baseline_folder": "baselines"}),
     "gate.baseline_branch": Example(
-        {"gate": {"baseline": "", "baseline_store": "folder:store"}}, environ={"RAGSTONE_BASELINE_BRANCH": "main"}
+        {"gate": {"baseline": "", "baseline_folder": "baselines"}}, environ={"RAGSTONE_BASELINE_BRANCH": "main"}
     ),
-    "gate.save_baseline": config(gate={"baseline": "", "baseline_store": "folder:store", "save_baseline": True}),
+    "gate.save_baseline": config(gate={"baseline": "", "baseline_folder": "baselines", "save_baseline": True}),
     "gate.fail_on": config(gate={"fail_on": "inconclusive"}),
     "gate.gates": config(gate={"gates": 2}),
     "gate.without_key": config(gate={"without_key": "offline"}),

@@ -152,7 +152,7 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
         ("baseline_commit", "main"),
         ("baseline_entrypoint", "python:rag:worse"),
         ("baseline_python", "venv/bin/python"),
-        ("baseline_store", "folder:theirs"),
+        ("baseline_folder", "theirs"),
     ],
 )
 def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str, value: str) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ragstone.app.baseline_search import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.trusted_runs import GitHubArtifacts
 from ragstone.errors import RunDirectoryError
-from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline
 from ragstone.run.directory import MANIFEST, SAMPLES, RunDirectory
 from tests.ci.github.fake import ALL_RIGHTS, FORK_ID, TOKEN, Actor, FakeGitHub, zip_of
 from tests.job.runs import failed_with, files_of, make_run

@@ -411,7 +411,7 @@ def answer(question):
 
 
 def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.job.baseline.MAX_READ", 1)  # the newest artifact alone has to do
+    monkeypatch.setattr("ragstone.app.baseline_search.MAX_READ", 1)  # the newest artifact alone has to do
     season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
     season.checkout.write(
         "ragstone.toml",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.job.baseline import merged_pull_request
+from ragstone.job.branch_history import merged_pull_request
 from tests.ci.github.fake import FakeGitHub
 from tests.job.builders import Checkout
 from tests.job.test_baseline_in_jobs import POLICY, Season

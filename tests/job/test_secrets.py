@@ -1,11 +1,11 @@
-"""No secret that a platform declares is in anything that a job writes, whoever repeats it."""
+"""No declared secret is in anything that a job writes, whoever repeats it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from ragstone.ci.platforms import SECRETS
+from ragstone.config.variables import SECRETS
 from ragstone.run.redact import MASK
 from tests.ci.github.fake import TOKEN, FakeGitHub
 from tests.job.builders import FACTS, Checkout, pull_request

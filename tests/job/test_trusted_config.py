@@ -333,10 +333,10 @@ def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
     secret = {option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file}
     assert secret == NEVER_IN_A_FILE
     in_tables = {f"{table}.{name}" for table in TABLES[:-1] for name in type(getattr(Settings(), table)).model_fields}
-    addresses = {key for key in in_tables if key.endswith(("url", "store", "dask", "entrypoint", "http"))}
+    addresses = {key for key in in_tables if key.endswith(("url", "folder", "dask", "entrypoint", "http"))}
     assert addresses == {
         *("judge.base_url", "judge.embeddings_base_url", CLUSTER),
-        *("gate.baseline_store", "gate.baseline_entrypoint"),  # refused in a job: see test_base_commit.py
+        *("gate.baseline_folder", "gate.baseline_entrypoint"),  # refused in a job: see test_base_commit.py
         *("system.entrypoint", "system.http"),  # the system under test, which never gets a judge's key
     }
 

@@ -32,7 +32,7 @@ _SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 
 
 def examples() -> list[str]:
-    """The workflows of GitHub in all pages: whole files, of which CircleCI's have no `on`."""
+    """The workflows of GitHub in all pages: whole files."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     blocks = [block for text in texts for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
     return [block for block in blocks if "\njobs:" in block and re.search(r"^on:", block, re.MULTILINE)]

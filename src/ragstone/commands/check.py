@@ -5,17 +5,17 @@ from __future__ import annotations
 import click
 
 from ragstone.app.check import CheckResult, check
-from ragstone.ci.github.platform import HOSTS
+from ragstone.ci.github.client import HOSTS
 from ragstone.commands.context import run_context, run_to_end
 from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import dollars, percent, seconds
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.verdict import Action
-from ragstone.job.stored_gate import look_up
 from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import JudgeIdentity
+from ragstone.project.folder_gate import look_up
 from ragstone.project.gate import gate_request
 from ragstone.report.escape import clip, one_line
 from ragstone.report.templates import render_text_template
@@ -104,7 +104,7 @@ def command(**flags: object) -> int:
     settings = settings_from(flags)
     with run_context(settings) as context:
         stored = None
-        if settings.gate.baseline_store is not None:
+        if settings.gate.baseline_folder is not None:
             stored = look_up(settings, context)
         found = run_to_end(check(gate_request(settings, context), context))
         hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))

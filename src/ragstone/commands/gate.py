@@ -85,10 +85,10 @@ def command(
         print_report(outcome.view, verbose=verbose, files=pages)
 
     with run_context(settings) as context:
-        if settings.gate.baseline_store is not None:
-            from ragstone.job.stored_gate import gate_with_store
+        if settings.gate.baseline_folder is not None:
+            from ragstone.project.folder_gate import gate_with_folder
 
-            return run_to_end(gate_with_store(settings, context, show)).exit_code
+            return run_to_end(gate_with_folder(settings, context, show)).exit_code
         outcome = run_to_end(gate(gate_request(settings, context), context))
     show(outcome)
     return outcome.exit_code

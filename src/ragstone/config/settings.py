@@ -242,7 +242,7 @@ class GateSettings(_Table):
     baseline_commit: str | None = None
     baseline_entrypoint: str | None = None
     baseline_python: str | None = None
-    baseline_store: str | None = None
+    baseline_folder: str | None = None
     baseline_branch: str | None = Field(default=None, max_length=200)
     save_baseline: bool = False
     fail_on: Literal["fail", "inconclusive", "never"] | None = None

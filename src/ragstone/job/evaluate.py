@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
+from ragstone.app.baseline_search import TrustedBaseline, find_baseline, history_from
 from ragstone.app.gate import GateOutcome, GateRequest, bar_of, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.role import Role
@@ -19,13 +20,7 @@ from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
-from ragstone.job.baseline import (
-    TrustedBaseline,
-    find_baseline,
-    history_from,
-    merged_pull_request,
-    tagged_commits,
-)
+from ragstone.job.branch_history import merged_pull_request, tagged_commits
 from ragstone.job.credentials import asks_a_server
 from ragstone.job.gates import GatesOfJob, files_read, gates_of_job, require_own_paths
 from ragstone.job.job import Job
@@ -254,10 +249,10 @@ def _refuse_configured_baseline(job: Job) -> None:
             hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
             "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
         )
-    if named.baseline_store is not None:
+    if named.baseline_folder is not None:
         raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not a store (found '{named.baseline_store}').",
-            where="gate.baseline_store",
+            f"on GitHub the workflow chooses the baseline, not a folder (found '{named.baseline_folder}').",
+            where="gate.baseline_folder",
             hint="Remove it from the config file, the environment and the command.",
         )
     if named.baseline_commit is not None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragstone.app.baseline_search import NoBaseline, TrustedBaseline, find_baseline, history_from
 from ragstone.app.decide import ComparedRun, Terms, decide, policy_for, view_of
 from ragstone.app.history import RunHistory
 from ragstone.app.rejudge import Rejudged, rejudge
@@ -23,7 +24,7 @@ from ragstone.config.settings import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
-from ragstone.job.baseline import NoBaseline, TrustedBaseline, find_baseline, history_from, tagged_commits
+from ragstone.job.branch_history import tagged_commits
 from ragstone.job.gates import every_gate, files_read, narrowed
 from ragstone.job.job import Job
 from ragstone.job.not_affected import not_affected

@@ -13,9 +13,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragstone.ci.github.platform import GITHUB, TOKENS
-from ragstone.ci.platform import Variables
 from ragstone.config.load import option_of, variable_of
+from ragstone.config.variables import TOKENS, Variables
 from ragstone.errors import ConfigError, suggestion
 
 DEFAULT_ARTIFACT = "ragstone-run"
@@ -175,7 +174,7 @@ class ActionInputs:
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the input."""
-    variables = GITHUB.variables(environ)
+    variables = Variables(environ)
     return _read(lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'")
 
 
@@ -192,7 +191,7 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
             return next(filter(None, (_value(variables, spec, name) for name in TOKENS)), None)
         return _value(variables, spec, spec.variable)
 
-    variables = GITHUB.variables(environ)
+    variables = Variables(environ)
     return _read(value, "environment variable {0.variable}")
 
 

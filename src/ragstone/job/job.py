@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from ragstone.app.baseline_search import TrustedBaseline
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event
 from ragstone.ci.github.reviewed import ReviewedBase, why_unreviewed
@@ -17,7 +18,6 @@ from ragstone.container.container import Container
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import Policy
 from ragstone.job.annotations import Places
-from ragstone.job.baseline import TrustedBaseline
 from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import ActionInputs
 from ragstone.job.plan import JobPlan

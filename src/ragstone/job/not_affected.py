@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragstone.app.baseline_search import TrustedBaseline, find_baseline, history_from
 from ragstone.archive import ArchiveRefused
-from ragstone.job.baseline import TrustedBaseline, find_baseline, history_from
 from ragstone.job.job import Job
 from ragstone.job.plan import BaselineSource
 from ragstone.report.escape import markdown_inline, markdown_link

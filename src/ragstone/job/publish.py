@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from ragstone.ci.comments import post_comment
 from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
-from ragstone.ci.github.posts import COMMENT, MAX_BODY, GitHubComments, IssueStep, follow_up, marker
+from ragstone.ci.github.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
 from ragstone.ci.github.reviewed import ReviewedBase
 from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
@@ -222,7 +221,7 @@ class Publisher:
         only_update = quiet and not self._job.gate_changes
         mark = marker(COMMENT, self._job.inputs.comment_id)
         body = report.markdown(MAX_BODY - _ROOM - len(mark))
-        posted = post_comment(GitHubComments(api, number), mark, body, only_update=only_update)
+        posted = post_comment(api, number, mark, body, only_update=only_update)
         self.comment_url = posted.url if posted is not None else ""
 
     def _post_row(self, api: GitHubApi, number: int, file: str) -> None:

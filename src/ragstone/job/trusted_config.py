@@ -20,9 +20,9 @@ from typing import Generic, TypeVar
 from ragstone.ci.github.base_files import read_base_files
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.reviewed import ReviewedBase, base_commit
-from ragstone.ci.platform import SECRET_NAME
 from ragstone.config.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
 from ragstone.config.settings import Settings
+from ragstone.config.variables import SECRET_NAME
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS

@@ -75,7 +75,7 @@ def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     return policy
 
 
-_STORE_NOT_READ = "The baseline store was not looked at: only the command `ragstone gate` reads it."
+_FOLDER_NOT_READ = "The baseline folder was not looked at: only the command `ragstone gate` reads it."
 
 
 def gate_request(settings: Settings, context: RunContext) -> GateRequest:
@@ -93,5 +93,5 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
         past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
-        warnings=() if gate.baseline_store is None else (_STORE_NOT_READ,),
+        warnings=() if gate.baseline_folder is None else (_FOLDER_NOT_READ,),
     )

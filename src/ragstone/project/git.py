@@ -75,16 +75,18 @@ class Git:
             raise ConfigError(
                 f"{self.folder.absolute()} is not a checkout with a commit: {failed}.",
                 where=self.setting,
-                hint="A baseline store finds runs by their commit, so run the gate in a git checkout.",
+                hint="A baseline folder finds runs by their commit, so run the gate in a git checkout.",
             ) from None
 
     def ancestors(self) -> tuple[str, ...]:
         """The current commit and those before it, the newest first, as far as this clone has them."""
         return tuple(self.text("rev-list", f"--max-count={MAX_ANCESTORS}", "HEAD").split())
 
-    def branch(self) -> str | None:
-        """The branch that is checked out, if any."""
-        return self.text_or("", "symbolic-ref", "--quiet", "--short", "HEAD") or None
+    def branch_has_head(self, branch: str) -> bool:
+        """Whether the current commit is on `branch` of the remote `origin`; without such a branch there, on ours."""
+        remote, own = f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"
+        reference = remote if self.text_or("", "rev-parse", "--verify", "--quiet", remote) else own
+        return self.text_or("no", "merge-base", "--is-ancestor", "HEAD", reference) == ""
 
     def is_shallow(self) -> bool:
         return self.text_or("", "rev-parse", "--is-shallow-repository") == "true"

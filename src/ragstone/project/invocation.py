@@ -20,7 +20,7 @@ from ragstone.system.entrypoint import shown_entrypoint
 _NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""
 
-_OWN_OUTPUT = ("run.out", "run.history", "gate.baseline")
+_OWN_OUTPUT = ("run.out", "run.history", "gate.baseline", "gate.baseline_folder")
 
 
 def invocation_of(

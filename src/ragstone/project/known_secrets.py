@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ragstone.ci.platform import SECRET_NAME
-from ragstone.ci.platforms import SECRETS
 from ragstone.config.load import SECRET_VARIABLES
 from ragstone.config.settings import MIN_SECRET_CHARACTERS, Settings
+from ragstone.config.variables import SECRET_NAME, SECRETS
 from ragstone.judge.providers import secret_variables
 
 _ALWAYS = (

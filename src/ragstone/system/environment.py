@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.ci.platform import SECRET_NAME
-from ragstone.ci.platforms import BY_NAME, WITHHELD
 from ragstone.config.load import SECRET_VARIABLES
+from ragstone.config.variables import BY_NAME, SECRET_NAME, WITHHELD
 from ragstone.errors import ConfigError
 
 # Search paths, home and temporary folders, language and time zone: nothing that grants access.

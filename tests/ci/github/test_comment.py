@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.ci.comments import Posted
-from ragstone.ci.comments import post_comment as post_to
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError
-from ragstone.ci.github.posts import GitHubComments, marker
+from ragstone.ci.github.posts import Posted, marker
+from ragstone.ci.github.posts import post_comment as post_to
 from tests.ci.github.fake import ALL_RIGHTS, Actor, FakeGitHub
 
 BOT = "github-actions[bot]"
@@ -15,7 +14,7 @@ MARK = marker("comment", "default")
 
 
 def post_comment(api: GitHubApi, number: int, gate: str, body: str, *, only_update: bool = False) -> Posted | None:
-    return post_to(GitHubComments(api, number), marker("comment", gate), body, only_update=only_update)
+    return post_to(api, number, marker("comment", gate), body, only_update=only_update)
 
 
 def test_the_first_comment_is_created_and_the_next_updates_it(github: FakeGitHub, api: GitHubApi) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from pydantic import SecretStr
 
-from ragstone.ci.comments import Posted
 from ragstone.ci.github.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy
-from ragstone.ci.github.posts import marker
+from ragstone.ci.github.posts import Posted, marker
 from ragstone.ci.github.shared_comment import LEASE_S, LOCK, CommentBusyError, update_shared_comment
 from tests.ci.github.fake import ALL_RIGHTS, TOKEN, Actor, FakeGitHub
 

@@ -26,8 +26,13 @@ from github import Auth, Github, GithubException
 from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
 
 from ragstone._version import __version__
-from ragstone.ci.http import ApiRefused
 from ragstone.errors import first_problem
+
+HOSTS = (
+    *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
+    *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
+)
+"""What a job on github.com needs for its checkout, image, artifacts and comment."""
 
 PER_PAGE = 100
 MAX_PAGES = 50
@@ -45,11 +50,12 @@ class ApiErrorKind(StrEnum):
     BROKEN = "broken reply"
 
 
-class GitHubApiError(ApiRefused):
+class GitHubApiError(Exception):
     """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or none."""
 
     def __init__(self, kind: ApiErrorKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
-        super().__init__(message, status)
+        super().__init__(message)
+        self.status = status
         self.kind = kind
         self.message = message
         self.may_have_happened = wrote and kind in (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)

@@ -11,8 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.ci.github.platform import GITHUB
-from ragstone.ci.platform import Variables
+from ragstone.config.variables import Variables
 from ragstone.errors import ConfigError, parse_errors
 
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
@@ -158,7 +157,7 @@ def load_event(environ: Mapping[str, str]) -> Event:
 
     Raises ConfigError outside a GitHub job, or if the payload can't be read.
     """
-    variables = GITHUB.variables(environ)
+    variables = Variables(environ)
     path = variables.get("GITHUB_EVENT_PATH")
     if not path or not variables.get("GITHUB_REPOSITORY"):
         raise ConfigError(
@@ -176,7 +175,7 @@ def load_event(environ: Mapping[str, str]) -> Event:
 
 def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     """The Event of `payload` (decoded JSON) under the runner's variables. Raises ConfigError for a wrong shape."""
-    variables = GITHUB.variables(environ)
+    variables = Variables(environ)
     with parse_errors(None, "the event's payload is not as expected"):
         document = _Document.model_validate(payload)
     name = variables.get("GITHUB_EVENT_NAME")

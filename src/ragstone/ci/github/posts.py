@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ragstone.ci.comments import Comment, is_marked
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
 
 KIND = "issue"
@@ -129,6 +128,11 @@ def marker(kind: str, identifier: str) -> str:
     return f"<!-- ragstone:{kind}:{identifier}:{digest} -->"
 
 
+def is_marked(text: str, mark: str) -> bool:
+    """Whether `mark` is the whole first line: text further down may come from anyone."""
+    return text.replace("\r\n", "\n").partition("\n")[0] == mark
+
+
 def own_posts(
     api: GitHubApi, path: str, mark: str, identity: Identity, parameters: Mapping[str, str | int] | None = None
 ) -> list[Post]:
@@ -173,37 +177,40 @@ def create_once(
 COMMENT = "comment"
 
 
-class GitHubComments:
-    """The comments of pull request `number`."""
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The result of posting: the address, and whether the comment existed before."""
 
-    limit = MAX_BODY
+    url: str
+    updated: bool
 
-    def __init__(self, api: GitHubApi, number: int) -> None:
-        self._api = api
-        self._path = f"{api.base}/issues/{number}/comments"
-        self._identity = find_identity(api)
 
-    def ours(self, mark: str) -> Sequence[Comment]:
-        return [self._comment(post) for post in self._find(mark)]
+def post_comment(api: GitHubApi, number: int, mark: str, body: str, *, only_update: bool = False) -> Posted | None:
+    """Update our comment on pull request `number`, or create it if there is none.
 
-    def create(self, mark: str, text: str) -> Comment:
-        created = create_once(
-            self._api,
-            self._path,
-            {"body": text},
-            find=lambda: self._find(mark),
-            remove=lambda post: self.delete(self._comment(post)),
-        )
-        return self._comment(created)
+    Doubles of earlier races are deleted. `only_update`: create none (then None). Raises GitHubApiError.
+    """
+    path = f"{api.base}/issues/{number}/comments"
+    identity = find_identity(api)
+    text = f"{mark}\n{body}"
 
-    def update(self, comment: Comment, text: str) -> Comment:
-        return self._comment(self._api.patch(Post, comment.place, {"body": text}))
+    def find() -> list[Post]:
+        return own_posts(api, path, mark, identity)
 
-    def delete(self, comment: Comment) -> None:
-        self._api.delete(comment.place)
+    def path_of(post: Post) -> str:
+        return f"{api.base}/issues/comments/{post.id}"
 
-    def _find(self, mark: str) -> list[Post]:
-        return own_posts(self._api, self._path, mark, self._identity)
+    def remove(post: Post) -> None:
+        api.delete(path_of(post))
 
-    def _comment(self, post: Post) -> Comment:
-        return Comment(f"{self._api.base}/issues/comments/{post.id}", post.html_url)
+    own = find()
+    if own:
+        updated = api.patch(Post, path_of(own[0]), {"body": text})
+        with suppress(GitHubApiError):
+            for double in own[1:]:
+                remove(double)
+        return Posted(updated.html_url, updated=True)
+    if only_update:
+        return None
+    created = create_once(api, path, {"body": text}, find=find, remove=remove)
+    return Posted(created.html_url, updated=False)

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ragstone.ci.comments import Posted
 from ragstone.ci.github.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
-from ragstone.ci.github.posts import Author, Identity, Post, create_once, find_identity, own_posts
+from ragstone.ci.github.posts import Author, Identity, Post, Posted, create_once, find_identity, own_posts
 
 LOCK = "eyes"
 """The reaction that is the lock: 👀."""

@@ -10,15 +10,14 @@ left none, the artifacts are listed by name, and the run of each is verified lik
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from urllib.parse import quote
 
+from ragstone.app.baseline_search import BaselineStore, StoredRun, StoreFailed
 from ragstone.ci.github.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
 from ragstone.ci.github.client import ApiReply, GitHubApi, GitHubApiError, Repository
-from ragstone.ci.store import BaselineStore, Stored
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 """Events that only people with write access can trigger, and that run the branch's own code."""
@@ -161,7 +160,6 @@ class GitHubArtifacts(BaselineStore):
     """
 
     name = "GitHub's list of earlier runs"
-    hint = "Give the job `permissions: actions: read` (and `contents: read`)."
 
     api: GitHubApi
     _: KW_ONLY
@@ -174,33 +172,32 @@ class GitHubArtifacts(BaselineStore):
     _found: TrustedRuns | None = field(default=None, init=False)
     _has_runs: bool = field(default=False, init=False)
 
-    def newest(self, ancestors: Sequence[str] = ()) -> Iterator[Stored]:  # noqa: ARG002 - GitHub knows the branch
-        listed = self._runs().newest()
-        self._has_runs = bool(listed)
-        again = self._runs().earlier_attempt()
-        if again is not None and (artifact := newest_artifact(self.api, again.id, self.artifact_name)) is not None:
-            yield replace(self._stored(again, artifact), history_only=True)
-        for run in listed[:MAX_NEAR]:
-            artifact = newest_artifact(self.api, run.id, self.artifact_name)
-            if artifact is not None and run.id not in self._seen:
-                yield self._stored(run, artifact)
-        yield from self._by_artifacts({run.id: run for run in listed})
+    def newest(self) -> Iterator[StoredRun]:
+        with _store_failures():
+            listed = self._runs().newest()
+            self._has_runs = bool(listed)
+            again = self._runs().earlier_attempt()
+            if again is not None and (artifact := newest_artifact(self.api, again.id, self.artifact_name)) is not None:
+                yield replace(self._stored(again, artifact), history_only=True)
+            for run in listed[:MAX_NEAR]:
+                artifact = newest_artifact(self.api, run.id, self.artifact_name)
+                if artifact is not None and run.id not in self._seen:
+                    yield self._stored(run, artifact)
+            yield from self._by_artifacts({run.id: run for run in listed})
 
-    def of_run(self, run_id: int) -> Stored | None:
+    def of_run(self, run_id: int) -> StoredRun | None:
         if run_id in self._seen:
             return None
-        run = self._runs().get(run_id)
-        artifact = newest_artifact(self.api, run.id, self.artifact_name) if run is not None else None
-        return self._stored(run, artifact) if run is not None and artifact is not None else None
+        with _store_failures():
+            run = self._runs().get(run_id)
+            artifact = newest_artifact(self.api, run.id, self.artifact_name) if run is not None else None
+            return self._stored(run, artifact) if run is not None and artifact is not None else None
 
     def why_empty(self) -> str:
         first, which = ("First run", "this workflow") if self.named is None else ("No baseline", self.named)
         if not self._has_runs:
             return f"{first}: no finished run of {which} on '{self.branch}' yet."
         return f"No run of {which} on '{self.branch}' has an artifact called '{self.artifact_name}'."
-
-    def save(self, commit: str, run: Path, ancestors: Sequence[str]) -> str:  # noqa: ARG002 - the workflow uploads it
-        return f"{run}, as an artifact of this workflow run"
 
     def _runs(self) -> TrustedRuns:
         if self._found is None:
@@ -209,7 +206,7 @@ class GitHubArtifacts(BaselineStore):
             self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
         return self._found
 
-    def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> Iterator[Stored]:
+    def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> Iterator[StoredRun]:
         """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
         newest: dict[int, Artifact] = {}
         runs = self._runs()
@@ -225,7 +222,7 @@ class GitHubArtifacts(BaselineStore):
             if run is not None and run_id not in self._seen:
                 yield self._stored(run, artifact)
 
-    def _stored(self, run: WorkflowRun, artifact: Artifact) -> Stored:
+    def _stored(self, run: WorkflowRun, artifact: Artifact) -> StoredRun:
         runs = self._runs()
         self._seen.add(run.id)
         refused = None
@@ -233,10 +230,19 @@ class GitHubArtifacts(BaselineStore):
             refused = "the artifact has expired"
         elif not runs.branch_holds(run.head_sha):
             refused = f"its commit is not on '{self.branch}'"
-        return Stored(
+
+        def read(limits: Mapping[str, int]) -> dict[str, bytes]:
+            with _store_failures():
+                return read_artifact(self.api, artifact, limits)
+
+        def is_on_branch(commit: str) -> bool:
+            with _store_failures():
+                return runs.branch_holds(commit)
+
+        return StoredRun(
             f"run {run.id}",
-            partial(read_artifact, self.api, artifact),
-            runs.branch_holds,
+            read,
+            is_on_branch,
             commit=run.head_sha,
             refused=refused,
             run_id=run.id,
@@ -244,3 +250,13 @@ class GitHubArtifacts(BaselineStore):
             branch=runs.branch,
             created_at=run.created_at,
         )
+
+
+@contextmanager
+def _store_failures() -> Iterator[None]:
+    """Turn a refusal of GitHub into StoreFailed."""
+    try:
+        yield
+    except GitHubApiError as refused:
+        hint = "Give the job `permissions: actions: read` (and `contents: read`)." if refused.lacks_permission else ""
+        raise StoreFailed(str(refused), hint) from None

@@ -1,19 +1,15 @@
-"""The baseline: the newest run in a store that can be one, whichever store it is."""
+"""The baseline: the newest run that can be one, in a folder or among GitHub's artifacts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
-from ragstone.ci.github.client import ApiReply, Commit, GitHubApi, GitHubApiError
-from ragstone.ci.http import ApiRefused
-from ragstone.ci.store import BaselineStore, Stored, StoreFailed
 from ragstone.errors import RagstoneError
-from ragstone.gate.policy import Policy
 from ragstone.history.file import History, parse_history
 from ragstone.run.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
 from ragstone.run.directory import HISTORY, RunDirectory
@@ -23,12 +19,66 @@ MAX_READ = 10
 """Number of archives that are read at most."""
 
 
+class StoreFailed(Exception):  # noqa: N818 - an outcome to report
+    """The store can't be read or written. The message is a clause without secrets, `hint` a sentence or empty."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run in a store, not read yet.
+
+    `read` takes the limits of the members that are wanted, and raises ArchiveRefused and StoreFailed. `commit` is the
+    commit that the run is of; if `exact`, its manifest must say so. `is_on_branch` tells whether a commit is on the
+    store's branch: a run carries the baseline it was compared with, which may be of any. `refused`: why the run needn't
+    be read. `history_only`: it can't be a baseline, but its history counts. `run_id`, `url`, `branch` and `created_at`
+    are those of GitHub's run.
+    """
+
+    place: str
+    read: Callable[[Mapping[str, int]], dict[str, bytes]]
+    is_on_branch: Callable[[str], bool]
+    commit: str
+    exact: bool = False
+    refused: str | None = None
+    history_only: bool = False
+    run_id: int = 0
+    url: str = ""
+    branch: str = ""
+    created_at: str = ""
+
+
+class BaselineStore(ABC):
+    """Where the runs of a branch are saved. In messages it is called `name`, its runs are `where`, and a commit of its
+    branch is `extent`.
+    """
+
+    name = "The baseline folder"
+    where = "in the folder"
+    extent = "before this one"
+
+    @abstractmethod
+    def newest(self) -> Iterator[StoredRun]:
+        """The runs that may be baselines, newest first, looked up as they are asked for. Raises StoreFailed."""
+
+    def of_run(self, run_id: int) -> StoredRun | None:  # noqa: ARG002 - for stores that know runs by their id
+        """What GitHub's run `run_id` left, if that run may be a baseline of the branch. Raises StoreFailed."""
+        return None
+
+    def why_empty(self) -> str:
+        """A sentence for a store in which nothing was found."""
+        return "No baseline: the folder has no run of a commit before this one."
+
+
 @dataclass(frozen=True, slots=True)
 class TrustedBaseline:
     """A run that a store vouches for. `files` are its members by name.
 
     `carried_by` is the place in the store whose archive contained it, if not its own. `history` comes from the newest
-    run that left one, which may be a later run. `run_id` is 0 where the store knows no runs of a platform.
+    run that left one, which may be a later run. `run_id` is 0 outside of GitHub.
     """
 
     place: str
@@ -55,13 +105,13 @@ class NoBaseline:
     """Whether the store has nothing to look at."""
 
 
-def find_baseline(store: BaselineStore, ancestors: Sequence[str] = ()) -> TrustedBaseline | NoBaseline:
-    """The newest baseline in `store` for `ancestors`, the commits before this one, newest first.
+def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
+    """The newest baseline in `store`.
 
     A run that can't be a baseline leads to the one it carries, else to the one it names. What is wrong with an archive
     or a store is a reason, never an error.
     """
-    return _Search(store).find(ancestors)
+    return _Search(store).find()
 
 
 class _Search:
@@ -72,20 +122,19 @@ class _Search:
         self._refusals: list[str] = []
         self._history: bytes | None = None
 
-    def find(self, ancestors: Sequence[str]) -> TrustedBaseline | NoBaseline:
+    def find(self) -> TrustedBaseline | NoBaseline:
         try:
-            for stored in self._store.newest(ancestors):
+            for stored in self._store.newest():
                 if self._reads == MAX_READ:
                     break
                 found = self._look_at(stored)
                 if found is not None:
                     return found
-        except (StoreFailed, ApiRefused) as failed:
-            hint = self._store.hint if isinstance(failed, ApiRefused) and failed.lacks_permission else ""
-            return NoBaseline(f"{self._store.name} can't be read: {failed}. {hint}".rstrip(), self._history)
+        except StoreFailed as failed:
+            return NoBaseline(f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip(), self._history)
         return NoBaseline(self._why_none(), self._history, is_empty=not self._seen)
 
-    def _look_at(self, stored: Stored) -> TrustedBaseline | None:
+    def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
         """The baseline that `stored` leads to: itself, the one it carries, or the one it names."""
         if stored.history_only:
             with suppress(ArchiveRefused):
@@ -96,8 +145,7 @@ class _Search:
             files, manifest = self._read(stored)
             own = own_run(files)
             if own is not None:
-                commit = stored.commit or manifest.system.commit or "unknown"
-                return self._found(stored, commit, stored.created_at or manifest.created_at, own.files)
+                return self._found(stored, stored.commit, stored.created_at or manifest.created_at, own.files)
         except ArchiveRefused as refused:
             self._refusals.append(f"{stored.place} was left out: {refused.reason}")
             return None
@@ -116,7 +164,7 @@ class _Search:
         named = self._store.of_run(used_run) if used_run is not None and self._reads < MAX_READ else None
         return self._look_at(named) if named is not None else None
 
-    def _read(self, stored: Stored) -> tuple[dict[str, bytes], Manifest]:
+    def _read(self, stored: StoredRun) -> tuple[dict[str, bytes], Manifest]:
         if stored.refused is not None:
             raise ArchiveRefused(stored.refused)
         self._reads += 1
@@ -129,7 +177,7 @@ class _Search:
         return files, manifest
 
     def _found(
-        self, stored: Stored, commit: str, created: str, files: Mapping[str, bytes], carried_from: int | None = None
+        self, stored: StoredRun, commit: str, created: str, files: Mapping[str, bytes], carried_from: int | None = None
     ) -> TrustedBaseline:
         run_id, url = stored.run_id, stored.url
         if carried_from:
@@ -155,15 +203,6 @@ class _Search:
         return f"None of the newest {self._seen} runs {self._store.where} can be a baseline{why}."
 
 
-_MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
-_TAG_PAGES = 5
-
-
-class _Tag(ApiReply):
-    name: str
-    commit: Commit
-
-
 def history_from(body: bytes | None) -> tuple[History, str | None]:
     """The history in `body`, and a sentence if it can't be used."""
     if body is None:
@@ -172,20 +211,3 @@ def history_from(body: bytes | None) -> tuple[History, str | None]:
         return parse_history(body, HISTORY), None
     except RagstoneError as error:
         return History(), f"The history can't be used, so drift is not measured: {error.message}"
-
-
-def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
-    """The newest tags by commit, if the policy measures drift from a release. Never raises GitHubApiError."""
-    if policy.drift.anchor != "release":
-        return {}
-    try:
-        tags = list(api.pages(_Tag, f"{api.base}/tags", max_pages=_TAG_PAGES))
-    except GitHubApiError:
-        return {}  # the report says that the history has no release
-    return {tag.commit.sha: tag.name for tag in reversed(tags)}
-
-
-def merged_pull_request(message: str | None) -> int | None:
-    """The pull request merged by a commit with this `message`, in GitHub's wording; None if there is none."""
-    found = _MERGED.search((message or "").partition("\n")[0])
-    return int(found[1] or found[2]) or None if found else None

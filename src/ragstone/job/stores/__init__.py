@@ -1,1 +1,0 @@
-"""Stores for the runs of a branch, beside those that CI platforms have."""

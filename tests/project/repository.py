@@ -1,0 +1,82 @@
+"""A git repository with jobs in it: a bare repository, a clone to write commits in, and fresh clones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = """
+FACTS = {f"What is the colour of house {i}?": f"House {i} is painted {c}." for i, c in
+         ((i, ["red", "green", "blue"][i % 3]) for i in range(30))}
+
+def answer(question):
+    fact = FACTS[question]
+    return {"answer": fact, "contexts": [fact + " It has a door."]}
+"""
+WORSE = SYSTEM.replace("fact = FACTS[question]", 'fact = "Nobody knows that of this building."')
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A bare repository, a clone to write commits in, and fresh clones for jobs."""
+
+    root: Path
+
+    @classmethod
+    def make(cls, root: Path) -> Repository:
+        root.mkdir(parents=True, exist_ok=True)
+        git(root, "init", "-q", "--bare", "remote.git")
+        git(root, "clone", "-q", "remote.git", "work")
+        work = root / "work"
+        git(work, "symbolic-ref", "HEAD", "refs/heads/main")
+        lines = (
+            json.dumps(
+                {
+                    "id": f"h{i}",
+                    "question": f"What is the colour of house {i}?",
+                    "reference": f"House {i} is painted {['red', 'green', 'blue'][i % 3]}.",
+                }
+            )
+            for i in range(30)
+        )
+        (work / "golden.jsonl").write_text("\n".join(lines))
+        (work / "thresholds.toml").write_text(
+            "[metrics.faithfulness]\nmax_drop = 0.02\n[metrics.context_recall]\nmax_drop = 0.02\n"
+        )
+        (work / "ragstone.toml").write_text(
+            '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 2\n'
+        )
+        (work / ".gitignore").write_text("ragstone-run/\nragstone-baselines/\n__pycache__/\n")
+        return cls(root)
+
+    def commit(self, message: str, system: str = SYSTEM, *, branch: str = "main") -> str:
+        """A commit of `system` at the tip of `branch`, which starts at main; its id."""
+        work = self.root / "work"
+        if branch != "main" and branch not in git(work, "branch", "--format=%(refname:short)").split():
+            git(work, "branch", branch, "main")
+        if git(work, "symbolic-ref", "--short", "HEAD") != branch:
+            git(work, "checkout", "-q", branch)
+        (work / "houses.py").write_text(f"# {message}\n{system}")
+        git(work, "add", "-A")
+        git(work, "commit", "-q", "-m", message)
+        git(work, "push", "-q", "origin", branch)
+        return git(work, "rev-parse", "HEAD")
+
+    def job(self, name: str, commit: str, *options: str) -> Path:
+        """A fresh clone for a job, with `commit` checked out and no branch, as CI systems do."""
+        folder = self.root / "jobs" / name
+        folder.parent.mkdir(exist_ok=True)
+        remote = (self.root / "remote.git").as_uri()
+        git(self.root, "clone", "-q", *options, remote, str(folder))
+        if not options:
+            git(folder, "checkout", "-q", "--detach", commit)
+        return folder
