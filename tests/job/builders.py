@@ -81,7 +81,7 @@ class Checkout:
 
     def is_base(self, github: FakeGitHub) -> None:
         """Make the checkout as it is the base of pull requests."""
-        files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl")]
+        files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl", ".j2")]
         github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
 
     def environ(self, github: FakeGitHub, event: str, payload: Any = None, **more: str) -> dict[str, str]:

@@ -284,6 +284,7 @@ def test_what_is_replaced_while_the_job_runs_has_been_read(
 ) -> None:
     checkout.reports_again = False  # a file that it reads has changed by then
     checkout.write("templates/report.md.j2", "As committed.")
+    checkout.is_base(github)
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", 'command:./rag.sh"\nconcurrency = 1\n#'))
     replacement = checkout.root / "replacement"
     kind(replacement, checkout.files / "secret")

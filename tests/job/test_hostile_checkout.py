@@ -144,6 +144,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(
     (checkout.root / "rag.sh").chmod(0o755)
     if committed:
         checkout.write("templates/report.md.j2", "Our own words.")
+        checkout.is_base(github)
     found = checkout.gate(github)
     assert (checkout.root / "templates" / "report.md.j2").read_text(encoding="utf-8").startswith("## ✅")
     assert (found.code, found.outputs["verdict"]) == (1, "fail")
@@ -159,6 +160,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(
 
 def test_a_committed_template_can_not_say_how_it_ended(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("templates/report.md.j2", FORGED)
+    checkout.is_base(github)
     checkout.answer_badly()
     found = checkout.gate(github)
     assert found.code == 1

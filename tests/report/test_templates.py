@@ -12,7 +12,7 @@ from ragstone.errors import ConfigError
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
-from ragstone.report.sandbox import TemplateSandbox
+from ragstone.report.sandbox import ReportEnvironment
 from ragstone.report.templates import REPORT, Templates, read_templates, render_template
 from tests.report.conftest import Text
 from tests.report.hostile import every_fragment
@@ -62,6 +62,9 @@ WAYS_TO_PRINT = (
     "{{ report.worst[0].question | code }}",
     "{{ report.worst[0].question | link('https://github.com/acme/helpdesk/') }}",
     "{{ report.worst[0].question | link(report.worst[0].question) }}",
+    "{% filter upper %}{{ report.worst[0].question }}{% endfilter %}",
+    "{% with text = report.worst[0].question %}{{ text }}{% endwith %}",
+    "{{ report.worst[0].question | code | upper }}",
 )
 
 
@@ -82,13 +85,6 @@ def test_foreign_text_is_escaped_however_a_template_prints_it(
 
 
 ESCAPES = (
-    "{% for char in report.worst[0].question %}{{ char }}{% endfor %}",
-    "{% for char in report.worst[0].question | reverse %}{{ char }}{% endfor %}",
-    "{{ report.worst[0].question | list | join('') }}",
-    "{{ report.worst[0].question | join('') }}",
-    "{{ report.worst[0].question | map('upper') | first }}",
-    "{{ report.worst[0].question | first }}",
-    "{{ report.worst[0].question[1:] }}",
     "{{ report.rows }}",
     "{{ report }}",
     "{{ report.rows | join }}",
@@ -120,6 +116,10 @@ ESCAPES = (
     "{{ report.title | format }}",
     "{{ report.title | urlize }}",
     "{{ report.title | pprint }}",
+    "{{ report.title | center(1000000000) }}",
+    "{{ report.title.ljust(1000000000) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ {'a': report} | length }}",
     "{{ range(10) }}",
     "{{ cycler }}",
     "{{ namespace() }}",
@@ -136,9 +136,10 @@ ESCAPES = (
     "{% extends '/etc/passwd' %}",
     "{% extends '../secret' %}",
     "{% extends report.title %}",
-    "{% autoescape false %}{% endautoescape %}",
-    "{% filter upper %}x{% endfilter %}",
-    "{% with a = 1 %}{% endwith %}",
+    "{% include 'report.md.j2' %}",
+    "{% autoescape true %}{{ report.title }}{% endautoescape %}",
+    "{% autoescape false %}{{ report.title }}{% endautoescape %}",
+    "{% include report.title %}",
     "{% call report() %}{% endcall %}",
     "{{ report() }}",
     "{{ report.title() }}",
@@ -187,13 +188,20 @@ EXHAUSTING = (
     "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
     '{% extends "report.md.j2" %}',
     "x" * 300_000,
-    "{{ 1 }}" * 30_000,
+    "".join(f"{{% include 'large{number}.md.j2' %}}" for number in range(9)),
+    "{% for a in report.rows %}" * 9 + "{% set b = report %}" * 200 + "{% endfor %}" * 9,
     "{% for a in report.rows recursive %}{{ loop(report.rows) }}{% endfor %}",
 )
 
 
 @pytest.mark.parametrize("source", EXHAUSTING, ids=range(len(EXHAUSTING)))
-def test_a_template_can_not_run_away(make_view: Callable[..., ReportView], tmp_path: Path, source: str) -> None:
+def test_a_template_can_not_run_away(
+    make_view: Callable[..., ReportView], tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstone.report.sandbox.MAX_SECONDS", 2.0)
+    for number in range(9):
+        (tmp_path / f"large{number}.md.j2").write_text(f"{{# {'x' * 250_000} #}}", encoding="utf-8")
+
     def use() -> None:
         own = with_template(tmp_path, source)
         render_template(REPORT, {"report": context(make_view(), LEVELS[0])}, filters(LEVELS[0]), own)
@@ -203,10 +211,17 @@ def test_a_template_can_not_run_away(make_view: Callable[..., ReportView], tmp_p
 
 
 def test_a_template_that_runs_away_is_given_less_to_run_over(
-    make_view: Callable[..., ReportView], tmp_path: Path
+    make_view: Callable[..., ReportView], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ragstone.report.sandbox.MAX_STEPS", 100_000)
     own = with_template(tmp_path, "Done." + EXHAUSTING[0])
     assert render(make_view(), "md", templates=own) == f"{FAILED}\n\nDone."
+
+
+def test_templates_can_include_each_other(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+    (tmp_path / "team.md.j2").write_text("Ask the *search* team about {{ report.status }}.", encoding="utf-8")
+    own = with_template(tmp_path, EXTENDS + "{% block header %}{% include 'team.md.j2' %}\n{% endblock %}")
+    assert "Ask the *search* team about fail." in render(make_view(), "md", templates=own)
 
 
 def test_an_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
@@ -283,5 +298,5 @@ def test_the_shipped_template_is_compiled_once(
     def again(*_: object, **__: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(TemplateSandbox, "compile", again)
+    monkeypatch.setattr(ReportEnvironment, "compile", again)
     assert render(make_view(), "md") == whole

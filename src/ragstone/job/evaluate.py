@@ -27,13 +27,14 @@ from ragstone.job.job import Job
 from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
+from ragstone.job.reviewed_templates import reviewed_templates
 from ragstone.job.trusted_config import Trusted, restrict_to_base
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.project.gate import gate_policy
 from ragstone.project.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
 from ragstone.project.plan import read_golden_set, run_plan
 from ragstone.report.progress import LineProgress
-from ragstone.report.templates import Templates, own_templates
+from ragstone.report.templates import Templates
 from ragstone.rounds.base_commit import BaseSystem
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import CANARIES
@@ -137,9 +138,17 @@ def read_checkout(job: Job) -> Checkout:
     settings = job.settings = _blocking(job, _with_gates(allowed.settings.value, job.gates))
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
-    templates = job.templates = own_templates(settings.root, settings.within)
+    reviewed = reviewed_templates(
+        settings,
+        reviewed=job.base,
+        api=job.api,
+        workspace=job.places.workspace,
+        folder=job.temporary / "templates",
+    )
+    job.templates = reviewed.templates
+    job.notes += reviewed.notes
     golden = read_golden_set(settings)
-    return Checkout(Trusted(settings), policy, golden, templates, commit)
+    return Checkout(Trusted(settings), policy, golden, reviewed.templates, commit)
 
 
 def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:

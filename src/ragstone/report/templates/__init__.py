@@ -9,6 +9,7 @@ from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from traceback import walk_tb
+from types import CodeType
 from typing import Any
 
 from jinja2 import (
@@ -28,7 +29,7 @@ from ragstone.files import read_regular
 from ragstone.printable import clean
 from ragstone.report import escape
 from ragstone.report.escape import markdown_inline, one_line
-from ragstone.report.sandbox import Compiled, ExhaustedError, SafeText, TemplateSandbox
+from ragstone.report.sandbox import ExhaustedError, ReportEnvironment, SafeText
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
@@ -39,7 +40,7 @@ _SHOWN = ("change", "counted", "dollars", "percent", "score", "seconds", "some",
 FILTERS: Mapping[str, Callable[..., str]] = {name: getattr(formatting, name) for name in _SHOWN}
 """How templates write numbers: functions of `formatting`."""
 
-_ENDING = ".j2"
+ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
 _MAX_FILES = 100
 _MAX_ENTRIES = 1_000
@@ -82,7 +83,7 @@ def _names(folder: Path) -> Iterator[str]:
             seen += 1
             if seen > _MAX_ENTRIES:
                 raise ConfigError(f"more than {_MAX_ENTRIES} files in a folder of templates.", where=str(folder))
-            if name.endswith(_ENDING):
+            if name.endswith(ENDING):
                 yield (Path(place) / name).relative_to(folder).as_posix()
 
 
@@ -130,7 +131,7 @@ def _text_environment(package: str) -> Environment:
     return environment
 
 
-_compiled: dict[str, Compiled] = {}
+_compiled: dict[str, CodeType] = {}
 
 
 class _Loader(BaseLoader):
@@ -145,15 +146,13 @@ class _Loader(BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> Template:
-        if name != OURS or not isinstance(environment, TemplateSandbox):
+        if name != OURS:
             return super().load(environment, name, globals)
         if OURS not in _compiled:
-            _compiled[OURS] = environment.compiled(read_template(REPORT), OURS)
-        return environment.template_of(_compiled[OURS], globals or {})
+            _compiled[OURS] = environment.compile(read_template(REPORT), OURS, OURS)
+        return environment.template_class.from_code(environment, _compiled[OURS], globals or {})
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:  # noqa: ARG002
-        if template == OURS:
-            return read_template(REPORT), template, lambda: True
         if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
         return self._own.sources[template], str(self._own.folder / template), lambda: True
@@ -169,7 +168,7 @@ def render_template(
 
     `context` is plain data. Raises ConfigError with file and line for anything that is wrong with the template.
     """
-    environment = TemplateSandbox(_Loader(own), markdown_inline, filters)
+    environment = ReportEnvironment(_Loader(own), markdown_inline, filters)
     try:
         return str(environment.get_template(name).render(context))
     except TemplateSyntaxError as error:
@@ -181,7 +180,7 @@ def render_template(
     except ExhaustedError as error:
         file, line = _place(error, name)
         raise _wrong(str(error), file, line, TemplateExhaustedError) from None
-    except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+    except (TemplateError, SyntaxError, TypeError, ValueError, LookupError, ArithmeticError) as error:
         file, line = _place(error, name)
         raise _wrong(str(error), file, line) from None
 
