@@ -166,13 +166,6 @@ def test_every_wait_ends(tmp_path: Path, name: str, value: str) -> None:
         load_settings(directory=tmp_path, environ={name: value})
 
 
-def test_a_key_that_has_moved_is_named_with_its_new_place(tmp_path: Path) -> None:
-    (tmp_path / "ragstone.toml").write_text('[system.http]\nanswer_field = "a"\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"system\.http\.answer_field") as caught:
-        load_settings(directory=tmp_path, environ={})
-    assert caught.value.hint == "It is now 'system.answer_field'."
-
-
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [

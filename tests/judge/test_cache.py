@@ -266,16 +266,3 @@ def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monke
         run_with(path, range(50, 61))
     assert entries(path) > set(range(50, 61))
     assert len(entries(path)) == 12
-
-
-def test_a_cache_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    old = tmp_path / "old.sqlite"
-    with closing(sqlite3.connect(old)) as db:
-        db.execute("CREATE TABLE judgements (key BLOB PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-        db.execute("INSERT INTO judgements VALUES (?, ?)", (key_of(1), '{"text": "kept"}'))
-        db.execute("PRAGMA user_version = 1")
-        db.commit()
-    run_with(tmp_path / "new.sqlite", range(1, 3), old)
-    assert entries(tmp_path / "new.sqlite") == {1, 2}
-    run_with(old, range(1, 3))
-    assert entries(old) == {1, 2}

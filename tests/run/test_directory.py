@@ -86,24 +86,6 @@ def test_every_state_of_a_record_survives_the_file() -> None:
     assert record_from_line(record_to_line(full), "here") == full
 
 
-def test_a_record_of_an_older_offline_judge_is_read() -> None:
-    record = one_answer(Sample("x", "q"), Response("x", "a", (Context("c"),)), (judgement(),), {})
-    document = json.loads(record_to_line(record))
-    for name in ("support", "context_use"):
-        document["judgements"][0].setdefault(name, {"supports": [], "contexts": [], "against_reference": False})
-    line = json.dumps(document)
-    assert "probability" not in line
-    for name, other in (("support", "contexts"), ("context_use", "supports")):
-        document["judgements"][0][name]["probability"] = 0.7
-        document["judgements"][0][name].pop(other, None)
-    document["judgements"][0]["support"].pop("against_reference", None)
-    older = record_from_line(json.dumps(document), "here")
-    assert older.response == record.response
-    document["judgements"][0]["support"]["more"] = 1
-    with pytest.raises(RunDirectoryError, match="not a sample record"):
-        record_from_line(json.dumps(document), "here")
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40), st.text(max_size=40), st.floats(allow_nan=True, allow_infinity=True))
 def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str, answer: str, score: float) -> None:
@@ -203,7 +185,7 @@ def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: {**m, "schema_version": 2}, "not a valid manifest: 'schema_version' must be 1"),
+        (lambda m: {**m, "schema_version": 1}, "not a valid manifest: 'schema_version' must be 2"),
         (lambda m: {**m, "counts": {**m["counts"], "scored": -1}}, "counts.scored"),
         (lambda m: {**m, "surprise": 1}, "surprise"),
         (lambda m: [m], "not a valid manifest"),

@@ -275,16 +275,11 @@ def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
-_MOVED = {f"system.http.{name}": f"system.{name}" for name in ("answer_field", "contexts_field")}
-"""Keys of earlier versions."""
-
-
 def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
     for name, value in table.items():
         field = model.model_fields.get(name)
         if field is None:
-            moved = _MOVED.get(f"{prefix}{name}")
-            hint = f"It is now '{moved}'." if moved else suggestion(name, model.model_fields)
+            hint = suggestion(name, model.model_fields)
             raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=hint)
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):

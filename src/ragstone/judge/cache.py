@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError
 
-_FORMAT = 1
+_FORMAT = 2
 _MAX_VALUE = 1_000_000
 _MAX_ENTRIES = 1_000_000
 _MAX_FILE = 2 * 1024**3
@@ -110,9 +110,8 @@ class JudgementCache:
         before = len(self)
         try:
             with contextlib.closing(_read_only(path)) as other:
-                used = "used" if _counts_runs(other) else "0"
                 rows = other.execute(
-                    f"SELECT key, value, CAST({used} AS INTEGER) FROM judgements "  # noqa: S608 - one of two words
+                    "SELECT key, value, CAST(used AS INTEGER) FROM judgements "
                     "WHERE typeof(key) = 'blob' AND length(key) = 32 AND typeof(value) = 'text' AND length(value) <= ? "
                     "ORDER BY 3 DESC LIMIT ?",
                     (_MAX_VALUE, _MAX_ENTRIES),
@@ -231,8 +230,6 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(f"format {version} is not known")
         db.execute(_CREATE)
         _check_tables(db)
-        if not _counts_runs(db):
-            db.execute("ALTER TABLE judgements ADD COLUMN used INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {_FORMAT}")
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("the file fails SQLite's check")
@@ -259,11 +256,6 @@ def _read_only(path: Path) -> sqlite3.Connection:
 def _runs(db: sqlite3.Connection) -> int:
     """How many finished runs the file has seen; SQLite leaves this number of the header to applications."""
     return max(0, min(int(db.execute("PRAGMA application_id").fetchone()[0]), 2**31 - 2))
-
-
-def _counts_runs(db: sqlite3.Connection) -> bool:
-    """Whether entries say which run used them; those of earlier versions don't."""
-    return any(name == "used" for _, name, *_ in db.execute("PRAGMA table_info(judgements)"))
 
 
 def _check_tables(db: sqlite3.Connection) -> None:

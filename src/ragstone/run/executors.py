@@ -505,8 +505,6 @@ class DaskWorkers(Workers):
                 f"the Dask cluster could not judge: {_line(error)}",
                 "Is Ragstone installed on the scheduler and on all workers, in this version?",
             ) from None
-        finally:
-            result.cancel()
 
     def _error(self, message: str, hint: str) -> JudgeError:
         return JudgeError(message, where=self._address, hint=hint)

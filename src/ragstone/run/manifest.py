@@ -12,7 +12,6 @@ from ragstone.config.settings import SystemPrice
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 
-SCHEMA_VERSION: Literal[1] = 1
 SAME_JOB = "it is the run of a base commit, made for one comparison only"
 
 
@@ -242,7 +241,7 @@ class BaselineFact(_Part):
 
 
 class Manifest(_Part):
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     ragstone_version: str
     state: Literal["running", "finished", "stopped"]
     created_at: str

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
-from pydantic_core import from_json, to_json
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.golden.sample import Bound, Origin, Sample
@@ -308,32 +307,7 @@ _Line = TypeVar("_Line")
 def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _Line:
     hint = "The file was changed or truncated; run the evaluation again."
     with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
-        try:
-            return adapter.validate_json(line)
-        except ValidationError:
-            if (older := _without_whole(line)) is None:
-                raise
-            return adapter.validate_json(older)
-
-
-def _without_whole(line: str | bytes) -> bytes | None:
-    """`line` without the probability of a whole answer that offline judges up to version 4 gave; None without one."""
-    try:
-        found = from_json(line)
-    except ValueError:
-        return None
-    each = [found, *_list(found, "answers")]
-    rounds = [one for answer in each for one in _list(answer, "judgements") if isinstance(one, dict)]
-    whole = [one[name] for one in rounds for name in ("support", "context_use") if isinstance(one.get(name), dict)]
-    graded = [one for one in whole if "probability" in one]
-    for one in graded:
-        del one["probability"]
-    return to_json(found) if graded else None
-
-
-def _list(found: Any, key: str) -> list[Any]:
-    value = found.get(key) if isinstance(found, dict) else None
-    return value if isinstance(value, list) else []
+        return adapter.validate_json(line)
 
 
 def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:
