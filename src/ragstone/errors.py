@@ -71,14 +71,10 @@ class BaselineError(RagstoneError):
     exit_code = 6
 
 
-class PlatformError(RagstoneError):
-    """A CI system or code host refused a request that the job depends on."""
+class GitHubError(RagstoneError):
+    """GitHub refused a request that the job depends on."""
 
     exit_code = 7
-
-
-class GitHubError(PlatformError):
-    """GitHub refused a request that the job depends on."""
 
 
 class AttestationError(RagstoneError):
