@@ -61,6 +61,7 @@ PATIENCE_S = 300.0
 """How long a Dask cluster may take for one batch, or to have its first worker."""
 
 CLOSE_S = 10.0
+LOST_S = 2.0
 MIN_DASK_LANES = 16
 """Batches on their way at least, since workers may join."""
 
@@ -484,7 +485,9 @@ class DaskWorkers(Workers):
     async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:  # noqa: ARG002 - Dask shares
         from distributed import KilledWorker
 
-        assert self._executor is not None  # noqa: S101 - started
+        assert self._executor is not None and self._client is not None  # noqa: PT018, S101 - started
+        if self._task_there.cancelled():
+            self._task_there = self._client.submit(same, self._task, pure=False)
         result = asyncio.wrap_future(self._executor.submit(judge_jobs, self._task_there, jobs))
         try:
             done, _ = await asyncio.wait({result}, timeout=self._patience_s)
@@ -494,11 +497,14 @@ class DaskWorkers(Workers):
                     f"Start workers with `dask worker {self._address}`. {_RESUME}.",
                 )
             if result.cancelled():
+                await asyncio.sleep(LOST_S)  # until it is known whether it was the scheduler or a worker
+                if self._client.status == "running":
+                    raise WorkerLost
                 raise self._error("the connection with the Dask scheduler was lost.", f"{_RESUME}.")
             return result.result()
         except KilledWorker:
             raise WorkerLost from None
-        except RagstoneError:
+        except (RagstoneError, WorkerLost):
             raise
         except Exception as error:
             raise self._error(
