@@ -6,21 +6,17 @@ FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
 # Only packages pinned by hash are downloaded. Wheels only: nothing is compiled, so neither stage needs a compiler. uv
 # creates the environments of users' systems.
-# The image with local models takes --build-arg EXTRAS=bedrock,local and
-# --build-arg REQUIREMENTS=requirements-image-local.txt; see docs/local-models.md.
-ARG EXTRAS=bedrock
-ARG REQUIREMENTS=requirements-image.txt
-COPY requirements-image.txt requirements-image-local.txt ./
+COPY requirements-image.txt ./
 RUN python3 -m venv /opt/wheelwright \
  && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
-      --require-hashes --no-deps --only-binary :all: --requirement "$REQUIREMENTS" \
+      --require-hashes --no-deps --only-binary :all: --requirement requirements-image.txt \
  && /opt/wheelwright/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels hatchling
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
       --no-index --no-deps --no-build-isolation . \
  && python3 -m venv /opt/ragstone \
- && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[$EXTRAS]" uv \
+ && /opt/ragstone/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels "ragstone[bedrock]" uv \
  && /opt/ragstone/bin/pip uninstall --quiet --yes --disable-pip-version-check pip setuptools \
  # Tests, headers and stubs are for developers of these packages; only a small part of scipy is ever imported, which needs
  # neither its readers of files nor its signals. botocore does not sign or send Bedrock's requests: of the AWS service

@@ -32,11 +32,9 @@ demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 LOCK_ARGS ?=
 LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate \
 	--custom-compile-command "make lock" --quiet $(LOCK_ARGS)
-LOCK := $(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS)
 lock: $(VENV)/bin/python
 	$(call install,$(VENV),--group image)
-	$(LOCK) --output-file requirements-image.txt
-	$(LOCK) --extra local --constraint requirements-image.txt --output-file requirements-image-local.txt
+	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS) --output-file requirements-image.txt
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed

@@ -207,22 +207,6 @@ CONFIG: Mapping[str, Example] = {
     "system.http.headers": http(headers={"X-Path": "${PATH}"}),
     "system.http.body": http(body={"top_k": 3}),
     "judge.name": config(judge={"name": "offline"}),
-    **{
-        f"judge.local.{key}": config(judge={"local": {key: value}})
-        for key, value in {
-            "device": "cpu",
-            "labels": ["no", "yes"],
-            "template": "{context} {statement}",
-            "max_tokens": 256,
-            "language": "de",
-            "threads": 1,
-            "alone": True,
-        }.items()
-    },
-    **{
-        f"judge.local.weights.{key}": config(judge={"local": {"weights": {"bias": 0.0, "words": 1.0, "model": 1.0}}})
-        for key in ("bias", "words", "model")
-    },
     "judge.model_digests": config(judge={"model_digests": ["0" * 64]}),
     "judge.base_url": llm(),
     "judge.api_key": llm(),

@@ -35,7 +35,7 @@ def test_a_flag_goes_before_the_environment_and_the_environment_before_the_file(
 
 
 def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> None:
-    write(tmp_path / "ragstone.toml", '[judge]\nembeddings = "local:models/minilm"\nname = "offline"\n')
+    write(tmp_path / "ragstone.toml", '[judge]\nembeddings = "openai-compatible:nomic-embed-text"\nname = "offline"\n')
     environ = {"RAGSTONE_EMBEDDINGS": "openai:text-embedding-3-small"}
     for variables in ({}, environ):
         settings = load_settings(directory=tmp_path, environ=variables, overrides={"judge.embeddings": ""})

@@ -266,14 +266,12 @@ def test_a_script_outside_is_not_read(github: FakeGitHub, checkout: Checkout, ju
     assert SECRET not in found.log
 
 
-def test_a_model_folder_that_leads_out_is_not_read(github: FakeGitHub, checkout: Checkout) -> None:
-    (checkout.root / "model").mkdir()
-    for name in ("model.onnx", "tokenizer.json"):
-        (checkout.root / "model" / name).symlink_to(checkout.files / "secret")
-    for embeddings in ("local:model", f"local:{checkout.files}"):
-        checkout.write("ragstone.toml", f'{CONFIG}[judge]\nembeddings = "{embeddings}"\n')
+def test_a_fitted_judge_that_leads_out_is_not_read(github: FakeGitHub, checkout: Checkout) -> None:
+    (checkout.root / "judge.json").symlink_to(checkout.files / "secret")
+    for file in ("judge.json", str(checkout.files / "secret")):
+        checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "fitted:{file}"\n')
         found = checkout.gate(github, RAGSTONE_MODEL_DIGESTS="sha256:" + "0" * 64)
-        assert (found.code, "outside the workspace" in found.log) == (2, True), found.log
+        assert found.code == 2, found.log
         assert SECRET not in found.log
 
 

@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 
 from ragstone.config.load import OPTIONS
-from ragstone.config.settings import TABLES, JudgeSettings, LocalJudgeSettings, Settings
+from ragstone.config.settings import TABLES, JudgeSettings, Settings
 from ragstone.errors import ConfigError
-from ragstone.job.trusted_config import CLUSTER, GUARDED, LOCAL_GUARDED
+from ragstone.job.trusted_config import CLUSTER, DIGESTS, GUARDED
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
-from ragstone.judge.local.checker import Checker
 from ragstone.judge.offline.model import load_weights
 from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.ci.github.payloads import pull_request
 from tests.job.builders import FACTS, Checkout, Outcome
-from tests.judge.local.entailment import write_entailment
 from tests.loopback import answering
 
 KEY = "sk-the-judges-own-key-0123456789"
@@ -311,7 +309,7 @@ SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}
 """Settings of [judge] that decide who gets a request, or what is in it."""
 
 SPENT = {"prices", "max_cost_usd"}
-OF_MODELS = {"local", "model_digests"}
+OF_FITTED_JUDGES = {"model_digests"}
 NEVER_IN_A_FILE = {"api_key", "headers", "embeddings_api_key"}
 PROVIDER = {"name", "auth", "embeddings"}
 """They choose among addresses that Ragstone knows. A provider's own key goes to that provider only; see
@@ -326,10 +324,10 @@ HARMLESS = {
 
 def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
     """Of a new setting, say which set it belongs to, and guard it in `job/trusted_config.py` if it can move a key."""
-    decided = [SENT_TO, SPENT, OF_MODELS, NEVER_IN_A_FILE, PROVIDER, HARMLESS]
+    decided = [SENT_TO, SPENT, OF_FITTED_JUDGES, NEVER_IN_A_FILE, PROVIDER, HARMLESS]
     assert sorted(name for names in decided for name in names) == sorted(JudgeSettings.model_fields)
     assert {f"judge.{name}" for name in SENT_TO | SPENT - {"max_cost_usd"}} == set(GUARDED)
-    assert {f"judge.{name}" for name in OF_MODELS} == set(LOCAL_GUARDED)
+    assert {f"judge.{name}" for name in OF_FITTED_JUDGES} == {DIGESTS}
     secret = {option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file}
     assert secret == NEVER_IN_A_FILE
     in_tables = {f"{table}.{name}" for table in TABLES[:-1] for name in type(getattr(Settings(), table)).model_fields}
@@ -518,83 +516,49 @@ def test_the_base_branch_and_the_workflow_can(github: FakeGitHub, checkout: Chec
     assert len(FACTS) == 4
 
 
-LOCAL = 'name = "local:models/nli"\n'
+FITTED = 'name = "fitted:judge.json"\n'
 
 
-def model_in(checkout: Checkout) -> str:
-    """The digest of a model that lies in the checkout, put there by a step of the workflow, or by the pull request."""
-    folder = checkout.root / "models" / "nli"
-    write_entailment(folder, more=[fact for *_, fact in FACTS])
-    return Checker(folder, LocalJudgeSettings(), within=None, digests=()).digest
-
-
-def test_a_pull_request_does_not_bring_a_model_along(github: FakeGitHub, checkout: Checkout) -> None:
-    digest = model_in(checkout)
-    github.files[BASE_SHA]["ragstone.toml"] = config(LOCAL).encode()
-    refused(gate(checkout, github, LOCAL), "is a model in the workspace", "RAGSTONE_MODEL_DIGESTS")
-    pinned = f'{LOCAL}model_digests = ["{digest}"]\n'
-    refused(gate(checkout, github, pinned), "'judge.model_digests' differs from the base branch")
-    named = 'name = "offline"\nembeddings = "local:models/nli"\n'
-    refused(gate(checkout, github, named), "is a model in the workspace")
-
-
-def test_a_model_that_the_workflow_or_the_base_branch_names_judges_a_pull_request(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    digest = model_in(checkout)
-    assert gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=f"sha256:{digest}").code == 0
-    pinned = f'{LOCAL}model_digests = ["{digest}"]\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
-    assert gate(checkout, github, pinned).code == 0
-
-
-def test_another_model_than_the_one_that_is_named_is_not_loaded(github: FakeGitHub, checkout: Checkout) -> None:
-    digest = model_in(checkout)
-    (checkout.root / "models/nli/tokenizer.json").write_text("not even read as JSON", encoding="utf-8")
-    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "which judge.model_digests does not name")
-
-
-def test_a_fitted_judge_counts_as_the_base_branch_or_the_workflow_names_it(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
+    """The digest of a fitted judge that lies in the checkout, put there by the base branch or the pull request."""
     graded = Graded(auroc=0.9, low=0.8, high=1.0)
     weights = dict.fromkeys(FEATURES, 0.1)
     model = FittedModel(
         bias=0.0, weights=weights, labels=40, passes=20, groups=40, cross_validated=graded, offline=graded
     )
     file = FittedFile(offline=load_weights().version, faithfulness=model)
-    checkout.write("judge.json", file.model_dump_json())
-    digest = hashlib.sha256((checkout.root / "judge.json").read_bytes()).hexdigest()
-    fitted = 'name = "fitted:judge.json"\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config(fitted).encode()
-    refused(gate(checkout, github, fitted), "is a model in the workspace", "RAGSTONE_MODEL_DIGESTS")
-    assert gate(checkout, github, fitted, RAGSTONE_MODEL_DIGESTS=digest).code == 0
-    pinned = f'{fitted}model_digests = ["{digest}"]\n'
+    checkout.write("judge.json", file.model_dump_json(indent=indent))
+    return hashlib.sha256((checkout.root / "judge.json").read_bytes()).hexdigest()
+
+
+def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, checkout: Checkout) -> None:
+    digest = judge_in(checkout)
+    github.files[BASE_SHA]["ragstone.toml"] = config(FITTED).encode()
+    refused(gate(checkout, github, FITTED), "is a file in the workspace", "RAGSTONE_MODEL_DIGESTS")
+    pinned = f'{FITTED}model_digests = ["{digest}"]\n'
+    refused(gate(checkout, github, pinned), "'judge.model_digests' differs from the base branch")
+
+
+def test_a_fitted_judge_that_the_workflow_or_the_base_branch_names_judges_a_pull_request(
+    github: FakeGitHub, checkout: Checkout
+) -> None:
+    digest = judge_in(checkout)
+    assert gate(checkout, github, FITTED, RAGSTONE_MODEL_DIGESTS=f"sha256:{digest}").code == 0
+    pinned = f'{FITTED}model_digests = ["{digest}"]\n'
     github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
     assert gate(checkout, github, pinned).code == 0
-    checkout.write("judge.json", file.model_dump_json(indent=1))  # as a pull request could
+
+
+def test_another_judge_than_the_one_that_is_named_is_not_loaded(github: FakeGitHub, checkout: Checkout) -> None:
+    pinned = f'{FITTED}model_digests = ["{judge_in(checkout)}"]\n'
+    github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
+    judge_in(checkout, indent=1)  # as a pull request could
     refused(gate(checkout, github, pinned), "which judge.model_digests does not name")
 
 
-def test_where_a_model_runs_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:
-    digest = model_in(checkout)
-    found = gate(checkout, github, f'{LOCAL}[judge.local]\ndevice = "cuda"\n', RAGSTONE_MODEL_DIGESTS=digest)
-    refused(found, "'judge.local' differs from the base branch")
-
-
-def test_how_a_model_is_read_is_not_for_a_pull_request_to_say(github: FakeGitHub, checkout: Checkout) -> None:
-    digest = model_in(checkout)
-    alone = f"{LOCAL}[judge.local]\nalone = true\n"
-    found = gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest)
-    refused(found, "'judge.local' differs from the base branch")
-    github.files[BASE_SHA]["ragstone.toml"] = config(alone).encode()
-    refused(gate(checkout, github, LOCAL, RAGSTONE_MODEL_DIGESTS=digest), "'judge.local' differs from the base branch")
-    assert gate(checkout, github, alone, RAGSTONE_MODEL_DIGESTS=digest).code == 0
-
-
-def test_on_the_default_branch_a_model_needs_no_digest(github: FakeGitHub, checkout: Checkout) -> None:
-    model_in(checkout)
-    checkout.write("ragstone.toml", config(LOCAL))
+def test_on_the_default_branch_a_fitted_judge_needs_no_digest(github: FakeGitHub, checkout: Checkout) -> None:
+    judge_in(checkout)
+    checkout.write("ragstone.toml", config(FITTED))
     assert checkout.gate(github, "push").code == 0
 
 

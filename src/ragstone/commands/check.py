@@ -75,15 +75,11 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     )
 
 
-def _models(judge: JudgeIdentity) -> list[str]:
-    """The local models and fitted judge, with the digests that judge.model_digests takes."""
-    parameters = dict(judge.parameters) if judge.provider in ("local", "fitted") else {}
-    digest, device = parameters.get("sha256"), parameters.get("device")
-    on = "" if device is None else f" on {device}"
-    lines = [] if digest is None else [f"{judge.model} sha256:{digest}{on}"]
-    if judge.embeddings is not None and judge.embeddings.startswith("local "):
-        lines.append(judge.embeddings.removeprefix("local "))
-    return lines
+def _fitted(judge: JudgeIdentity) -> str | None:
+    """The file of a fitted judge, with the digest that judge.model_digests takes; None for other judges."""
+    if judge.provider != "fitted":
+        return None
+    return f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
 
 
 def _must_pass(found: CheckResult) -> list[str]:
@@ -117,7 +113,7 @@ def command(**flags: object) -> int:
         unanswerable=sum(not sample.answerable for sample in found.golden),
         conversations=sum(bool(sample.history) for sample in found.golden),
         given=f"{sum(bool(sample.reference_contexts) for sample in found.golden):,}",
-        models=_models(found.judge),
+        fitted=_fitted(found.judge),
         blocks=blocks,
         warns=warns,
         sizes={tag: sum(tag in sample.tags for sample in found.golden) for tag in found.policy.slices},

@@ -35,7 +35,7 @@ class Option:
     `text` is the one description that help and documentation show, and `unset` what happens where no value is given.
     `metavar` stands for the value of the flag in help. `is_path`: relative values set outside the file are relative to
     the current directory, not to the file's folder.
-    `path_after` are the schemes after which a value is a path: ``file`` in ``file:answers.jsonl``.
+    `path_after` is the scheme after which a value is a path: ``file`` in ``file:answers.jsonl``.
     `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
     """
 
@@ -52,9 +52,9 @@ class Option:
     of_gate: bool = False
 
     def path_in(self, value: str) -> str | None:
-        """The path in a `value` with a scheme of `path_after`, None if it has none."""
+        """The path in a `value` with the scheme `path_after`, None if it has none."""
         scheme, _, path = value.strip().partition(":")
-        return path.strip() or None if scheme in (self.path_after or "").split() else None
+        return path.strip() or None if scheme == self.path_after else None
 
     @property
     def table(self) -> str:
@@ -246,11 +246,11 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
 def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path) -> None:
     """Make the paths of the judge, which are not taken from `root` later, relative to the current directory.
 
-    The folder of a local model is taken from `base`.
+    The file of a fitted judge is taken from `base`.
     """
     judge = merged.get("judge", {})
-    if option.table == "judge" and (folder := option.path_in(str(judge.get(option.name, "")))) is not None:
-        judge[option.name] = f"{str(judge[option.name]).strip().partition(':')[0]}:{base / folder}"
+    if option.key == "judge.name" and (file := option.path_in(str(judge.get("name", "")))) is not None:
+        judge["name"] = f"{option.path_after}:{base / file}"
     if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
         judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
 

@@ -32,7 +32,6 @@ _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 
 
-Device = Literal["cpu", "cuda"]
 
 
 def _words(value: object) -> object:
@@ -136,39 +135,10 @@ class Price(SystemPrice):
     cached_input: float | None = Field(default=None, ge=0)
 
 
-class LocalWeights(_Table):
-    """[judge.local.weights]: log-odds = bias + words · log-odds by words + model · log-odds by the model."""
-
-    bias: float = Field(default=0.0, allow_inf_nan=False, description="added to the log-odds")
-    words: float = Field(ge=0, allow_inf_nan=False, description="weight of the lexical evidence")
-    model: float = Field(ge=0, allow_inf_nan=False, description="weight of the model")
-
-
-class LocalJudgeSettings(_Table):
-    """[judge.local]: how the model of ``local:FOLDER`` is read."""
-
-    device: Device = "cpu"
-    labels: tuple[str, ...] = ()
-    template: str | None = None
-    max_tokens: int | None = Field(default=None, ge=32, le=8192)
-    language: Literal["en", "de", "fr", "es"] = "en"
-    threads: int | None = Field(default=None, ge=1, le=64)
-    alone: bool = False
-    weights: LocalWeights | None = None
-
-    @field_validator("template")
-    @classmethod
-    def _both(cls, value: str | None) -> str | None:
-        if value is not None and not (value.count("{context}") == 1 and "{statement}" in value):
-            raise ValueError("must contain {context} once, and {statement}")
-        return value
-
-
 class JudgeSettings(_Table):
-    """[judge]. `name` is ``offline``, ``local:FOLDER``, or a provider and its model: ``openai:MODEL``."""
+    """[judge]. `name` is ``offline``, ``fitted:FILE``, or a provider and its model: ``openai:MODEL``."""
 
     name: str = "offline"
-    local: LocalJudgeSettings = LocalJudgeSettings()
     model_digests: Annotated[Words, AfterValidator(_checked_digests)] = ()
     base_url: str | None = None
     api_key: SecretStr | None = None

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ragstone.config.load import SECRET_VARIABLES
 from ragstone.config.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
 from ragstone.judge.llm.federation import REQUEST_TOKEN, REQUEST_URL
-from ragstone.judge.names import LOCAL
 from ragstone.judge.providers import credential_variables, find_provider, given
 
 _NAMES = frozenset((*SECRET_VARIABLES, *credential_variables(), REQUEST_URL, REQUEST_TOKEN))
@@ -29,5 +28,5 @@ def without_credentials(settings: Settings, environ: Mapping[str, str]) -> tuple
 def asks_a_server(judge: JudgeSettings) -> bool:
     """Whether judging or embedding with these settings sends requests anywhere."""
     provider = find_provider(judge.name.partition(":")[0].strip())
-    embeds = judge.embeddings is not None and not judge.embeddings.strip().startswith(LOCAL)
-    return embeds or judge.embeddings_base_url is not None or provider is None or not provider.free
+    embeds = judge.embeddings is not None or judge.embeddings_base_url is not None
+    return embeds or provider is None or not provider.free

@@ -4,7 +4,7 @@ The author of a pull request controls the config file in it, just like the code.
 `ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
 from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
 a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
-digests of local models, because their files are also in the checkout, and to the address of a Dask cluster. What fails
+digests of fitted judges, because their files are also in the checkout, and to the address of a Dask cluster. What fails
 the job (`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow
 the base's config too.
 """
@@ -28,15 +28,15 @@ from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
 from ragstone.judge.llm.federation import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
-from ragstone.judge.names import FITTED, LOCAL
+from ragstone.judge.names import FITTED
 from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
 from ragstone.system.environment import passed_names
 
 GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
 """Settings that decide who gets the judge's key, and the assumed cost of a call."""
 
-LOCAL_GUARDED = ("judge.model_digests", "judge.local")
-"""Settings that decide which local model is loaded, and how it is read; no key needs to be given."""
+DIGESTS = "judge.model_digests"
+"""Which fitted judges may be loaded; no key needs to be given."""
 
 CLUSTER = "run.dask"
 """Who gets questions and answers to judge, and could run code in this process; no key needs to be given."""
@@ -68,8 +68,7 @@ _WHY = {
     "judge.ca_bundle": "whoever controls its certificates could read the judge's key",
     "judge.prices": "the cost limit is calculated with them",
     "judge.parameters": "they can change the price of a call",
-    "judge.model_digests": "they decide which models can be loaded",
-    "judge.local": "it decides how the model is read",
+    DIGESTS: "they decide which judges can be loaded",
     CLUSTER: "golden set and answers would be sent there, and what comes back could run code here",
 }
 
@@ -105,17 +104,17 @@ def restrict_to_base(
     wanted = [key for key in GUARDED if entrusted and key in settings.from_file and _matters(key, settings)]
     if settings.judge.ca_bundle is not None and inside is None and "judge.ca_bundle" in settings.from_file:
         wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
-    local = _local_model(settings)
-    unpinned = local is not None and not settings.judge.model_digests
-    if local is not None:
-        wanted += [key for key in LOCAL_GUARDED if key in settings.from_file]
+    fitted = settings.judge.name.strip().startswith(FITTED)
+    unpinned = fitted and not settings.judge.model_digests
+    if fitted and DIGESTS in settings.from_file:
+        wanted.append(DIGESTS)
     if settings.run.dask is not None and CLUSTER in settings.from_file:
         wanted.append(CLUSTER)
     secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
     budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
     exposed = _exposed(settings, environ, workspace)
-    if not (wanted or bundle or secrets or entrusted or local or verdict_open):
+    if not (wanted or bundle or secrets or entrusted or fitted or verdict_open):
         return Restricted(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
@@ -128,7 +127,7 @@ def restrict_to_base(
             allowed = _as_in_base(settings, theirs, f"the base branch can't be read: {unreadable}")
             unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
             return replace(allowed, notes=(*allowed.notes, *unread))
-        keys_named = (*wanted, *([_ENV] if secrets else ()), *(["judge.model_digests"] if unpinned else ()))
+        keys_named = (*wanted, *([_ENV] if secrets else ()), *([DIGESTS] if unpinned else ()))
         named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
         raise GitHubError(
             f"can't compare {named} with the base branch: {unreadable}.",
@@ -139,14 +138,12 @@ def restrict_to_base(
         return Restricted(Trusted(settings))
     if exposed is not None:
         raise exposed
-    if local is not None and unpinned:
-        raise _unpinned(local)
+    if unpinned:
+        raise _unpinned(settings.judge.name)
     if entrusted:
         wanted += [key for key in GUARDED if key in base.settings.from_file and not _value(settings, key)]
         if _other_provider(settings, base.settings):
             raise _refused("judge.name", settings, base)
-    if local is not None and "judge.local" not in wanted:
-        wanted.append("judge.local")
     for key in wanted:
         if _value(settings, key) != _value(base.settings, key):
             raise _refused(key, settings, base)
@@ -246,11 +243,6 @@ def _value(settings: Settings, key: str) -> object:
     return found
 
 
-def _local_model(settings: Settings) -> str | None:
-    names = (settings.judge.name, settings.judge.embeddings or "")
-    return next((name for name in names if name.strip().startswith((LOCAL, FITTED))), None)
-
-
 def _other_provider(settings: Settings, base: Settings) -> bool:
     """Whether the checkout's config has a key that is not one provider's sent to another one than the base's."""
     mine, theirs = (one.judge.name.strip().partition(":")[0] for one in (settings, base))
@@ -275,15 +267,15 @@ def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) ->
 
 def _unpinned(name: str) -> ConfigError:
     return ConfigError(
-        f"'{name}' is a model in the workspace, and nothing that this run's author can't write says which one.",
-        where="judge.model_digests",
+        f"'{name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
+        where=DIGESTS,
         hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, or "
         "merge judge.model_digests into the config file first.",
     )
 
 
 def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
-    given = "" if key in (*LOCAL_GUARDED, CLUSTER) else "with a key, "
+    given = "" if key in (DIGESTS, CLUSTER) else "with a key, "
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{given}it is not accepted from an unreviewed checkout.",

@@ -1,6 +1,6 @@
 """Builds the judge that the settings name.
 
-SDKs and models are imported only for the judge that needs them.
+SDKs are imported only for the judge that needs them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.names import local_path, provider_of, split_name
+from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Judge
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def build_judge(
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none. `environ`
     is read for keys, identities and base addresses only; `tell_secret` is called with each token obtained for this run.
-    A script and a local model must lie below `within`. `rarity` are the weights of the words in the golden set, if the
+    A script and a fitted judge must lie below `within`. `rarity` are the weights of the words in the golden set, if the
     offline judge need not compute them. Raises ConfigError for an unknown name, a missing key or base
     URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
     """
@@ -68,7 +68,6 @@ def build_llm(_: str, settings: JudgeSettings, given: Surroundings) -> Judge:
         cache=given.cache,
         environ=given.environ,
         tell_secret=given.tell_secret,
-        within=given.within,
     ).judge()
 
 
@@ -76,16 +75,6 @@ def build_scripted(model: str, settings: JudgeSettings, given: Surroundings) -> 
     from ragstone.judge.scripted import read_script
 
     return read_script(Path(model), concurrency=settings.concurrency, within=given.within)
-
-
-def build_local(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
-    from ragstone.judge.local.checker import Checker
-    from ragstone.judge.local.judge import LocalJudge
-    from ragstone.judge.local.selftest import require_sense
-
-    checker = Checker(Path(model), settings.local, within=given.within, digests=settings.model_digests)
-    require_sense(checker, settings.local.language)
-    return LocalJudge(checker, build_offline("", settings, given), settings.local)
 
 
 def build_fitted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
@@ -99,38 +88,25 @@ def build_fitted(model: str, settings: JudgeSettings, given: Surroundings) -> Ju
 def build_offline(_: str, settings: JudgeSettings, given: Surroundings) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    topic, endpoint = _topic(settings, given.environ, given.within)
+    topic, endpoint = _topic(settings, given.environ)
     questions = (sample.question for sample in given.golden_set)
     references = (reference for sample in given.golden_set for reference in sample.references if reference)
-    if topic is None or endpoint is not None:
-        # An endpoint is used for answers only: otherwise each sentence of each context would cost money.
-        return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
-    from ragstone.judge.offline.meaning import MeaningJudge
-
-    return MeaningJudge(questions, references, topic=topic)
+    return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
 
 
-def _topic(settings: JudgeSettings, environ: Mapping[str, str], within: Path | None) -> tuple[Topic | None, str | None]:
+def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic | None, str | None]:
     """The offline judge's embedding comparison of question and answer, and the endpoint that it uses."""
     if settings.embeddings is None:
         return None, None
-    from ragstone.judge.offline.topic import Topic
-
-    local = local_path(settings.embeddings)
-    if local is not None:
-        from ragstone.judge.local.similarity import LocalSimilarity
-
-        device = settings.local.device
-        return Topic(LocalSimilarity(local, within=within, digests=settings.model_digests, device=device)), None
     service, _, model = settings.embeddings.partition(":")
     if service != "openai-compatible" or not model:
         raise ConfigError(
             f"'{settings.embeddings}' names no embeddings that the offline judge can use.",
             where="judge.embeddings",
-            hint="Write 'local:FOLDER', or 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it "
-            "out.",
+            hint="Write 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it out.",
         )
     from ragstone.judge.llm.assembly import endpoint_similarity
+    from ragstone.judge.offline.topic import Topic
 
     similarity, closers, endpoint = endpoint_similarity(settings, model, environ)
     return Topic(similarity, closers), endpoint

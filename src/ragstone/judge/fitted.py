@@ -22,7 +22,6 @@ from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.judge.judgements import Statement, Support, SupportTable, Verdict, context_id
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.judge.offline.meaning import MAX_SENTENCES, MeaningJudge
 from ragstone.judge.offline.model import log_odds, logistic
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
@@ -38,8 +37,6 @@ FEATURES = (
     *("mean_chance", "all_supported", "least", "contradicted", "statements"),
     *("words", "words_held", "pairs_held", "contexts"),
 )
-MEANING = ("meaning", "least_meaning")
-"""With embeddings of a local model."""
 
 
 class _Part(BaseModel):
@@ -74,12 +71,11 @@ class FittedModel(_Part):
 
 
 class FittedFile(_Part):
-    """The content of the file. `offline` is the version of the judge that it corrects, `embeddings` its model."""
+    """The content of the file. `offline` is the version of the judge that it corrects."""
 
     schema_version: Literal[1] = 1
     kind: Literal["ragstone fitted judge"] = "ragstone fitted judge"
     offline: Annotated[str, Field(max_length=40)]
-    embeddings: Annotated[str, Field(max_length=1000)] | None = None
     faithfulness: FittedModel
 
 
@@ -99,14 +95,7 @@ def read_fitted(path: Path, *, within: Path | None = None, digests: Sequence[str
     return found, digest
 
 
-async def features_of(
-    offline: OfflineJudge,
-    table: SupportTable,
-    statements: Sequence[Statement],
-    contexts: Sequence[Context],
-    *,
-    call: Call,
-) -> dict[str, float]:
+def features_of(table: SupportTable, statements: Sequence[Statement], contexts: Sequence[Context]) -> dict[str, float]:
     """What is known of an answer's support by the contexts. The first is the offline judge's own opinion."""
     chances = [one.chance for one in table.supports]
     said, held = _words(" ".join(one.text for one in statements)), _words(" ".join(one.text for one in contexts))
@@ -121,12 +110,7 @@ async def features_of(
         len(_pairs(said) & _pairs(held)) / max(1, len(_pairs(said))),
         math.log1p(len(contexts)),
     )
-    found = dict(zip(FEATURES, values, strict=True))
-    if isinstance(offline, MeaningJudge):
-        texts = [one.text for one in contexts]
-        near = [await offline.nearest(one.text, texts, call=call) for one in statements[:MAX_SENTENCES]]
-        found |= dict(zip(MEANING, (fmean(near), min(near)), strict=True))
-    return found
+    return dict(zip(FEATURES, values, strict=True))
 
 
 class FittedJudge:
@@ -138,14 +122,13 @@ class FittedJudge:
     concurrency = 4
 
     def __init__(self, name: str, fitted: FittedFile, digest: str, offline: OfflineJudge) -> None:
-        if (fitted.offline, fitted.embeddings) != (offline.identity.version, offline.identity.embeddings):
+        if fitted.offline != offline.identity.version:
             raise ConfigError(
-                f"was fitted to the offline judge {fitted.offline} with the embeddings {fitted.embeddings or 'none'}, "
-                f"but this is {offline.identity.version} with {offline.identity.embeddings or 'none'}.",
+                f"was fitted to the offline judge {fitted.offline}, but this is {offline.identity.version}.",
                 where=name,
-                hint="Set judge.embeddings as it was, or fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
+                hint="Fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
             )
-        if {*fitted.faithfulness.weights} != {*FEATURES, *(MEANING if isinstance(offline, MeaningJudge) else ())}:
+        if {*fitted.faithfulness.weights} != {*FEATURES}:
             raise ConfigError("has weights of other features than this version's.", where=name, hint="Fit it again.")
         self.name, self.file, self.digest, self.offline = name, fitted, digest, offline
         self._model = fitted.faithfulness
@@ -164,7 +147,7 @@ class FittedJudge:
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
     ) -> SupportTable:
         words = await self.offline.support(contexts, statements, call=call)
-        chance = self._model.probability(await features_of(self.offline, words, statements, contexts, call=call))
+        chance = self._model.probability(features_of(words, statements, contexts))
         shift = _shift([log_odds(one.chance) for one in words.supports], chance)
         texts = dict(zip((one.id for one in statements), (one.text for one in statements), strict=True))
         moved = (_moved(one, shift, texts[one.statement_id], contexts) for one in words.supports)

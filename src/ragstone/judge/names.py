@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.errors import ConfigError, suggestion
@@ -14,22 +13,7 @@ from ragstone.judge.providers import PROVIDERS, Provider, find_provider
 if TYPE_CHECKING:
     from ragstone.judge.protocol import JudgeIdentity
 
-LOCAL = "local:"
 FITTED = "fitted:"
-
-
-def local_path(embeddings: str | None) -> Path | None:
-    """The folder in ``local:FOLDER``, None for any other name. Raises ConfigError if the folder is missing."""
-    if embeddings is None or not embeddings.startswith(LOCAL):
-        return None
-    folder = embeddings.removeprefix(LOCAL).strip()
-    if not folder:
-        raise ConfigError(
-            f"'{embeddings}' names no folder.",
-            where="judge.embeddings",
-            hint="Write for example 'local:models/minilm'.",
-        )
-    return Path(folder)
 
 
 def provider_of(name: str) -> Provider:

@@ -33,7 +33,7 @@ async def watch_judge(
     what was observed for it also applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
-    if planted and run.manifest.planted is None and (run.manifest.cost.calls or judge.identity.provider == "local"):
+    if planted and run.manifest.planted is None and run.manifest.cost.calls:
         count, cost = await judge_planted(judge, run.records(), planted)
         run = update_manifest(run, planted=count, cost=run.manifest.cost.plus(Cost.of(cost)))
     if sightings is None:

@@ -77,7 +77,7 @@ class SystemSource:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSource:
-    """The judge as it is configured. A script and a local model must lie below `within`.
+    """The judge as it is configured. A script and a fitted judge must lie below `within`.
 
     `ready` is a judge of the caller's, used in place of what `settings` name.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,10 @@ import numpy as np
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.golden.sample import Sample
-from ragstone.judge.fitted import FEATURES, MEANING, FittedFile, FittedJudge, FittedModel, Graded, read_fitted
-from ragstone.judge.offline.meaning import MeaningJudge
-from ragstone.judge.offline.topic import Topic
-from ragstone.judge.protocol import Call
-from ragstone.judge.similarity import LexicalSimilarity
+from ragstone.judge.fitted import read_fitted
 from ragstone.run.directory import RunDirectory
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.system.response import Context, Response
 from ragstone.tools.judging import fit
-from ragstone.tools.judging.fit import cross_validated, features_of_record, fit_model
+from ragstone.tools.judging.fit import cross_validated, fit_model
 from tests.app.conftest import Ragstone
 
 N = 48
@@ -116,7 +108,6 @@ def test_too_few_labels_of_one_class_are_refused(ragstone: Ragstone, labelled: P
         ({"faithfulness": {}}, "faithfulness"),
         ({"code": "import os"}, "code"),
         ({"offline": "1"}, "fitted to the offline judge 1"),
-        ({"embeddings": "local x"}, "with the embeddings local x"),
         (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
     ],
 )
@@ -175,33 +166,3 @@ def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(seen) == 10
     assert all(not mine & others for mine, others in seen)
     assert set().union(*(others for _, others in seen)) == set(range(30))
-
-
-def test_embeddings_of_a_local_model_are_features_too() -> None:
-    judge = MeaningJudge(topic=Topic(LexicalSimilarity(["When?"])))
-    contexts = (Context("The lamp is from 1931. It weighs 3 kilograms."), Context("The keeper is near."))
-    record = SampleRecord(Sample("a", "When?"), (Answer(Response("a", "The lamp is from 1931.", contexts)),), {})
-    found = asyncio.run(features_of_record(judge, record))
-    assert found is not None
-    assert tuple(found) == (*FEATURES, *MEANING)
-    assert found["meaning"] == found["least_meaning"] == pytest.approx(1.0)
-    graded = Graded(auroc=0.9, low=None, high=None)
-    model = FittedModel(
-        bias=0.0,
-        weights=dict.fromkeys(found, 0.1),
-        labels=40,
-        passes=20,
-        groups=40,
-        cross_validated=graded,
-        offline=graded,
-    )
-    version, label = judge.identity.version, judge.identity.embeddings
-    fitted = FittedJudge(
-        "judge.json", FittedFile(offline=version, embeddings=label, faithfulness=model), "0" * 64, judge
-    )
-    statements = asyncio.run(fitted.statements("When?", "The lamp is from 1931.", call=Call("a"))).statements
-    table = asyncio.run(fitted.support(contexts, statements, call=Call("a")))
-    assert table.all_supported == pytest.approx(model.probability(found))
-    assert fitted.identity.embeddings == label
-    with pytest.raises(ConfigError, match="fitted to the offline judge"):
-        FittedJudge("judge.json", FittedFile(offline=version, faithfulness=model), "0" * 64, judge)

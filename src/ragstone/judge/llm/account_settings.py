@@ -148,8 +148,7 @@ def embeddings_named(settings: JudgeSettings, provider: Provider) -> tuple[str, 
         raise ConfigError(
             f"'{name}' names no embeddings that judge '{provider.name}' can use.",
             where="judge.embeddings",
-            hint=f"Write '{other.name}:{other.embeddings}' and set {other.key_variable}, or 'local:FOLDER', or leave "
-            "it out.",
+            hint=f"Write '{other.name}:{other.embeddings}' and set {other.key_variable}, or leave it out.",
         )
     return service, model
 

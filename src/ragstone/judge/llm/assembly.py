@@ -31,7 +31,7 @@ from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
-from ragstone.judge.names import local_path, provider_of, split_name
+from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
@@ -89,8 +89,8 @@ Closer = Callable[[], Awaitable[None]]
 class Assembly:
     """What an LLM judge is built from; see `factory.build_judge`. Nothing is sent yet.
 
-    `tell_secret` is called with each token obtained for this run, before it is used; local embeddings must lie below
-    `within`. Methods raise ConfigError for settings that are missing or can't be honoured.
+    `tell_secret` is called with each token obtained for this run, before it is used. Methods raise ConfigError for
+    settings that are missing or can't be honoured.
     """
 
     settings: JudgeSettings
@@ -98,7 +98,6 @@ class Assembly:
     cache: Path | None
     environ: Mapping[str, str]
     tell_secret: Callable[[str], None] | None = None
-    within: Path | None = None
     clock: Clock = field(default_factory=Clock)
 
     def judge(self) -> LlmJudge:
@@ -150,12 +149,6 @@ class Assembly:
 
     def _similarity(self, account: Account, chat: LazyProvider, budget: Budget) -> tuple[Similarity, list[Closer]]:
         settings = self.settings
-        local = local_path(settings.embeddings)
-        if local is not None:
-            from ragstone.judge.local.similarity import LocalSimilarity
-
-            device = settings.local.device
-            return LocalSimilarity(local, within=self.within, digests=settings.model_digests, device=device), []
         owner = embeddings_account(settings, account, self.environ, self.tell_secret)
         if owner is None:
             return LexicalSimilarity(sample.question for sample in self.golden_set), []

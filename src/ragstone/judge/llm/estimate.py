@@ -11,7 +11,7 @@ from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import MAX_MATCHED
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.names import local_path, provider_of, split_name
+from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.rubric import Rubric
 
 _ANSWER = 400
@@ -146,8 +146,7 @@ def estimate_cost(
         repeats=repeats,
         batched=judge_settings.batch,
     )
-    local = local_path(judge_settings.embeddings) is not None
-    embedding_model = None if local else embeddings_named(judge_settings, known)
+    embedding_model = embeddings_named(judge_settings, known)
     if embedding_model is None or not embedding_samples:
         return found
     price = tariff(*embedding_model, judge_settings.prices)
@@ -269,7 +268,7 @@ def _offline_cost(
     settings: JudgeSettings, golden_set: GoldenSet, metrics: Sequence[Needing], *, repeats: int
 ) -> CostEstimate:
     """The offline judge pays only for embeddings, of the answer and what it is compared with, if from an endpoint."""
-    if settings.embeddings is None or local_path(settings.embeddings) is not None:
+    if settings.embeddings is None:
         return CostEstimate(0, 0, 0, 0.0)
     from ragstone.judge.llm.prices import tariff
 

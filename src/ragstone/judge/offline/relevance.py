@@ -278,10 +278,7 @@ def _without_numbers(keys: Iterable[str]) -> set[str]:
 
 
 def _on_topic(shared: float, nearness: float | None) -> float:
-    """The mean of words and meaning. Each counts in full from 0.4 on, so that echoing the question gains nothing more.
-
-    The mean did better on CLAPNQ than the larger of the two, or meaning alone (docs/judges.md).
-    """
+    """The mean of words and meaning. Each counts in full from 0.4 on: echoing the question gains nothing more."""
     by_words = min(1.0, shared / _ENOUGH_TOPIC)
     if nearness is None:
         return by_words

@@ -73,7 +73,7 @@ class Provider(_Data):
 
     name: str
     example: str
-    names: Literal["model", "folder", "file", "nothing"] = "model"
+    names: Literal["model", "file", "nothing"] = "model"
     label: str = "{provider} {model}"
     build: str = "ragstone.judge.factory:build_llm"
     free: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from ragstone.app.compare import read_compare_policy, read_side
 from ragstone.commands.context import run_to_end
 from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, SEED, option, setting, settings_from
-from ragstone.config.settings import JudgeSettings, Settings
+from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
 from ragstone.gate.calibration import (
     Calibration,
@@ -23,15 +22,10 @@ from ragstone.gate.calibration import (
 )
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.labelled_pairs import change_words, changed_pairs, digests, labelled_change
-from ragstone.golden.sample import GoldenSet
-from ragstone.judge.factory import Surroundings, build_offline
-from ragstone.judge.names import local_path
-from ragstone.judge.offline import OfflineJudge
 from ragstone.report.escape import terminal
 from ragstone.report.templates import render_text_template
 from ragstone.run.directory import RunDirectory
 from ragstone.run.files import replace_text
-from ragstone.run.record import SampleRecord
 from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from ragstone.stats.estimate import Estimate as MeanEstimate
@@ -236,9 +230,8 @@ def command(
     given to all samples. With labels of both sides (`ragstone label --where-sides-differ`), it reports the change from
     the baseline that people would see, from the judge's and their difference on the labelled pairs.
 
-    With --fit, a judge of your own is fitted to labels of faithfulness, from 10 of each class on: the offline judge
-    (and judge.embeddings, if a local model), corrected by logistic regression. It is graded by cross-validation, beside
-    the plain offline judge.
+    With --fit, a judge of your own is fitted to labels of faithfulness, from 10 of each class on: the offline judge,
+    corrected by logistic regression. It is graded by cross-validation, beside the plain offline judge.
 
     With --method, LABELS has pairs of a better and a worse answer or context, in WikiEval's layout, and the judge is
     asked about each: by statements and their support, or by the RAGAS paper's baselines GPT Score and GPT Ranking.
@@ -254,7 +247,7 @@ def command(
         return _measure_on_pairs(labels, method, settings_from({"config": config, "seed": seed, **flags}), form)
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
-        return _fit(run, people, fit, settings_from({"config": config}), seed, form)
+        return _fit(run, people, fit, seed, form)
     if people.before is not None:
         sides = Sides.open(run, baseline)
         scores, found = sides.now.scores, calibrate_sides(sides, people, people.before)
@@ -281,16 +274,11 @@ def _measure_on_pairs(path: Path, method: str, settings: Settings, form: str) ->
     return 0
 
 
-def _fit(run: Path, labels: Labels, out: Path, settings: Settings, seed: int, form: str) -> int:
+def _fit(run: Path, labels: Labels, out: Path, seed: int, form: str) -> int:
     # Numerics that a mere comparison does not need.
     from ragstone.tools.judging.fit import fit_judge
 
-    def build(records: Iterable[SampleRecord]) -> OfflineJudge:
-        golden = GoldenSet(tuple(record.sample for record in records))
-        judge = settings.judge if local_path(settings.judge.embeddings) else JudgeSettings()
-        return build_offline("", judge, Surroundings(golden, None, {}, within=settings.within))
-
-    found = fit_judge(RunDirectory.open(run), labels, build, seed=seed)
+    found = fit_judge(RunDirectory.open(run), labels, seed=seed)
     replace_text(out, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,8 @@ _STEPS = 100
 _KINDS = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
 
-def fit_judge(
-    run: RunDirectory, labels: Labels, build: Callable[[Iterable[SampleRecord]], OfflineJudge], *, seed: int = 0
-) -> FittedFile:
-    """The judge fitted to `labels` of the answers of `run`; `build` makes the offline judge for its samples.
+def fit_judge(run: RunDirectory, labels: Labels, *, seed: int = 0) -> FittedFile:
+    """The judge fitted to `labels` of the answers of `run`.
 
     Raises ConfigError without labels of faithfulness, or for too few of one class.
     """
@@ -48,19 +46,20 @@ def fit_judge(
         raise ConfigError(f"a judge is fitted to labels of {METRIC}, and these are of {named}.")
     people = labels.mean(METRIC)
     records = run.find(sorted(people))
-    judge = build(records.values())
+    samples = [record.sample for record in records.values()]
+    judge = OfflineJudge(
+        (sample.question for sample in samples),
+        (reference for sample in samples for reference in sample.references if reference),
+    )
 
-    async def every() -> dict[str, dict[str, float]]:
-        try:
-            found = {name: await features_of_record(judge, records[name]) for name in sorted(records)}
-            return {name: row for name, row in found.items() if row is not None}
-        finally:
-            await judge.close()
+    async def features() -> dict[str, dict[str, float]]:
+        found = {name: await features_of_record(judge, records[name]) for name in sorted(records)}
+        return {name: row for name, row in found.items() if row is not None}
 
-    rows = asyncio.run(every())
+    rows = asyncio.run(features())
     groups = [records[name].sample.group or name for name in rows]
     model = fit_model(list(rows.values()), [people[name] for name in rows], groups, seed=seed)
-    return FittedFile(offline=judge.identity.version, embeddings=judge.identity.embeddings, faithfulness=model)
+    return FittedFile(offline=judge.identity.version, faithfulness=model)
 
 
 async def features_of_record(judge: OfflineJudge, record: SampleRecord) -> dict[str, float] | None:
@@ -72,7 +71,7 @@ async def features_of_record(judge: OfflineJudge, record: SampleRecord) -> dict[
     statements, table = found.statements, found.support
     if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
         return None
-    return await features_of(judge, table, statements.statements, record.response.contexts, call=call)
+    return features_of(table, statements.statements, record.response.contexts)
 
 
 def fit_model(

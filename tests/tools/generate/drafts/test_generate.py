@@ -480,7 +480,7 @@ def keyed(desk: Desk) -> dict[str, str]:
     return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
 
 
-@pytest.mark.parametrize("judge", ["offline", "local:models/nli", "scripted:x.json"])
+@pytest.mark.parametrize("judge", ["offline", "fitted:judge.json", "scripted:x.json"])
 def test_other_judges_are_refused_before_anything(desk: Desk, judge: str) -> None:
     done = shell(desk, "no-such-folder", "-o", "drafts.jsonl", "--judge", judge)
     assert done.returncode == 2

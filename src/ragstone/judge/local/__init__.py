@@ -1,1 +1,0 @@
-"""Judging with ONNX models from a local folder: the extra `ragstone[local]`; nothing is downloaded."""
