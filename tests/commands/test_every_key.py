@@ -237,7 +237,6 @@ CONFIG: Mapping[str, Example] = {
     "judge.canaries": config(judge={"canaries": 2}),
     "judge.planted": config(judge={"planted": 1}),
     "judge.graded": config(judge={"graded": "never"}),
-    "judge.batch": config(judge={"batch": True}),
     "run.out": config(run={"out": "elsewhere"}),
     "run.metrics": config(run={"metrics": ["faithfulness"]}, gate={"baseline": ""}),
     "run.repeats": config(run={"repeats": 2}),

@@ -455,10 +455,8 @@ def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_pas
 ) -> None:
     assert checkout.gate(github).code == 0
     planted_cache(checkout.root / "ragstone-run" / "judgements.sqlite")
-    (checkout.root / "ragstone-run" / "batches.json").write_text("{}")
     assert checkout.gate(github).code == 0
     assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))
-    assert not (checkout.root / "ragstone-run" / "batches.json").exists()
 
 
 def test_no_judgements_are_taken_from_a_baseline_that_lies_in_the_checkout(

@@ -317,7 +317,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 
 HARMLESS = {
     *("concurrency", "timeout_s", "max_attempts", "breaker_failures", "requests_per_minute", "tokens_per_minute"),
-    *("context_window", "refresh", "canaries", "planted", "batch", "graded"),
+    *("context_window", "refresh", "canaries", "planted", "graded"),
 }
 """How often and how fast the same address is asked, within the budget."""
 

@@ -32,7 +32,6 @@ def test_each_kind_of_token_has_its_own_price() -> None:
     assert price is not None
     usage = Usage(input_tokens=10, cached_input_tokens=100, cache_write_tokens=20, output_tokens=5)
     assert price.cost_usd(usage) == pytest.approx((10 * 1.0 + 100 * 0.1 + 20 * 1.25 + 5 * 5.0) / 1e6)
-    assert price.cost_usd(usage, batched=True) == pytest.approx(price.cost_usd(usage) / 2)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +114,6 @@ def test_the_estimate_counts_five_calls_a_sample_and_shared_embeddings() -> None
     assert thrice.usd == pytest.approx(3 * estimate.usd)
     answers = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3, answers=2)
     assert answers.usd == pytest.approx(6 * estimate.usd)
-    batch = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini", batch=True), GOLDEN, select_metrics())
-    assert batch.usd is not None
-    assert batch.usd < estimate.usd
-    assert batch.cached_input_tokens == 0
 
 
 def test_the_estimate_of_an_unknown_price_is_none_and_of_the_offline_judge_nothing() -> None:

@@ -33,9 +33,6 @@ KEPT_RUNS = 3
 
 _BESIDE = ("-wal", "-shm", "-journal")
 
-BATCHES = "batches.json"
-"""Batches that were sent but not fetched yet; the batch judge keeps this file next to the cache."""
-
 
 class CacheWarning(UserWarning):
     """A cache could not be used, and was set aside or left alone. Judging continues without it."""

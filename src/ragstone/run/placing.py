@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ragstone.judge.cache import BATCHES
 from ragstone.run.directory import (
     ASIDE,
     BASE_COMMIT,
@@ -24,7 +23,7 @@ from ragstone.run.files import open_new, writing_to
 from ragstone.run.lineage import CARRIED, drop_carried
 from ragstone.run.writer import refuse_foreign
 
-JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), BATCHES, SPENT)
+JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the database."""
 
 _PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)

@@ -185,7 +185,6 @@ def test_a_missing_extra_is_named(service: str, package: str, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("service", "settings", "says"),
     [
-        ("bedrock", {"batch": True}, "does not support batches"),
         ("vertex", {"auth": "oidc"}, "does not support the job's identity"),
     ],
 )

@@ -12,14 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.account import Address
-from ragstone.judge.llm.assembly import make_identity
 from ragstone.judge.llm.graded import with_probabilities
 from ragstone.judge.llm.provider import ChatReply, Stop, Usage
-from ragstone.judge.names import split_name
-from ragstone.judge.protocol import Call, JudgeIdentity
+from ragstone.judge.protocol import Call
 from ragstone.metrics.metric import expected_share
 from ragstone.system.response import Context
 
@@ -205,23 +201,3 @@ def test_the_expected_share_flips_less_than_the_share_of_verdicts(world: Any) ->
         assert statistics.mean(shares) == pytest.approx(0.7, abs=0.1)
     assert spread["never"] > 0.15
     assert spread["auto"] < 0.01
-
-
-@pytest.mark.parametrize(
-    ("name", "differs"),
-    [("openai:gpt-4o", True), ("openai:ft:gpt-4.1:own", True), ("openai:gpt-5.4-mini", False), ("anthropic:x", False)],
-)
-def test_a_batch_that_has_no_probabilities_is_another_judge_than_live_calls(name: str, differs: bool) -> None:
-    def identity(**more: Any) -> JudgeIdentity:
-        provider, model = split_name(name)
-        settings = JudgeSettings(name=name, **more)
-        return make_identity(
-            settings,
-            provider,
-            model,
-            Address("https://judge.example", {}, "https://judge.example", "judge.example"),
-            "",
-        )
-
-    assert (identity(batch=True) != identity()) is differs
-    assert (identity(batch=True, graded="never") == identity(graded="never")) is True

@@ -42,8 +42,6 @@ def make_account(
     """
     provider = provider_of(name)
     cloud, own = provider.cloud, provider.key_variable
-    if settings.batch and not provider.batches:
-        raise ConfigError(f"judge '{name}:{model}' does not support batches.", where="judge.batch", hint="Remove it.")
     key = settings.api_key or (SecretStr(found) if (found := provider.key(environ)) else None)
     signed_in = key is not None or provider.has_credentials(environ)
     federation = None

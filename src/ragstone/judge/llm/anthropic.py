@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import anthropic
@@ -16,7 +13,6 @@ from ragstone.judge.llm import clouds, transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.model_compat import AS_USUAL, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
-    BatchState,
     Broken,
     ChatReply,
     ChatRequest,
@@ -24,13 +20,10 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
-from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, read_results
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
 
 _MESSAGES = "/v1/messages"
 TOKEN_BETA = "oauth-2025-04-20"  # noqa: S105 - the flag that lets a token take a key's place, as the SDK sends it
-_BATCHES = "/v1/messages/batches"
-_FRESH_S = 3600
-_BATCH_STATUS = {"invalid_request_error": 400, "rate_limit_error": 429, "overloaded_error": 529, "api_error": 500}
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
@@ -102,14 +95,7 @@ class AnthropicProvider(SdkProvider):
             body["output_config"] = output
         return body
 
-    def read(
-        self,
-        document: Mapping[str, Any],
-        room: RateLimits | None = None,
-        *,
-        tool: str | None = None,
-        batched: bool = False,
-    ) -> ChatReply:
+    def read(self, document: Mapping[str, Any], room: RateLimits | None, *, tool: str) -> ChatReply:
         """A message as a ChatReply. Raises Broken for anything else. A call of another tool than `tool` is left out."""
         error = transport.body_error(self.account, document, room)
         if error is not None:
@@ -123,7 +109,7 @@ class AnthropicProvider(SdkProvider):
             if not isinstance(block, dict):
                 continue
             if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                if tool not in (None, block.get("name")):
+                if block.get("name") != tool:
                     continue
                 # The API closes what is open in a tool call that was cut off, so what is missing can't be seen.
                 text = "" if stop is Stop.TRUNCATED else transport.encoded(block["input"]).decode()
@@ -143,7 +129,6 @@ class AnthropicProvider(SdkProvider):
             stop,
             counted,
             room,
-            batched,
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
@@ -159,48 +144,3 @@ class AnthropicProvider(SdkProvider):
         else:
             post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
         return await self.outcome(post)
-
-    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        entries = [{"custom_id": name, "params": self.body(request)} for name, request in requests.items()]
-        content = transport.encoded({"requests": entries})
-        response = await self.done(self.client.post(_BATCHES, content=content, cast_to=httpx2.Response))
-        batch_id = transport.parsed(response.content).get("id")
-        if not isinstance(batch_id, str) or not batch_id.replace("_", "").replace("-", "").isalnum():
-            raise Broken("the batch has no id")
-        return batch_id
-
-    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
-        # There is no metadata to search for. A batch of others is harmless: it has no reply to these requests.
-        response = await self.done(self.client.get(f"{_BATCHES}?limit=100", cast_to=httpx2.Response))
-        listed = transport.parsed(response.content).get("data")
-        for one in listed if isinstance(listed, list) else ():
-            with suppress(TypeError, KeyError, ValueError, AttributeError):  # of an entry in another form
-                age_s = time.time() - datetime.fromisoformat(one["created_at"]).timestamp()
-                size = sum(map(transport.count, one["request_counts"].values()))
-                if age_s < _FRESH_S and size == len(requests) and one["id"] not in known:
-                    return str(one["id"])
-        return None
-
-    async def progress(self, batch_id: str) -> BatchState:
-        response = await self._get(f"{_BATCHES}/{batch_id}")
-        return "ended" if transport.parsed(response.content).get("processing_status") == "ended" else "running"
-
-    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        return read_results((await self._get(f"{_BATCHES}/{batch_id}/results")).content, self._batched)
-
-    def _batched(self, entry: dict[str, Any]) -> ChatReply:
-        result = entry.get("result")
-        if not isinstance(result, dict):
-            raise Broken("the batch gave no reply")
-        if result.get("type") == "succeeded" and isinstance(result.get("message"), dict):
-            return self.read(result["message"], batched=True)
-        error = result.get("error")
-        inner = error.get("error", error) if isinstance(error, dict) else {}
-        kind = str(inner.get("type")) if isinstance(inner, dict) else ""
-        if kind in _BATCH_STATUS:
-            raise transport.status_error(self.account, _BATCH_STATUS[kind], {}, error, None)
-        raise Broken(f"the batch gave no reply ({self.account.scrubbed(result.get('type'))})")
-
-    async def _get(self, path: str) -> httpx2.Response:
-        found: httpx2.Response = await self.about_batch(self.client.get(path, cast_to=httpx2.Response))
-        return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.cache import BATCHES, JudgementCache
+from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.account import Account, Address
 from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_account, make_account, own_embeddings_account
 from ragstone.judge.llm.cache_keys import CacheKeys
@@ -26,7 +25,7 @@ from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.prices import Budget, Tariff, listed_price, tariff
 from ragstone.judge.llm.prompts import layout_of
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, LiveProvider, Provider
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, ClientProvider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
@@ -43,15 +42,15 @@ if TYPE_CHECKING:
 class LazyProvider:
     """The provider that `make` creates on the first call."""
 
-    def __init__(self, make: Callable[[], LiveProvider]) -> None:
+    def __init__(self, make: Callable[[], ClientProvider]) -> None:
         self._make = make
-        self._made: LiveProvider | None = None
+        self._made: ClientProvider | None = None
 
     @property
     def notes(self) -> Sequence[str]:
         return self._made.notes if self._made is not None else ()
 
-    def made(self) -> LiveProvider:
+    def made(self) -> ClientProvider:
         if self._made is None:
             self._made = self._make()
         return self._made
@@ -65,8 +64,6 @@ class LazyProvider:
 
 
 # The parts of a request that Ragstone sets; the user may set anything else.
-_GIVES_PROBABILITIES = re.compile(r"(?:ft:)?(?:chat)?gpt-[34]")
-"""OpenAI's models without reasoning."""
 _OURS = frozenset(
     (
         *("model", "messages", "system", "stream", "n", "stop"),
@@ -74,8 +71,6 @@ _OURS = frozenset(
         *("response_format", "tools", "tool_choice", "output_config", "output_format"),
     )
 )
-_BATCH_SAMPLES = 2_000
-_BATCH_CALLS = 100_000
 
 _UNKNOWN_WINDOW = (
     f"the model's window is not known and taken to be {DEFAULT_WINDOW:,} tokens; a server with a smaller one may cut "
@@ -107,13 +102,13 @@ class Assembly:
         price = tariff(provider, model, settings.prices)
         _check_budget(settings, provider, model, price)
         scheduler = Scheduler(
-            concurrency=_BATCH_CALLS if settings.batch else settings.concurrency,
-            timeout_s=None if settings.batch else settings.timeout_s,
+            concurrency=settings.concurrency,
+            timeout_s=settings.timeout_s,
             max_attempts=settings.max_attempts,
             breaker_failures=settings.breaker_failures,
-            requests_per_minute=None if settings.batch else settings.requests_per_minute,
-            tokens_per_minute=None if settings.batch else settings.tokens_per_minute,
-            gentle=not settings.batch and not account.address.is_near,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            gentle=not account.address.is_near,
             clock=self.clock,
         )
         budget = Budget(settings.max_cost_usd)
@@ -124,7 +119,7 @@ class Assembly:
         listed = listed_price(provider, model)
         window = settings.context_window or (listed.window if listed else None)
         completer = Completer(
-            provider=self._batched(lazy.made(), account) if settings.batch else lazy,
+            provider=lazy,
             scheduler=scheduler,
             budget=budget,
             keys=CacheKeys(identity),
@@ -132,20 +127,12 @@ class Assembly:
             tariff=price,
             layout=layout,
             window=window or DEFAULT_WINDOW,
-            batched=settings.batch,
-            graded=settings.graded == "auto" and not settings.batch,  # a batch is refused for what a model refuses
+            graded=settings.graded == "auto",
         )
         core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
-        concurrency = _BATCH_SAMPLES if settings.batch else settings.concurrency
-        return LlmJudge(identity=identity, core=core, similarity=similarity, concurrency=concurrency, closers=closers)
-
-    def _batched(self, live: LiveProvider, account: Account) -> Provider:
-        """`live` behind its provider's batch API; batches.json is next to the cache, in the run directory."""
-        from ragstone.judge.llm.batch import BatchProvider
-
-        state = self.cache.with_name(BATCHES) if self.cache is not None else None
-        judge = f"{account.service} {account.address.endpoint} {account.model}"
-        return BatchProvider(live, judge=judge, state=state, clock=self.clock)
+        return LlmJudge(
+            identity=identity, core=core, similarity=similarity, concurrency=settings.concurrency, closers=closers
+        )
 
     def _similarity(self, account: Account, chat: LazyProvider, budget: Budget) -> tuple[Similarity, list[Closer]]:
         settings = self.settings
@@ -166,7 +153,9 @@ def make_identity(
 ) -> JudgeIdentity:
     """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
     asked = layout_of(provider, model, settings.prices).digest() + READING
-    parameters = _parameters(settings, provider) | _own_parameters(settings, provider, model)
+    parameters = _parameters(settings, provider)
+    if settings.graded == "never":
+        parameters["graded"] = "never"
     digest = hashlib.sha256(asked.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,
@@ -191,12 +180,6 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _own_parameters(settings: JudgeSettings, provider: str, model: str) -> dict[str, JsonValue]:
-    """What of our own settings changes verdicts. A batch has no probabilities, which these models give otherwise."""
-    counted = settings.batch and provider == "openai" and _GIVES_PROBABILITIES.match(model)
-    return {"graded": "never"} if settings.graded == "never" or counted else {}
-
-
 def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
@@ -212,7 +195,7 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
     parameters = _parameters(settings, account.service)
     api = account.provider.api
 
-    def make() -> LiveProvider:
+    def make() -> ClientProvider:
         if api == "anthropic":
             from ragstone.judge.llm.anthropic import AnthropicProvider
 

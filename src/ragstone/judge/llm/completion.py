@@ -96,8 +96,8 @@ async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
 class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
 
-    `window` is the model's, in tokens: a small one leaves less for thinking. `batched`: calls are expected to be billed
-    at the batch rate. `graded`: verdicts get a probability if the provider gives log-probabilities.
+    `window` is the model's, in tokens: a small one leaves less for thinking. `graded`: verdicts get a probability if
+    the provider gives log-probabilities.
     """
 
     provider: Provider
@@ -108,7 +108,6 @@ class Completer:
     tariff: Tariff | None
     layout: Layout
     window: int
-    batched: bool = False
     graded: bool = False
     sightings: Sightings = field(default_factory=Sightings, init=False)
     _warming: dict[str, asyncio.Event] = field(default_factory=dict, init=False)
@@ -195,7 +194,7 @@ class Completer:
 
     async def _warmed(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
         """The reply to `request`. A task's first request is sent alone, so that the others find its prefix cached."""
-        if not request.cached or self.batched:
+        if not request.cached:
             return await self._chat(request, call, late)
         warm = self._warming.get(request.name)
         if warm is not None:
@@ -218,7 +217,7 @@ class Completer:
             self._book(reply, call)
             return reply
 
-        reserved = await self.budget.reserve(tariff.cost_usd(likely, batched=self.batched) if tariff else 0.0)
+        reserved = await self.budget.reserve(tariff.cost_usd(likely) if tariff else 0.0)
         try:
             reply = await self.scheduler.run(attempt, tokens=expected, late=late)
         except Rejected as fault:
@@ -242,7 +241,7 @@ class Completer:
             input_tokens=usage.all_input_tokens,
             cached_input_tokens=usage.cached_input_tokens,
             output_tokens=usage.output_tokens,
-            cost_usd=usage.cost_usd if tariff is None else tariff.cost_usd(usage, batched=reply.batched),
+            cost_usd=usage.cost_usd if tariff is None else tariff.cost_usd(usage),
         )
         call.ledger.add(paid)
         self.budget.book(paid)

@@ -134,7 +134,7 @@ def estimate_cost(
             name = _PROMPTS.get(kind, str(kind))
             if kind is JudgementKind.CONTEXT_USE and not texts.reference:
                 name = "context_use_no_reference"
-            tally.add(name, sent, received, calls=times, cached=0 if judge_settings.batch else 1)
+            tally.add(name, sent, received, calls=times, cached=1)
         if JudgementKind.REVERSE_QUESTIONS in needs:
             embedding_samples += 1
             embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
@@ -144,7 +144,6 @@ def estimate_cost(
         else "answers as long as the references, contexts as the reference contexts "
         f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
         repeats=repeats,
-        batched=judge_settings.batch,
     )
     embedding_model = embeddings_named(judge_settings, known)
     if embedding_model is None or not embedding_samples:
@@ -181,11 +180,11 @@ class _Tally:
             self._warmed += first * prefix
             self._cached += (cached - first) * prefix
 
-    def estimate(self, assumptions: str, *, repeats: int = 1, batched: bool = False) -> CostEstimate:
+    def estimate(self, assumptions: str, *, repeats: int = 1) -> CostEstimate:
         from ragstone.judge.llm.provider import Usage
 
         usage = Usage(self._read - self._cached - self._warmed, self._cached, self._warmed, self._written)
-        usd = None if self._price is None else repeats * self._price.cost_usd(usage, batched=batched)
+        usd = None if self._price is None else repeats * self._price.cost_usd(usage)
         calls, read, written = repeats * self._calls, repeats * self._read, repeats * self._written
         return CostEstimate(calls, read, written, usd, assumptions, repeats * self._cached)
 

@@ -23,7 +23,7 @@ _REFUSED = frozenset((400, 401, 403, 404))
 class FederatedAuth(httpx2.Auth):
     """Adds the access token to every request; a token that is refused (401) is replaced once.
 
-    Used by both SDKs' HTTP clients, so batches and embeddings are covered too. `beta` is a flag that Anthropic requires
+    Used by both SDKs' HTTP clients, so embeddings are covered too. `beta` is a flag that Anthropic requires
     with such tokens. An exchange caches its token until shortly before it expires; both SDKs run one at a time.
     """
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +17,6 @@ from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.graded import ALTERNATIVES
 from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
-    BatchLost,
-    BatchState,
     Broken,
     ChatReply,
     ChatRequest,
@@ -29,13 +26,11 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
-from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome, read_results
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome
 from ragstone.judge.llm.windows import tokens_at_least
 
 _CHAT = "/chat/completions"
 # "model_length" is Mistral's; the others are passed through by gateways from other providers.
-_BATCH_ENDED = ("completed", "expired", "cancelled")
-_BATCH_PATH = "/v1/chat/completions"
 _STOPS = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
     **dict.fromkeys(("content_filter", "safety"), Stop.FILTERED),
@@ -142,14 +137,7 @@ class OpenAIProvider(SdkProvider):
         refused = {"prompt_cache_options", "prompt_cache_breakpoint"} & self._dialect.dropped
         return request.breakpoint and not self._compatible and not refused
 
-    def read(
-        self,
-        document: Mapping[str, Any],
-        room: RateLimits | None = None,
-        *,
-        tool: str | None = None,
-        batched: bool = False,
-    ) -> ChatReply:
+    def read(self, document: Mapping[str, Any], room: RateLimits | None, *, tool: str) -> ChatReply:
         """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else.
 
         A call of another tool than `tool` gives no verdict.
@@ -171,14 +159,13 @@ class OpenAIProvider(SdkProvider):
         if isinstance(calls, list) and calls and isinstance(calls[0], dict):
             function = calls[0].get("function")
             function = function if isinstance(function, dict) else {}
-            text = function.get("arguments") if tool in (None, function.get("name")) else None
+            text = function.get("arguments") if function.get("name") == tool else None
         text = text if isinstance(text, str) else ""
         return ChatReply(
             self.account.echo(text),
             stop,
             self._usage(document.get("usage")),
             room,
-            batched,
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self._dialect.mode,
@@ -199,60 +186,6 @@ class OpenAIProvider(SdkProvider):
         written = min(prompt - cached, transport.count(details.get("cache_write_tokens")))
         counted = Usage(prompt - cached - written, cached, written, output)
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
-
-    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        lines = (
-            transport.encoded({"custom_id": name, "method": "POST", "url": _BATCH_PATH, "body": self.body(request)})
-            for name, request in requests.items()
-        )
-        client = self.client
-        file = await self.done(client.files.create(file=("ragstone.jsonl", b"\n".join(lines)), purpose="batch"))
-        batch = await self.done(
-            client.batches.create(
-                input_file_id=file.id,
-                endpoint=_BATCH_PATH,
-                completion_window="24h",
-                metadata={"made_by": "ragstone", "requests": _digest(requests)},
-            )
-        )
-        return str(batch.id)
-
-    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
-        page, wanted = await self.done(self.client.batches.list(limit=100)), _digest(requests)
-        for one in page.data or ():
-            alive = one.status not in ("failed", "expired", "cancelling", "cancelled")
-            if alive and (one.metadata or {}).get("requests") == wanted and one.id not in known:
-                return str(one.id)
-        return None
-
-    async def progress(self, batch_id: str) -> BatchState:
-        batch = await self.about_batch(self.client.batches.retrieve(batch_id))
-        if batch.status == "failed":
-            errors = batch.errors.data if batch.errors and batch.errors.data else []
-            said = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
-            too_large = (
-                any(error.code == "token_limit_exceeded" for error in errors) or "enqueued token" in said.lower()
-            )
-            raise BatchLost(self.account.scrubbed(said), refused=True, too_large=too_large)
-        return "ended" if batch.status in _BATCH_ENDED else "running"
-
-    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        batch = await self.about_batch(self.client.batches.retrieve(batch_id))
-        found: dict[str, ChatReply | Exception] = {}
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id:
-                content = await self.about_batch(self.client.files.content(file_id))
-                found |= read_results(content.content, self._batched)
-        return found
-
-    def _batched(self, entry: dict[str, Any]) -> ChatReply:
-        account, response = self.account, entry.get("response")
-        if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
-            raise Broken(f"the batch gave no reply: {account.scrubbed(entry.get('error'))}")
-        status = transport.count(response.get("status_code"))
-        if status != 200:
-            raise transport.status_error(account, status, {}, response["body"], None)
-        return self.read(response["body"], batched=True)
 
 
 class OpenAIEmbedder:
@@ -295,11 +228,6 @@ async def send(
     client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
     return await outcome(openai, account, client.post(path, content=transport.encoded(body), cast_to=httpx2.Response))
-
-
-def _digest(names: Collection[str]) -> str:
-    """Marks a batch, so that it is found if its id is lost: a hash of its custom ids."""
-    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
 
 
 def _tokens(logprobs: object) -> Sequence[object]:

@@ -24,17 +24,15 @@ class Tariff:
     output: float
     cached_input: float
     cache_write: float
-    batch_factor: float
 
-    def cost_usd(self, usage: Usage, *, batched: bool = False) -> float:
+    def cost_usd(self, usage: Usage) -> float:
         """US dollars for `usage`, each kind of token at its own rate."""
-        cost = (
+        return (
             usage.input_tokens * self.input
             + usage.cached_input_tokens * self.cached_input
             + usage.cache_write_tokens * self.cache_write
             + usage.output_tokens * self.output
         ) / _MILLION
-        return cost * self.batch_factor if batched else cost
 
 
 def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = None) -> Tariff | None:
@@ -45,14 +43,12 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
     price = (overrides or {}).get(model) or listed_price(provider, model)
     if price is None:
         return None
-    known = find_provider(provider)
     cache_write = price.cache_write if isinstance(price, ModelPrice) else None
     return Tariff(
         price.input,
         price.output,
         price.input if price.cached_input is None else price.cached_input,
         price.input if cache_write is None else cache_write,
-        known.batch_factor if known else 1.0,
     )
 
 

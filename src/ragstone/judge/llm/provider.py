@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ragstone.errors import RagstoneError
 from ragstone.judge.protocol import JudgementFailed
@@ -69,7 +69,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The model's reply. `batched` replies are billed at the batch rate.
+    """The model's reply.
 
     `model` and `fingerprint` are what the provider reports as its author, `way` is how the schema was enforced.
     `tokens` are the reply's with their log-probabilities, as the provider gave them (unchecked), if it did.
@@ -79,7 +79,6 @@ class ChatReply:
     stop: Stop
     usage: Usage
     room: RateLimits | None = None
-    batched: bool = False
     model: str | None = None
     fingerprint: str | None = None
     way: str | None = None
@@ -137,18 +136,6 @@ class Rejected(Fault):
         self.stop = stop
 
 
-class BatchLost(Fault):
-    """A batch that gives no replies: the provider does not know it (any more), or did not accept it (`refused`).
-
-    `too_large`: because too much was waiting to be judged.
-    """
-
-    def __init__(self, reason: str, *, refused: bool = False, too_large: bool = False) -> None:
-        super().__init__(reason)
-        self.refused = refused
-        self.too_large = too_large
-
-
 def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
     """Give `result` to the task that is `waiting`, if it still is; an error is raised there.
 
@@ -175,24 +162,7 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-BatchState = Literal["running", "ended"]
-
-
-class LiveProvider(Provider, Protocol):
-    """A provider that is asked directly with its SDK's `client`, and has a batch API, in the dialect that it found.
-
-    Methods raise a Fault (BatchLost among them), or JudgeError.
-    """
+class ClientProvider(Provider, Protocol):
+    """A provider that is asked with its SDK's `client`."""
 
     client: Any
-
-    async def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        """Send a batch of requests by custom id; returns the batch's id."""
-
-    async def find(self, requests: Collection[str], known: Collection[str]) -> str | None:
-        """The id of a batch of these custom ids that was sent within the hour, and is none of `known`."""
-
-    async def progress(self, batch_id: str) -> BatchState: ...
-
-    async def results(self, batch_id: str) -> Mapping[str, ChatReply | Exception]:
-        """Each request's reply, or the exception to raise in its place, by custom id."""

@@ -95,7 +95,7 @@ class Scheduler:
         self,
         *,
         concurrency: int,
-        timeout_s: float | None,
+        timeout_s: float,
         max_attempts: int,
         breaker_failures: int,
         requests_per_minute: int | None = None,
@@ -215,8 +215,6 @@ class Scheduler:
 
         self._left.add(task)
         task.add_done_callback(ended)
-        if self._timeout_s is None:  # it waits for a batch, which goes on without it
-            task.cancel()
         asyncio.get_running_loop().call_later(DRAIN_S, task.cancel)
 
     async def drain(self) -> None:

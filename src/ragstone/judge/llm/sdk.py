@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
 import aiohttp
 import httpx2
 
-from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.clouds import credentials_error
 from ragstone.judge.llm.model_compat import Adapter, BadRequest, Dialect, Outcome
-from ragstone.judge.llm.provider import BatchLost, Broken, ChatReply, Fault, Rejected
+from ragstone.judge.llm.provider import Broken, Rejected
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
@@ -86,41 +85,5 @@ class SdkProvider:
         """The result of an SDK call, or the error to raise in place of the SDK's."""
         return await outcome(self._sdk, self.account, call)
 
-    async def done(self, call: Awaitable[_T]) -> _T:
-        """The result of an SDK call. Raises the error that takes the place of the SDK's."""
-        value, error = await self.outcome(call)
-        if value is None:
-            raise error or Broken("no reply")
-        return value
-
-    async def about_batch(self, call: Awaitable[_T]) -> _T:
-        """The result of a call about one batch. Raises BatchLost if the provider does not know it, else as `done`."""
-
-        async def known() -> _T:
-            try:
-                return await call
-            except self._sdk.NotFoundError:
-                raise BatchLost("the provider does not know the batch") from None
-
-        return await self.done(known())
-
     async def close(self) -> None:
         await self.client.close()
-
-
-def read_results(content: bytes, reply_to: Callable[[dict[str, Any]], ChatReply]) -> dict[str, ChatReply | Exception]:
-    """The replies in the lines of a batch's results, by custom id; `reply_to` raises the error of one that failed."""
-    found: dict[str, ChatReply | Exception] = {}
-    for line in content.splitlines():
-        try:
-            entry = transport.parsed(line)
-        except Broken:
-            continue
-        name = entry.get("custom_id")
-        if not isinstance(name, str):
-            continue
-        try:
-            found[name] = reply_to(entry)
-        except (Fault, JudgeError) as error:
-            found[name] = error
-    return found

@@ -36,8 +36,8 @@ MAX_CA_BYTES = 4 * 1024 * 1024
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 MAX_REPLY_BYTES = 4 * 1024**2
 """A chat reply: a model's longest output, with each character escaped, plus room for a server's additions."""
-_LARGER_REPLIES = {"/embeddings": 64 * 1024**2, "/results": 1024**3, "/content": 1024**3}
-"""By end of the address: up to 256 vectors, and the results of a whole batch."""
+_MAX_EMBEDDINGS_BYTES = 64 * 1024**2
+"""Up to 256 vectors."""
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -72,8 +72,8 @@ async def bound(reply: httpx2.Response) -> None:
     """A hook that limits the size of a provider's reply."""
     from ragstone.system.bounded_http import bound_reply
 
-    path = reply.request.url.path
-    bound_reply(reply, next((limit for end, limit in _LARGER_REPLIES.items() if path.endswith(end)), MAX_REPLY_BYTES))
+    embeds = reply.request.url.path.endswith("/embeddings")
+    bound_reply(reply, _MAX_EMBEDDINGS_BYTES if embeds else MAX_REPLY_BYTES)
 
 
 def parsed(content: bytes) -> dict[str, Any]:

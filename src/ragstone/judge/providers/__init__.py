@@ -86,7 +86,6 @@ class Provider(_Data):
     secret_variables: tuple[str, ...] = ()
     credentials_variable: str | None = None
     parameters: dict[str, int] = {}
-    batches: bool = True
     embeddings: str | None = None
     embeddings_by: str | None = None
     cache_breakpoints: str | None = None
@@ -96,7 +95,6 @@ class Provider(_Data):
     sign_in_hosts: tuple[str, ...] = ()
 
     read_on: str | None = None
-    batch_factor: float = Field(default=0.5, gt=0, le=1)
     prices: dict[str, ModelPrice] = {}
     snapshots: dict[str, str] = {}
     ends: dict[str, date] = {}

@@ -150,9 +150,9 @@ def _with_judge(
     """The result of `work`, whose judge caches its replies."""
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
-    # Each round waits for the one before, so a batch would take days.
-    live = settings.judge.model_copy(update={"batch": False})
-    judge = build_judge(live, golden_set=GoldenSet(samples), cache=cache, environ=os.environ, tell_secret=redact.add)
+    judge = build_judge(
+        settings.judge, golden_set=GoldenSet(samples), cache=cache, environ=os.environ, tell_secret=redact.add
+    )
 
     async def work_and_close() -> _Result:
         try:
