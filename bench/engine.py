@@ -55,12 +55,10 @@ def write_world(folder: Path, n: int) -> None:
 def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
     from ragstone.app.run import evaluate_run
-    from ragstone.cli import collect_seldom
     from ragstone.config.load import load_settings
     from ragstone.project.plan import run_plan
     from ragstone.rounds.context import RunContext
 
-    collect_seldom()
     settings = load_settings(
         directory=folder,
         environ={},

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import TextIO
 
 from ragstone.ci.github.commands import mask
-from ragstone.cli import collect_seldom
 from ragstone.config.load import load_settings
 from ragstone.config.settings import Settings
 from ragstone.container.confinement import confine, confine_base, wipe_environment
@@ -26,14 +25,11 @@ from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
 from ragstone.job.inputs import ActionInputs, read_inputs
 from ragstone.job.run_job import end_job, run_on_github, workspace_of
-from ragstone.judge.llm.deferred_types import postpone_types
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def main() -> None:
-    collect_seldom()
-    postpone_types()
     environ = dict(os.environ)
     wipe_environment(name for name in environ if _SECRET.search(name))
     # HOME (/github/home) and a TMPDIR set by the workflow may belong to the user's code: our own files go elsewhere.

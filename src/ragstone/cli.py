@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
-import gc
 import importlib
 import io
 import os
@@ -17,7 +15,6 @@ import click
 
 from ragstone._version import __version__
 from ragstone.errors import EXIT_BUG, RagstoneError, suggestion
-from ragstone.judge.llm.deferred_types import postpone_types
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.tools.registry import TOOL_COMMANDS
 
@@ -69,20 +66,9 @@ def cli() -> None:
     """
 
 
-def collect_seldom() -> None:
-    """Let the garbage collector run more seldom, in a process of our own: hardly anything here is in a cycle.
-
-    At the end it would go through all modules twice, for a tenth of a second or more; what is frozen it leaves alone.
-    """
-    gc.set_threshold(50_000, 20, 100)
-    atexit.register(gc.freeze)
-
-
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
     _outlive_readers()
-    collect_seldom()
-    postpone_types()
     try:
         result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
         code = result if isinstance(result, int) else 0

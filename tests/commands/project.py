@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import os
@@ -125,7 +124,7 @@ def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    path, modules, collector = list(sys.path), set(sys.modules), gc.get_threshold()
+    path, modules = list(sys.path), set(sys.modules)
     with (
         pytest.MonkeyPatch.context() as patch,
         Path(os.devnull).open(encoding="utf-8") as stdin,
@@ -144,7 +143,6 @@ def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             sys.path[:] = path
-            gc.set_threshold(*collector)
             _forget_user_modules(set(sys.modules) - modules, cwd)
 
 

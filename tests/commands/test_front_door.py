@@ -29,41 +29,6 @@ def test_every_command_has_help(tmp_path: Path, name: str) -> None:
     assert "Usage: " in done.stdout
 
 
-def test_garbage_is_collected_seldom_in_a_process_of_our_own_and_as_usual_in_the_users(tmp_path: Path) -> None:
-    code = (
-        "import gc, ragstone.api, ragstone.cli\n"
-        "usual = gc.get_threshold()\n"
-        "ragstone.api.load_golden_set('golden.jsonl')\n"
-        "assert gc.get_threshold() == usual\n"
-        "try: ragstone.cli.main(['--version'])\n"
-        "except SystemExit: pass\n"
-        "assert gc.get_threshold()[0] > 10 * usual[0], gc.get_threshold()\n"
-        "assert gc.isenabled()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=make_project(tmp_path / "repo", n=3), check=False)
-    assert done.returncode == 0
-
-
-CYCLE = """
-class Cycle:
-    def __init__(self):
-        self.own = self
-    def __del__(self):
-        print("collected")
-
-cycle = Cycle()
-"""
-
-
-@pytest.mark.parametrize(
-    ("calls", "collected"), [("", True), ("from ragstone.cli import main; main(['--help'])", False)]
-)
-def test_nothing_is_collected_at_the_end_of_a_process_of_our_own(calls: str, collected: bool) -> None:
-    command = [sys.executable, "-c", f"{CYCLE}{calls}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("collected\n") == collected
-
-
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, ragstone.cli\n"
