@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ragstone.config.load import SECRET_VARIABLES
 from ragstone.config.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
-from ragstone.judge.llm.federation import REQUEST_TOKEN, REQUEST_URL
+from ragstone.judge.llm.sign_in import REQUEST_TOKEN, REQUEST_URL
 from ragstone.judge.providers import credential_variables, find_provider, given
 
 _NAMES = frozenset((*SECRET_VARIABLES, *credential_variables(), REQUEST_URL, REQUEST_TOKEN))

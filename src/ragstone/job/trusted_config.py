@@ -26,7 +26,7 @@ from ragstone.config.variables import SECRET_NAME
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.job.inputs import INPUTS
-from ragstone.judge.llm.federation import has_job_identity
+from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED
 from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
@@ -223,7 +223,7 @@ def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs on."""
     judge = settings.judge.name.strip().partition(":")[0]
     return any(
-        one.name == judge if one.cloud is not None else has_job_identity(one.name, environ) for one in all_providers()
+        one.name == judge if one.cloud is not None else has_job_identity(one, environ) for one in all_providers()
     )
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
@@ -18,9 +17,6 @@ from ragstone.errors import ConfigError
 from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned
 
-if TYPE_CHECKING:
-    from ragstone.judge.llm.federation import Federation
-
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
@@ -30,14 +26,26 @@ _KEY_OF_ADDRESS = {"judge.base_url": KEY_VARIABLE, "judge.embeddings_base_url": 
 _SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
 
 
-@dataclass(frozen=True, slots=True)
-class CloudAccount:
-    """Region, project and identity in a cloud. Empty `aws` or no `google_file`: what the cloud's SDK finds."""
+class TokenStore:
+    """The tokens that the SDKs get for this run. Each is passed to `tell` (which redacts and masks it)."""
 
-    region: str
-    project: str | None = None
-    aws: Mapping[str, SecretStr] = field(default_factory=dict)
-    google_file: str | None = None
+    def __init__(self, tell: Callable[[str], None] = lambda _secret: None) -> None:
+        self._tell = tell
+        self._tokens: dict[str, None] = {}
+
+    def __repr__(self) -> str:
+        return "TokenStore(…)"
+
+    def add(self, token: str) -> None:
+        if token not in self._tokens:
+            self._tokens[token] = None
+            self._tell(token)
+
+    def scrubbed(self, text: str) -> str:
+        """`text` without any token of this run."""
+        for token in self._tokens:
+            text = text.replace(token, "***")
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +71,8 @@ class Address:
 class Account:
     """The provider and credential that clients use, and that messages name. The key never shows in a repr.
 
-    With `federation`, there is no key: the job's own identity is exchanged for tokens. With `cloud`, Anthropic's models
-    are called on Bedrock or Vertex.
+    `variables` are those of the environment that the SDK signs in with. With `as_job` there is no key: the SDK
+    exchanges the job's identity for tokens.
     """
 
     provider: Provider
@@ -75,8 +83,9 @@ class Account:
     timeout_s: float
     connections: int
     ca_bundle: Path | None
-    federation: Federation | None = None
-    cloud: CloudAccount | None = None
+    variables: Mapping[str, SecretStr] = field(default_factory=dict)
+    as_job: bool = False
+    tokens: TokenStore = field(default_factory=TokenStore, compare=False)
     headers: Mapping[str, SecretStr] = field(default_factory=dict)
     setting: str = "judge.name"
     """The setting that names the model."""
@@ -84,6 +93,11 @@ class Account:
     @property
     def service(self) -> str:
         return self.provider.name
+
+    def variable(self, name: str) -> str | None:
+        """The value of one of the `variables`."""
+        value = self.variables.get(name)
+        return value.get_secret_value() if value else None
 
     def echo(self, text: str) -> str:
         """`text` of a reply without the secrets that a server may echo.
@@ -107,12 +121,14 @@ class Account:
         """`text` without key, headers and tokens, as far as each `counts` as a secret."""
         values = [value.get_secret_value() for value in self.headers.values()]
         values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
-        own = [*([self.key] if self.key else []), *(self.cloud.aws.values() if self.cloud is not None else ())]
-        values += [one.get_secret_value() for one in own]
+        if self.key is not None:
+            values.append(self.key.get_secret_value())
+        secrets = (self.variable(name) for name in self.provider.secret_variables)
+        values += [secret for secret in secrets if secret is not None]
         # Longest first, so that a secret that contains another is replaced whole.
         for secret in sorted(filter(counts, values), key=len, reverse=True):
             text = text.replace(secret, "***")
-        return self.federation.tokens.scrubbed(text) if self.federation is not None else text
+        return self.tokens.scrubbed(text)
 
 
 def random_looking(secret: str) -> bool:

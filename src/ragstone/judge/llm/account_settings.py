@@ -16,15 +16,17 @@ from ragstone.judge.llm.account import (
     EMBEDDINGS_KEY_VARIABLE,
     KEY_VARIABLE,
     Account,
+    Address,
+    TokenStore,
     parse_address,
     parse_headers,
 )
-from ragstone.judge.llm.clouds import cloud_account, cloud_address
-from ragstone.judge.llm.federation import check_address, federation_of, has_job_identity
+from ragstone.judge.llm.sign_in import PERMISSION, REQUEST_TOKEN, REQUEST_URL, read_variables
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.providers import Provider, first_given
+from ragstone.judge.providers import Provider, given
 
 COMPATIBLE = "openai-compatible"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _AZURE_DEPLOYMENT = re.compile(r"(https?://[^?]*/openai/deployments/)[^/]+")
 
 
@@ -38,22 +40,21 @@ def make_account(
     """Address, and key or identity, at the provider called `name`.
 
     A key in the provider's own variable is sent to that provider only. A cloud account is configured by the cloud's
-    variables; a key in the settings is an access token for it.
+    variables; a key in the settings is an access token for it. `tell_secret` is called with each token of the SDK.
     """
     provider = provider_of(name)
     cloud, own = provider.cloud, provider.key_variable
     key = settings.api_key or (SecretStr(found) if (found := provider.key(environ)) else None)
     signed_in = key is not None or provider.has_credentials(environ)
-    federation = None
-    if settings.auth == "oidc" or (settings.auth is None and not signed_in and has_job_identity(name, environ)):
-        if settings.api_key is not None and cloud is None:
-            raise ConfigError(
-                "judge.auth is 'oidc', but a key is set.",
-                where="judge.auth",
-                hint=f"Remove {KEY_VARIABLE} or judge.auth.",
-            )
-        key, federation = None, federation_of(name, environ, tell_secret)
-    if key is None and own and federation is None and cloud is None:
+    variables: dict[str, SecretStr] = {}
+    as_job = settings.auth == "oidc"
+    as_job = as_job or (settings.auth is None and not signed_in and has_job_identity(provider, environ))
+    if as_job:
+        variables, key = _identity_variables(settings, provider, environ), None
+    elif cloud is not None:
+        credentials = () if key else cloud.credentials
+        variables = read_variables(cloud.needed, credentials, environ, "Set it in the environment.")
+    if key is None and own and not as_job and cloud is None:
         raise ConfigError(
             f"judge '{name}:{model}' needs an API key, but none is set.",
             where="judge",
@@ -61,9 +62,9 @@ def make_account(
         )
     if key is not None and not key.get_secret_value().isprintable():
         raise ConfigError("the API key contains invalid characters (a line break?).", where=KEY_VARIABLE)
-    in_cloud = cloud_account(provider, cloud, environ, has_token=key is not None) if cloud else None
-    listed = cloud_address(cloud, in_cloud.region) if cloud and in_cloud else provider.base_url
-    url = settings.base_url or first_given((provider.base_url_variable or "",), environ) or listed
+    region = variables[cloud.needed[0]].get_secret_value() if cloud else ""
+    listed = (cloud.base_urls.get(region) or cloud.base_url.format(region=region)) if cloud else provider.base_url
+    url = settings.base_url or given(provider.base_url_variable or "", environ) or listed
     if not url:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
@@ -71,21 +72,66 @@ def make_account(
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
     address = parse_address(url.strip())
-    if federation is not None and cloud is None:
-        check_address(federation, address.base_url, address.query)
+    if as_job and not _takes_tokens(address):
+        raise ConfigError(
+            "judge.auth is 'oidc', but the judge's address is not an https address of the provider.",
+            where="judge.base_url",
+            hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
+        )
     return Account(
         provider=provider,
         model=model,
         address=address,
         key=key,
-        key_variable=cloud.credentials if cloud else KEY_VARIABLE if own is None or settings.api_key else own,
+        key_variable=_key_variable(settings, provider, has_key=key is not None),
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
-        federation=federation,
-        cloud=in_cloud,
+        variables=variables,
+        as_job=as_job,
+        tokens=TokenStore(tell_secret) if tell_secret is not None else TokenStore(),
         headers=parse_headers(settings.headers),
     )
+
+
+def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
+    """Whether the job may ask for an ID token, and the ids that `provider` needs are set."""
+    if provider.job_identity is None:
+        return False
+    return all(given(name, environ) for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN))
+
+
+def _identity_variables(
+    settings: JudgeSettings, provider: Provider, environ: Mapping[str, str]
+) -> dict[str, SecretStr]:
+    """The provider's ids, and where GitHub gives out the job's ID token. Raises ConfigError."""
+    identity = provider.job_identity
+    if identity is None:
+        raise ConfigError(
+            f"judge '{provider.name}' does not support the job's identity.",
+            where="judge.auth",
+            hint="Set judge.auth to 'key'.",
+        )
+    if settings.api_key is not None:
+        raise ConfigError(
+            "judge.auth is 'oidc', but a key is set.", where="judge.auth", hint=f"Remove {KEY_VARIABLE} or judge.auth."
+        )
+    ids = read_variables(identity.needed, identity.optional, environ, "Set it under env, as in the provider's console.")
+    return ids | read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
+
+
+def _key_variable(settings: JudgeSettings, provider: Provider, *, has_key: bool) -> str:
+    """Where the key comes from, or the credentials in place of one, for messages."""
+    if provider.cloud is not None and not has_key:
+        return " and ".join(provider.cloud.credentials)
+    own = provider.key_variable
+    return KEY_VARIABLE if own is None or settings.api_key else own
+
+
+def _takes_tokens(address: Address) -> bool:
+    """Whether a token for the provider's own API may be sent to `address`."""
+    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
+    return secure and "api-version" not in address.query
 
 
 def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,9 +150,10 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     for one in asked:
         parts = urlsplit(one.address.base_url)
         found[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"] = None
-        signs_in = one.federation is not None or (one.cloud is not None and one.key is None)
+        signs_in = one.as_job or (one.provider.cloud is not None and one.key is None)
+        region = one.variable(one.provider.cloud.needed[0]) if one.provider.cloud is not None else None
         for host in one.provider.sign_in_hosts if signs_in else ():
-            found[f"{host.format(region=one.cloud.region if one.cloud is not None else '')}:443"] = None
+            found[f"{host.format(region=region)}:443"] = None
     return tuple(found)
 
 
@@ -120,7 +167,7 @@ def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
         return False
     hosted = provider.cloud is None
     has_key = provider.has_credentials(environ) and not (hosted and settings.auth == "oidc")
-    return not has_key and ((hosted and settings.auth == "key") or not has_job_identity(provider.name, environ))
+    return not has_key and ((hosted and settings.auth == "key") or not has_job_identity(provider, environ))
 
 
 def embeddings_named(settings: JudgeSettings, provider: Provider) -> tuple[str, str] | None:
@@ -174,7 +221,7 @@ def embeddings_account(
         account = make_account(settings.model_copy(update=update), service, model, environ, tell_secret)
     own = replace(account, model=model, setting="judge.embeddings")
     if key is not None:
-        own = replace(own, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, federation=None)
+        own = replace(own, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, as_job=False)
     deployment = _AZURE_DEPLOYMENT.fullmatch(own.address.base_url)
     if deployment:
         own = replace(own, address=replace(own.address, base_url=deployment.group(1) + model))

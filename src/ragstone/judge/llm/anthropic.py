@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 from pydantic_core import from_json
 
-from ragstone.judge.llm import clouds, transport
+from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.model_compat import AS_USUAL, Dialect, Outcome, Own, with_schema
 from ragstone.judge.llm.provider import (
@@ -21,9 +21,9 @@ from ragstone.judge.llm.provider import (
     Usage,
 )
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
+from ragstone.judge.llm.sign_in import job_token
 
 _MESSAGES = "/v1/messages"
-TOKEN_BETA = "oauth-2025-04-20"  # noqa: S105 - the flag that lets a token take a key's place, as the SDK sends it
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
@@ -31,24 +31,47 @@ _STOPS = {
 }
 
 
-def make_client(account: Account) -> anthropic.AsyncAnthropic:
-    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's own clients."""
-    options = client_options(anthropic, account, _federated(account)) | {"open_telemetry": False}
-    if account.cloud is not None:
-        client: anthropic.AsyncAnthropic = clouds.make_client(account, account.cloud, options)
-        return client
-    return anthropic.AsyncAnthropic(
-        api_key=key_of(account), default_query=dict(account.address.query) or None, **options
-    )
+def make_client(account: Account) -> Any:
+    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's own clients.
 
-
-def _federated(account: Account) -> httpx2.Auth | None:
-    if account.federation is None or account.cloud is not None:
-        return None
-    from ragstone.judge.llm.exchange import AnthropicExchange, FederatedAuth
-
-    tokens = AnthropicExchange(account.federation, account.address.base_url, transport.tls_context(account.ca_bundle))
-    return FederatedAuth(account.federation, tokens, beta=TOKEN_BETA)
+    As a job, the SDK exchanges the job's ID token for one of its own.
+    """
+    options = client_options(anthropic, account) | {"open_telemetry": False}
+    query = dict(account.address.query) or None
+    key = account.key.get_secret_value() if account.key else None
+    if account.service == "bedrock":
+        return anthropic.AsyncAnthropicBedrock(
+            api_key=key,
+            aws_region=account.variable("AWS_REGION"),
+            aws_access_key=account.variable("AWS_ACCESS_KEY_ID"),
+            aws_secret_key=account.variable("AWS_SECRET_ACCESS_KEY"),
+            aws_session_token=account.variable("AWS_SESSION_TOKEN"),
+            **options,
+        )
+    if account.service == "vertex":
+        return anthropic.AsyncAnthropicVertex(
+            access_token=key,
+            region=account.variable("CLOUD_ML_REGION") or "",
+            project_id=account.variable("ANTHROPIC_VERTEX_PROJECT_ID") or "",
+            **options,
+        )
+    if account.as_job and account.provider.job_identity is not None:
+        audience = account.provider.job_identity.audience
+        exchange = httpx2.Client(
+            verify=transport.tls_context(account.ca_bundle),
+            timeout=account.timeout_s,
+            limits=httpx2.Limits(max_keepalive_connections=0),  # nothing closes it
+        )
+        credentials = anthropic.WorkloadIdentityCredentials(
+            identity_token_provider=lambda: job_token(account, audience),
+            federation_rule_id=account.variable("ANTHROPIC_FEDERATION_RULE_ID") or "",
+            organization_id=account.variable("ANTHROPIC_ORGANIZATION_ID") or "",
+            service_account_id=account.variable("ANTHROPIC_SERVICE_ACCOUNT_ID"),
+            workspace_id=account.variable("ANTHROPIC_WORKSPACE_ID"),
+            http_client=exchange,
+        )
+        return anthropic.AsyncAnthropic(credentials=credentials, default_query=query, **options)
+    return anthropic.AsyncAnthropic(api_key=key_of(account), default_query=query, **options)
 
 
 class AnthropicProvider(SdkProvider):
@@ -57,11 +80,6 @@ class AnthropicProvider(SdkProvider):
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         dialect = Dialect(modes=("json_schema", "tool", "prompt"))
         super().__init__(anthropic, account, make_client(account), dialect, parameters)
-        self._identity = None
-        if account.federation is not None and account.cloud is not None:
-            from ragstone.judge.llm.exchange import AwsIdentity
-
-            self._identity = AwsIdentity(account.federation, account.cloud.region)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
@@ -136,9 +154,7 @@ class AnthropicProvider(SdkProvider):
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         content = transport.encoded(body)
-        if self.account.cloud is not None:
-            if self._identity is not None:
-                await self._identity.hand_to(self.client)
+        if self.account.provider.cloud is not None:
             # Those clients build the body themselves: the model becomes part of the path.
             post = self.client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
         else:

@@ -27,6 +27,7 @@ from ragstone.judge.llm.provider import (
     Usage,
 )
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome
+from ragstone.judge.llm.sign_in import job_token
 from ragstone.judge.llm.windows import tokens_at_least
 
 _CHAT = "/chat/completions"
@@ -38,24 +39,25 @@ _STOPS = {
 
 
 def make_client(account: Account) -> openai.AsyncOpenAI:
-    """One client for the whole run; Azure's if the address has an API version."""
-    options = client_options(openai, account, _federated(account))
+    """One client for the whole run; Azure's if the address has an API version.
+
+    As a job, the SDK exchanges the job's ID token for one of its own.
+    """
+    options = client_options(openai, account)
     query = dict(account.address.query)
     if "api-version" in query:
         return openai.AsyncAzureOpenAI(
             api_key=key_of(account), api_version=query["api-version"], default_query=query, **options
         )
+    if account.as_job and account.provider.job_identity is not None:
+        audience = account.provider.job_identity.audience
+        identity: openai.auth.WorkloadIdentity = {
+            "identity_provider_id": account.variable("OPENAI_IDENTITY_PROVIDER_ID") or "",
+            "service_account_id": account.variable("OPENAI_SERVICE_ACCOUNT_ID") or "",
+            "provider": {"token_type": "jwt", "get_token": lambda: job_token(account, audience)},
+        }
+        return openai.AsyncOpenAI(workload_identity=identity, default_query=query or None, **options)
     return openai.AsyncOpenAI(api_key=key_of(account), default_query=query or None, **options)
-
-
-def _federated(account: Account) -> httpx2.Auth | None:
-    if account.federation is None:
-        return None
-    from ragstone.judge.llm import exchange
-
-    return exchange.FederatedAuth(
-        account.federation, exchange.OpenAIExchange(account.federation, exchange.OPENAI_EXCHANGE)
-    )
 
 
 class OpenAIProvider(SdkProvider):

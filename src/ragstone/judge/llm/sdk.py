@@ -9,18 +9,25 @@ from typing import Any, TypeVar
 import aiohttp
 import httpx2
 
+from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.clouds import credentials_error
 from ragstone.judge.llm.model_compat import Adapter, BadRequest, Dialect, Outcome
-from ragstone.judge.llm.provider import Broken, Rejected
+from ragstone.judge.llm.provider import Broken, Fault, Rejected
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
+_REFUSED = frozenset((400, 401, 403, 404))
 
 
-def client_options(sdk: ModuleType, account: Account, auth: httpx2.Auth | None) -> dict[str, Any]:
+def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
     """How every client is made: aiohttp, no retries (the scheduler retries), proxies from the environment."""
+
+    async def note_token(request: httpx2.Request) -> None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if account.variables and scheme == "Bearer":  # the SDK got it
+            account.tokens.add(token)
+
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
     connections = account.connections + 8
     return {
@@ -33,9 +40,8 @@ def client_options(sdk: ModuleType, account: Account, auth: httpx2.Auth | None) 
             limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
             verify=transport.tls_context(account.ca_bundle),
             follow_redirects=False,
-            auth=auth,
             headers=ACCEPTED,
-            event_hooks={"response": [transport.bound]},
+            event_hooks={"request": [note_token], "response": [transport.bound]},
         ),
     }
 
@@ -47,8 +53,15 @@ def key_of(account: Account) -> str:
 
 async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T]:
     """The result of an SDK call, or the error to raise in place of the SDK's."""
+    refusals = getattr(sdk, "OAuthError", None) or sdk.WorkloadIdentityError  # to exchange the job's identity
     try:
         return await call, None
+    except (JudgeError, Fault) as error:  # raised while the SDK got a token
+        return None, error
+    except refusals as error:
+        refused = error.status_code in _REFUSED
+        reason = f"HTTP {error.status_code}: {error}"
+        return None, transport.refused_key(account, reason) if refused else Broken(account.scrubbed(reason))
     except sdk.APIStatusError as error:
         headers = error.response.headers
         found = transport.status_error(account, error.status_code, headers, error.body, transport.room_of(headers))
@@ -60,9 +73,9 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
     except Exception as error:
         if isinstance(error, getattr(sdk, "OpenAIError", None) or sdk.AnthropicError):
             return None, Broken(account.scrubbed(error))
-        if account.cloud is None:
+        if account.provider.cloud is None:
             raise
-        return None, credentials_error(account, error)
+        return None, Broken(f"can't sign in to {account.service}: {account.scrubbed(error)}")
 
 
 class SdkProvider:

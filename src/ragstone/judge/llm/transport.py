@@ -121,12 +121,7 @@ def status_error(
     if status == 403 and "logprobs" in lowered:  # OpenAI's for some models
         return Rejected(reason)
     if status in (401, 403) or (status == 400 and any(word in lowered for word in _ERRORS["bad_key"])):
-        return JudgeError(
-            f"{account.service} refused the API key: {reason}",
-            where="judge",
-            hint=f"Check that {account.key_variable} holds a valid key for this endpoint, not revoked, with access to "
-            "the model.",
-        )
+        return refused_key(account, reason)
     if 300 <= status < 400:
         place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
         return JudgeError(
@@ -156,6 +151,23 @@ def status_error(
     if status == 413 or any(word in lowered for word in _ERRORS["too_long"]):
         return Rejected(f"the request is longer than the judge's window ({reason})")
     return Rejected(f"the judge rejected the request ({reason})")
+
+
+def refused_key(account: Account, reason: str) -> JudgeError:
+    """The error for a key, or this job's identity, that the provider does not accept."""
+    if account.as_job:
+        return JudgeError(
+            f"{account.service} refused this job's identity: {account.scrubbed(reason)}",
+            where="judge.auth",
+            hint="Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, "
+            "audience, repository and ref.",
+        )
+    return JudgeError(
+        f"{account.service} refused the API key: {reason}",
+        where="judge",
+        hint=f"Check that {account.key_variable} holds a valid key for this endpoint, not revoked, with access to the "
+        "model.",
+    )
 
 
 def body_error(account: Account, document: Mapping[str, Any], room: RateLimits | None) -> Fault | JudgeError | None:

@@ -45,16 +45,13 @@ class JobIdentity(_Data):
 
 
 class Cloud(_Data):
-    """A cloud account: the function that makes the SDK's client, its package, and the cloud's own variables.
+    """A cloud: the variables that its SDK's client needs, the region's first, and those with credentials.
 
     `base_urls` are the addresses of regions that don't follow `base_url`.
     """
 
-    client: str
-    package: str
-    credentials: str
-    region_variables: tuple[str, ...]
-    project_variables: tuple[str, ...] = ()
+    needed: tuple[str, ...]
+    credentials: tuple[str, ...]
     base_url: str
     base_urls: dict[str, str] = {}
 
@@ -154,8 +151,3 @@ def price_date() -> str:
 def given(name: str, environ: Mapping[str, str]) -> str:
     """The value of a variable, stripped; a blank one counts as not set."""
     return environ.get(name, "").strip()
-
-
-def first_given(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
-    """The value of the first of `names` that is set."""
-    return next((found for name in names if (found := given(name, environ))), None)
