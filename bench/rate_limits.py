@@ -145,9 +145,7 @@ def measure(case: Case, latency_s: float) -> Outcome:
     units = [float(size) if case.tokens else 1.0 for size in sizes]
     time, server = Time(), case.make()
     lost = refused = 0
-    scheduler = Scheduler(
-        concurrency=64, timeout_s=None, max_attempts=5, breaker_failures=5, gentle=True, clock=time.clock()
-    )
+    scheduler = Scheduler(concurrency=64, timeout_s=600.0, gentle=True, clock=time.clock())
 
     async def call(number: int) -> None:
         nonlocal lost

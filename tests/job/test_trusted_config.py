@@ -316,7 +316,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 `test_a_pull_request_does_not_choose_another_provider_for_the_key` and `test_neither_does_the_identity_of_the_job`."""
 
 HARMLESS = {
-    *("concurrency", "timeout_s", "max_attempts", "breaker_failures", "requests_per_minute", "tokens_per_minute"),
+    *("concurrency", "timeout_s"),
     *("context_window", "refresh", "canaries", "planted", "graded"),
 }
 """How often and how fast the same address is asked, within the budget."""

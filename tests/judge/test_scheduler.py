@@ -18,7 +18,7 @@ from tests.judge.virtual_time import Time
 
 
 def make(time: Time, **changes: Any) -> Scheduler:
-    options: dict[str, Any] = {"concurrency": 8, "timeout_s": None, "max_attempts": 5, "breaker_failures": 5}
+    options: dict[str, Any] = {"concurrency": 8, "timeout_s": 600.0}
     return Scheduler(**(options | changes), clock=time.clock())
 
 
@@ -76,9 +76,13 @@ def test_concurrency_starts_at_half_and_grows_with_success() -> None:
     play(body)
 
 
-def test_concurrency_halves_when_the_provider_pushes_back_and_settles_below_it() -> None:
+def test_concurrency_halves_when_the_provider_pushes_back_and_settles_below_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.MAX_ATTEMPTS", 20)
+
     async def body(time: Time) -> None:
-        server, scheduler = Server(time, most=10), make(time, concurrency=64, max_attempts=20)
+        server, scheduler = Server(time, most=10), make(time, concurrency=64)
         assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(300))) == ["ok"] * 300
         assert scheduler.limit <= 12
         assert scheduler.stats.busy < 120
@@ -113,7 +117,9 @@ def test_one_refused_call_does_not_hold_up_the_others_and_three_in_a_row_do() ->
     play(body)
 
 
-def test_back_off_doubles_with_jitter_up_to_its_cap() -> None:
+def test_back_off_doubles_with_jitter_up_to_its_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.MAX_ATTEMPTS", 9)
+
     async def body(time: Time) -> None:
         moments: list[float] = []
 
@@ -122,7 +128,7 @@ def test_back_off_doubles_with_jitter_up_to_its_cap() -> None:
             raise Busy("HTTP 429")
 
         with pytest.raises(JudgementFailed, match="no reply after 9 attempts: HTTP 429"):
-            await make(time, max_attempts=9).run(attempt)
+            await make(time).run(attempt)
         gaps = [b - a for a, b in itertools.pairwise(moments)]
         assert gaps == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
@@ -133,21 +139,6 @@ def test_a_wait_of_hours_ends_the_run() -> None:
     async def body(time: Time) -> None:
         with pytest.raises(JudgeError, match="asks to wait 3600 s"):
             await make(time).run(failing(Busy("HTTP 429", retry_after_s=3600.0)))
-
-    play(body)
-
-
-def test_requests_and_tokens_a_minute_are_kept_to() -> None:
-    async def body(time: Time) -> None:
-        server, scheduler = Server(time), make(time, concurrency=64, requests_per_minute=60)
-        await asyncio.gather(*(scheduler.run(server.call) for _ in range(100)))
-        for start in range(0, int(time.at), 10):
-            assert sum(start <= moment < start + 60 for moment in server.starts) <= 60 + 6
-
-        server, scheduler = Server(time), make(time, concurrency=64, tokens_per_minute=6_000)
-        began = time.at
-        await asyncio.gather(*(scheduler.run(server.call, tokens=100) for _ in range(100)))
-        assert time.at - began >= (100 * 100 - 600) / 100
 
     play(body)
 
@@ -175,11 +166,13 @@ def test_a_dead_judge_stops_the_run_for_everybody() -> None:
             calls += 1
             raise Broken("connection refused")
 
-        scheduler = make(time, max_attempts=20)
+        scheduler = make(time)
         outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(200)), return_exceptions=True)
-        assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
-        assert "in a row: connection refused" in str(outcomes[0])
-        assert "--resume" in str(outcomes[0])
+        failed = [outcome for outcome in outcomes if isinstance(outcome, JudgementFailed)]
+        assert len(failed) < 4
+        assert all(isinstance(outcome, JudgeError) for outcome in outcomes if outcome not in failed)
+        assert "in a row: connection refused" in str(outcomes[-1])
+        assert "--resume" in str(outcomes[-1])
         assert calls < 40
         with pytest.raises(JudgeError):
             await scheduler.run(attempt)
@@ -194,7 +187,7 @@ def test_a_short_outage_does_not_open_the_circuit() -> None:
                 raise Broken("HTTP 500")
             return "ok"
 
-        scheduler = make(time, concurrency=64, max_attempts=8)
+        scheduler = make(time, concurrency=64)
         assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(64))) == ["ok"] * 64
 
     play(body)
@@ -225,10 +218,7 @@ def test_a_call_that_hangs_is_timed_out_and_tried_again() -> None:
         async def no_sleep(_seconds: float) -> None:
             await asyncio.sleep(0)
 
-        scheduler = Scheduler(
-            concurrency=2, timeout_s=0.05, max_attempts=2, breaker_failures=5, clock=Clock(sleep=no_sleep)
-        )
-        return await scheduler.run(attempt)
+        return await Scheduler(concurrency=2, timeout_s=0.05, clock=Clock(sleep=no_sleep)).run(attempt)
 
     assert asyncio.run(main()) == "ok"
     assert hung == 2

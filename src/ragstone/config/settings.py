@@ -149,10 +149,6 @@ class JudgeSettings(_Table):
     embeddings_api_key: SecretStr | None = None
     concurrency: int = Field(default=64, ge=1, le=1024)
     timeout_s: Seconds = 120.0
-    max_attempts: int = Field(default=5, ge=1, le=20)
-    breaker_failures: int = Field(default=20, ge=1)
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
     context_window: int | None = Field(default=None, ge=1024)
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_cost_usd: float | None = Field(default=None, gt=0)

@@ -40,8 +40,7 @@ _MAX_SETTINGS = 6
 _SAID_ELSEWHERE = (
     *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
     # Speed, place and bookkeeping
-    *("judge.breaker_failures", "judge.concurrency", "judge.max_attempts", "judge.refresh"),
-    *("judge.requests_per_minute", "judge.timeout_s", "judge.tokens_per_minute", "system.concurrency"),
+    *("judge.concurrency", "judge.refresh", "judge.timeout_s", "system.concurrency"),
     *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.workers"),
 )
 """Settings whose change is another sentence, or changes nothing that is measured or required."""

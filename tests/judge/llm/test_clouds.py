@@ -160,7 +160,7 @@ def test_credentials_that_can_not_sign_in_end_the_run(
     (tmp_path / "credentials.json").write_text("{}", encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "credentials.json"))
     with pytest.raises(JudgementFailed, match="can't sign in to vertex"):
-        ask(world, judge(world, VERTEX, GOOGLE, max_attempts=1))
+        ask(world, judge(world, VERTEX, GOOGLE))
     assert seen == []
 
 

@@ -28,7 +28,7 @@ def test_every_config_on_the_page_builds_a_judge(block: str, tmp_path: Path, wor
 
 def test_the_page_names_the_defaults_that_the_code_has() -> None:
     defaults = JudgeSettings()
-    for setting in ("concurrency", "max_attempts", "timeout_s", "breaker_failures"):
+    for setting in ("concurrency", "timeout_s"):
         assert re.search(rf"`judge\.{setting}`[^.]*\({getattr(defaults, setting):g}\)", PAGE), setting
     for provider in PROVIDERS:
         assert provider == "offline" or f"`{provider}:" in PAGE, provider

@@ -46,7 +46,7 @@ def test_what_a_hostile_server_sends_is_a_named_failure_of_the_judge(world: Any,
     timeout_s = 1.0 if "within" in NAMED[kind] else 30.0
     with hostile_server(kind) as port:
         url = f"http://127.0.0.1:{port}/v1"
-        judge = world.judge("openai-compatible:m", base_url=url, timeout_s=timeout_s, max_attempts=2)
+        judge = world.judge("openai-compatible:m", base_url=url, timeout_s=timeout_s)
         with pytest.raises(JudgementFailed) as failed:
             world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
     assert NAMED[kind] in failed.value.reason
@@ -55,7 +55,7 @@ def test_what_a_hostile_server_sends_is_a_named_failure_of_the_judge(world: Any,
 @pytest.mark.parametrize("kind", ["gzip bomb", "endless body", "too many headers", "endless trailers"])
 def test_the_same_of_anthropic(world: Any, kind: str) -> None:
     with hostile_server(kind) as port:
-        judge = world.judge("anthropic:claude-haiku-4-5", base_url=f"http://127.0.0.1:{port}", max_attempts=2)
+        judge = world.judge("anthropic:claude-haiku-4-5", base_url=f"http://127.0.0.1:{port}")
         with pytest.raises(JudgementFailed) as failed:
             world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
     assert NAMED[kind] in failed.value.reason

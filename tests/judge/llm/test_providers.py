@@ -173,7 +173,7 @@ def openrouter(code: int, message: str) -> Callable[[Any], web.Response]:
 
 def test_an_error_in_a_reply_of_status_200_is_shown_and_tried_again(world: Any) -> None:
     world.fake.script.append(openrouter(502, "Provider returned error"))
-    judge = world.judge(COMPATIBLE, max_attempts=2)
+    judge = world.judge(COMPATIBLE)
     assert ask(world, judge).statements
     world.fake.always = openrouter(502, "Provider returned error")
     with pytest.raises(JudgementFailed, match="Provider returned error"):

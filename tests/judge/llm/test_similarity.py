@@ -65,7 +65,7 @@ def vectors(*rows: object) -> list[dict[str, object]]:
 def test_embeddings_that_are_none_fail_the_judgement_and_give_no_number(world: Any, data: object) -> None:
     world.fake.always = bad(data)
     with pytest.raises(JudgementFailed):
-        ask(world, world.judge(max_attempts=2))
+        ask(world, world.judge())
 
 
 def test_both_encodings_are_read_and_the_index_counts(world: Any) -> None:
@@ -79,7 +79,7 @@ def test_both_encodings_are_read_and_the_index_counts(world: Any) -> None:
 
 def test_a_failed_request_fails_all_that_shared_it(world: Any, refuse: Any) -> None:
     world.fake.always = lambda seen: refuse(500, "down")(seen) if seen.path.endswith("/embeddings") else None
-    judge = world.judge(max_attempts=2)
+    judge = world.judge()
 
     async def many() -> list[Any]:
         calls = [judge.reverse_questions("When?", f"In {year}.", n=3, call=Call(str(year))) for year in range(5)]

@@ -223,14 +223,14 @@ def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: 
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(("status", "attempts"), [(503, 3), (529, 3), (500, 3), (502, 3), (408, 3)])
+@pytest.mark.parametrize("status", [503, 529, 500, 502, 408])
 def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
-    world: Any, refuse: Any, name: str, status: int, attempts: int
+    world: Any, refuse: Any, name: str, status: int
 ) -> None:
     world.fake.always = refuse(status, "not now")
-    with pytest.raises(JudgementFailed, match=rf"no reply after 3 attempts: HTTP {status}"):
-        ask(world, name=name, max_attempts=3)
-    assert len(world.fake.seen) == attempts
+    with pytest.raises(JudgementFailed, match=rf"no reply after 5 attempts: HTTP {status}"):
+        ask(world, name=name)
+    assert len(world.fake.seen) == 5
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -241,7 +241,7 @@ def test_a_limit_that_stays_reached_ends_the_run_and_says_how_to_go_on(
     monkeypatch.setattr("ragstone.judge.llm.allowance._PROBES_S", (0.2,))
     world.fake.always = refuse(429, "not now")
     with pytest.raises(JudgeError, match=r"refused every call for .* s: HTTP 429: not now") as caught:
-        ask(world, name=name, max_attempts=3)
+        ask(world, name=name)
     assert "--resume" in str(caught.value)
     assert len(world.fake.seen) < 12
 
@@ -370,7 +370,7 @@ def test_a_reply_that_hangs_is_timed_out_and_asked_again(world: Any) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_an_address_where_nobody_listens_is_named(world: Any, name: str) -> None:
     with pytest.raises(JudgementFailed, match=r"no connection to 127\.0\.0\.1"):
-        ask(world, name=name, base_url="http://127.0.0.1:9", max_attempts=2)
+        ask(world, name=name, base_url="http://127.0.0.1:9")
 
 
 def test_a_missing_key_says_which_variables_to_set() -> None:
@@ -468,7 +468,7 @@ def test_the_key_is_in_no_log_error_record_cache_or_chain(
     for at, kind in enumerate(kinds):
         world.fake.always = kind
         cache = tmp_path / f"{at}.sqlite"
-        judge = world.judge(name, cache=cache, max_attempts=2, timeout_s=0.15, api_key=key)
+        judge = world.judge(name, cache=cache, timeout_s=0.15, api_key=key)
         try:
             ask(world, judge)
         except (JudgeError, JudgementFailed) as error:
@@ -543,7 +543,7 @@ def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
         assert ask(world, name=name, base_url=base, ca_bundle=str(bundle)).statements
         assert proxy.tunnels[0] == "judge.test:443"
         with pytest.raises(JudgementFailed, match=r"no connection to judge\.test.*certificate"):
-            ask(world, name=name, base_url=base, max_attempts=1)
+            ask(world, name=name, base_url=base)
     finally:
         world.run(proxy.stop())
 

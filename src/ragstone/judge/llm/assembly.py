@@ -104,10 +104,6 @@ class Assembly:
         scheduler = Scheduler(
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
-            max_attempts=settings.max_attempts,
-            breaker_failures=settings.breaker_failures,
-            requests_per_minute=settings.requests_per_minute,
-            tokens_per_minute=settings.tokens_per_minute,
             gentle=not account.address.is_near,
             clock=self.clock,
         )
@@ -244,8 +240,6 @@ def _by_embeddings(
     scheduler = Scheduler(
         concurrency=min(16, settings.concurrency),
         timeout_s=settings.timeout_s,
-        max_attempts=settings.max_attempts,
-        breaker_failures=settings.breaker_failures,
         clock=clock,
     )
     return EmbeddingSimilarity(embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price)

@@ -225,7 +225,6 @@ class Completer:
         else:
             usage = reply.usage
             self.scheduler.observe(reply.room)
-            self.scheduler.correct(expected, usage.all_input_tokens + usage.output_tokens)
             self._output_tokens += usage.output_tokens
             self._replies += 1
             self._see(reply)

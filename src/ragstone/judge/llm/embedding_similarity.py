@@ -114,7 +114,6 @@ class EmbeddingSimilarity:
         finally:
             self.budget.settle(reserved)
         self.scheduler.observe(reply.room)
-        self.scheduler.correct(expected, reply.input_tokens)
         return reply
 
     def _charge(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:

@@ -1,4 +1,4 @@
-"""One scheduler for all calls to a judge: concurrency, rate, retries, and when to stop."""
+"""One scheduler for all calls to a judge: concurrency, retries, and when to stop."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from ragstone.errors import JudgeError
 from ragstone.judge.llm.allowance import PATIENCE_S, Allowance, Sent
 from ragstone.judge.llm.provider import Broken, Busy, Fault, RateLimits, Rejected
 from ragstone.judge.protocol import DRAIN_S, JudgementFailed
+
+MAX_ATTEMPTS = 5
+"""Attempts per call."""
+BREAKER_FAILURES = 20
+"""Failures in a row after which the judge counts as down."""
 
 _T = TypeVar("_T")
 _FIRST_BACKOFF_S = 0.5
@@ -45,34 +50,6 @@ class SchedulerStats:
     busy: int = 0
 
 
-class Rate:
-    """A token bucket: `per_minute` units, at most a tenth of them at once; None for no limit."""
-
-    def __init__(self, per_minute: int | None, clock: Clock) -> None:
-        self._per_s = (per_minute or 0) / 60.0
-        self._most = max(1.0, (per_minute or 0) / 10.0)
-        self._level = self._most
-        self._clock = clock
-        self._at = clock.now()
-
-    def wait_s(self, units: float) -> float:
-        """Seconds until `units` may be taken; a request larger than the bucket waits until the bucket is full."""
-        if not self._per_s:
-            return 0.0
-        self._refill()
-        return max(0.0, (min(units, self._most) - self._level) / self._per_s)
-
-    def take(self, units: float) -> None:
-        if self._per_s:
-            self._refill()
-            self._level -= units
-
-    def _refill(self) -> None:
-        now = self._clock.now()
-        self._level = min(self._most, self._level + (now - self._at) * self._per_s)
-        self._at = now
-
-
 class Scheduler:
     """Runs attempts until one succeeds, within all limits.
 
@@ -86,33 +63,18 @@ class Scheduler:
     left of its limits, all calls wait. Broken attempts wait 0.5 s, doubling up to 30 s, with jitter; three in a row
     also halve concurrency, for a server that only gets slower under load.
 
-    After `breaker_failures` failures without a success in between, all calls wait until five seconds have passed since
+    After BREAKER_FAILURES failures without a success in between, all calls wait until five seconds have passed since
     the first of them; the next failure then opens the circuit for good. Short outages are survived, dead judges are
     not.
     """
 
-    def __init__(
-        self,
-        *,
-        concurrency: int,
-        timeout_s: float,
-        max_attempts: int,
-        breaker_failures: int,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-        gentle: bool = False,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, *, concurrency: int, timeout_s: float, gentle: bool = False, clock: Clock | None = None) -> None:
         self._clock = clock or Clock()
         self._most = concurrency
         self._gentle = _GENTLE_CALLS if gentle else 0
         self._limit = max(1.0, min(concurrency / 2, 4.0 if gentle else concurrency))
         self._allowance = Allowance(self._clock.now)
         self._timeout_s = timeout_s
-        self._max_attempts = max_attempts
-        self._breaker_failures = breaker_failures
-        self._requests = Rate(requests_per_minute, self._clock)
-        self._tokens = Rate(tokens_per_minute, self._clock)
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pushed_back = False
@@ -141,7 +103,7 @@ class Scheduler:
         """
         reason = ""
         number = refusals = 0
-        while number < self._max_attempts:
+        while number < MAX_ATTEMPTS:
             fault: Fault
             sent = await self._acquire(tokens)
             started = self.stats.attempts
@@ -171,9 +133,9 @@ class Scheduler:
             number += 1
             reason = fault.reason
             wait_s = self._failed(fault, number, started)
-            if number < self._max_attempts:
+            if number < MAX_ATTEMPTS:
                 await self._clock.sleep(wait_s)
-        raise JudgementFailed(f"no reply after {self._max_attempts} attempts: {reason}")
+        raise JudgementFailed(f"no reply after {MAX_ATTEMPTS} attempts: {reason}")
 
     def observe(self, room: RateLimits | None) -> None:
         if room is None:
@@ -182,10 +144,6 @@ class Scheduler:
         for left, reset_s in ((room.requests, room.requests_reset_s), (room.tokens, room.tokens_reset_s)):
             if left is not None and left <= 0 and reset_s:
                 self._pause(min(reset_s, 60.0))
-
-    def correct(self, expected_tokens: int, used_tokens: int) -> None:
-        """Book the difference between the expected and the used tokens of a call."""
-        self._tokens.take(used_tokens - expected_tokens)
 
     async def _timed(self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None) -> _T:
         self.stats.attempts += 1
@@ -244,18 +202,11 @@ class Scheduler:
     async def _pace(self, tokens: int) -> Sent:
         self._refuse_if_dead()
         while True:
-            wait_s = max(
-                self._paused_until - self._clock.now(),
-                self._requests.wait_s(1),
-                self._tokens.wait_s(tokens),
-                self._allowance.wait_s(tokens),
-            )
+            wait_s = max(self._paused_until - self._clock.now(), self._allowance.wait_s(tokens))
             if wait_s <= _SOON_S:
                 break
             await self._clock.sleep(wait_s)
             self._refuse_if_dead()
-        self._requests.take(1)
-        self._tokens.take(tokens)
         return self._allowance.send(tokens)
 
     def _release(self) -> None:
@@ -289,7 +240,7 @@ class Scheduler:
             self._first_failure = now
         if self._failures >= _STREAK and started > self._cut_at:
             self._cut(now)
-        if self._failures < self._breaker_failures:
+        if self._failures < BREAKER_FAILURES:
             return backoff_s
         left_s = self._first_failure + _BREAKER_SPAN_S - now
         if left_s > 0:
