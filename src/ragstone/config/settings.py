@@ -32,8 +32,6 @@ _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 
 
-
-
 def _words(value: object) -> object:
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
