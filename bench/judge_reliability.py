@@ -75,18 +75,6 @@ EVIDENCE = {
 """The measure by which each metric is graded on a task, of single cases or pairs."""
 
 
-SHOWN = {
-    ("faithfulness", "pointwise"): [("faithfulness", "auroc"), ("context_recall", "auroc")],
-    ("faithfulness", "pairwise"): [("faithfulness", "pairwise_accuracy")],
-    ("answer_relevancy", "pairwise"): [("answer_relevancy", "pairwise_accuracy")],
-    ("context_relevance", "pairwise"): [("context_relevance", "pairwise_accuracy")],
-    ("answerability", "pointwise"): [("context_relevance", "auroc")],
-    ("context_use", "pointwise"): [("context_precision", "auroc"), ("context_precision_no_reference", "auroc")],
-    ("overall", "pairwise"): [("answer_correctness", "pearson")],
-}
-"""Which metrics the opinions of a task say something about, for `local_judge.py`, which compares judges by them."""
-
-
 def pieces_of_pages(path: Path) -> tuple[Item, ...]:
     """Context usefulness from WiCE test: for each claim one piece of its page that people named as support, and one
     that they did not, drawn with a fixed seed.

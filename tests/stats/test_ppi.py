@@ -15,7 +15,6 @@ from ragstone.stats.ppi import (
     Floats,
     Ints,
     inverse_weights,
-    powered_difference,
     powered_mean,
     tuned_weight,
     weighted_powered_mean,
@@ -206,69 +205,3 @@ def test_labels_that_are_shares_need_no_allowance_for_the_whole_scale() -> None:
     ideal = 2 * 1.96 * math.sqrt(np.var(labels) / 220)
     assert ideal < found.high - found.low < 0.2
     assert marks.high - marks.low > found.high - found.low
-
-
-def changed(rng: np.random.Generator, n: int, bias: float) -> tuple[Floats, Floats]:
-    """Changes of `n` pairs by people, whose mean is 0, and by a judge that passes fewer bad answers than before."""
-    before = (rng.random(n) < 0.6).astype(np.float64)
-    now, turned = before.copy(), n // 20
-    now[rng.choice(np.flatnonzero(before == 0.0), turned, replace=False)] = 1.0
-    now[rng.choice(np.flatnonzero(before == 1.0), turned, replace=False)] = 0.0
-    chance = rng.random(n)
-    judged = [
-        np.where(good == 1.0, chance > 0.05, chance < share) for good, share in ((now, 0.4 - bias), (before, 0.4))
-    ]
-    return now - before, judged[0].astype(np.float64) - judged[1]
-
-
-@pytest.mark.parametrize("bias", [0.05, 0.15])
-@pytest.mark.parametrize("size", [1, 5])
-def test_a_judge_that_is_stricter_with_one_side_is_corrected_by_labels_of_both(bias: float, size: int) -> None:
-    rng = np.random.default_rng(1)
-    estimates, judged, covered, shown = [], [], 0, 0
-    for seed in range(200):
-        people, judge = changed(rng, 150, bias)
-        shares = inclusion_probabilities(0.4 + 0.6 * np.abs(judge), 40)
-        drawn = systematic_sample(shares, seed=seed)
-        groups = None if size == 1 else drawn // size
-        found = powered_difference(people[drawn], judge[drawn], shares[drawn], judge, groups=groups)
-        estimates.append(found.estimate)
-        judged.append(judge.mean())
-        covered += found.low <= 0.0 <= found.high
-        shown += found.high < 0.0
-    assert np.mean(judged) < -0.3 * bias
-    assert abs(np.mean(estimates)) < 4 * np.std(estimates) / math.sqrt(200) + 0.002
-    assert covered >= 0.95 * 200
-    assert shown <= 0.05 * 200
-
-
-def test_a_difference_of_which_every_pair_is_labelled_has_no_error() -> None:
-    people, judge = changed(np.random.default_rng(2), 60, 0.1)
-    found = powered_difference(people, judge, np.ones(60), judge)
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
-
-
-def test_few_pairs_on_which_judge_and_people_agree_still_leave_a_width() -> None:
-    found = powered_difference(np.zeros(20), np.zeros(20), np.full(20, 0.1), np.zeros(200))
-    assert found.estimate == 0.0
-    assert -0.15 < found.low < -0.05 < 0.05 < found.high < 0.15
-
-
-def test_shares_and_swapped_sides_are_handled_alike() -> None:
-    rng = np.random.default_rng(4)
-    people = np.clip(rng.normal(-0.1, 0.2, 30), -1.0, 1.0)
-    judge = np.clip(people + rng.normal(0.05, 0.1, 30), -1.0, 1.0)
-    every, shares = np.concatenate([judge, rng.normal(0.0, 0.1, 60)]), rng.uniform(0.2, 0.5, 30)
-    one = powered_difference(people, judge, shares, every)
-    other = powered_difference(-people, -judge, shares, -every)
-    assert (one.estimate, one.low, one.high) == pytest.approx((-other.estimate, -other.high, -other.low))
-    assert one.low < one.estimate < one.high
-
-
-def test_differences_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="same pairs"):
-        powered_difference(np.zeros(3), np.zeros(3), np.ones(2), np.zeros(3))
-    with pytest.raises(ValueError, match="probabilities"):
-        powered_difference(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(3))
-    with pytest.raises(ValueError, match="within"):
-        powered_difference(np.full(2, -1.5), np.zeros(2), np.ones(2), np.zeros(3))

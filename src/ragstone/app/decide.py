@@ -11,20 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from ragstone.app.history import RunHistory, level_of, measure_run_drift
-from ragstone.app.second_opinion import doubt_notes, doubts_of
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
 from ragstone.gate.changes import Corpus, changes_since
-from ragstone.gate.comparability import pair_runs, renamed_note, with_ids_of
+from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.facts import Facts, facts_of
-from ragstone.gate.grouping import group_labels
-from ragstone.gate.labelled_pairs import labelled_notes
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
-from ragstone.gate.style import decides, moved, style_line, style_of, style_shift
 from ragstone.gate.verdict import GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
@@ -42,7 +38,6 @@ MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
 
 _RECORDS_AT_ONCE = 200
-_MAX_STYLED = 2_000
 _SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
@@ -202,11 +197,6 @@ def decide(
         facts_of=None if run is None else partial(_facts, current, baseline, corpus),
     )
     ending: tuple[str, ...] = ()
-    loud, quiet = _style(verdict, current, baseline)
-    labelled: tuple[str, ...] = ()
-    if baseline is not None and (labels := terms.policy.calibration) is not None and labels.changes:
-        pairing = pair_runs(current.scores, baseline.scores)
-        labelled = tuple(labelled_notes(labels, pairing, current.find, baseline.find))
     moving: tuple[str, ...] = ()
     if run is not None and terms.today is not None:
         judge = run.manifest.judge
@@ -217,8 +207,6 @@ def decide(
             *notes,
             *compared,
             *_notes(current, baseline, terms.policy),
-            *labelled,
-            *quiet,
             *verdict.notes,
             *drift.notes,
             *moving,
@@ -227,7 +215,6 @@ def decide(
             *warnings,
             *_turned_into_drafts(current, baseline),
             *terms.accepted.warnings,
-            *loud,
             *ending,
             *drift.warnings,
             *verdict.warnings,
@@ -240,26 +227,6 @@ def decide(
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
         verdict = replace(verdict, accept=commands, notes=(*verdict.notes, *floor_notes(verdict.checks)))
     return verdict if unproven is None else verdict.unproven(unproven)
-
-
-def _style(
-    verdict: GateVerdict, current: ComparedRun, baseline: ComparedRun | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A line on a change of style where a judged metric changed: a warning if that decides, or else a note."""
-    checks = moved(verdict, current.scores)
-    if baseline is None or not checks:
-        return (), ()
-    now, then = current.scores.system.answers, baseline.scores.system.answers
-    changed = sorted(name for name in now.keys() & then.keys() if now[name] != then[name])
-    found = {}
-    with current.lookup() as mine, baseline.lookup() as theirs:
-        for name in changed[:: 1 + len(changed) // _MAX_STYLED]:
-            one, other = mine(name), theirs(name)
-            if one is not None and other is not None:
-                found[name] = style_of(one.response.answer), style_of(other.response.answer)
-    shift = style_shift(list(found.values()), group_labels(current.scores, list(found)))
-    line = (style_line(shift, checks, len(changed)),) if shift else ()
-    return (line, ()) if decides(verdict, checks) else ((), line)
 
 
 def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
@@ -376,7 +343,7 @@ def view_of(
     """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
     ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
     baseline = None if baseline is None else baseline.beside(current)
-    view = build_view(
+    return build_view(
         verdict,
         current.scores,
         baseline.scores if baseline is not None else None,
@@ -386,5 +353,3 @@ def view_of(
         drafts=current.drafts,
         advisory=advisory,
     )
-    doubts = () if current.run is None else doubt_notes(list(doubts_of(current.run)))
-    return replace(view, notes=(*view.notes, *doubts))

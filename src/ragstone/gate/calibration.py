@@ -95,24 +95,12 @@ class MetricCalibration(_Part):
         return np.unique([f"{kind} {name}" for kind, name in names], return_inverse=True)[1].astype(np.int64)
 
 
-class LabelledChange(_Part):
-    """How a metric changed between two runs: by the `judge` alone, and by `people` who labelled both answers to some
-    samples: those in `texts`, with digests of what they read, of `changed` ones with another answer.
-    """
-
-    judge: float
-    people: Estimate
-    changed: int
-    texts: dict[str, tuple[str, ...]]
-
-
 class Calibration(_Part):
     """The content of calibration.json. `judge` is None for plain score files."""
 
     schema_version: Literal[1] = 1
     judge: JudgeIdentity | None
     metrics: dict[str, MetricCalibration]
-    changes: dict[str, LabelledChange] = Field(default_factory=dict)
 
 
 def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:

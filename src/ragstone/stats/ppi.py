@@ -119,49 +119,6 @@ def weighted_powered_mean(
     )
 
 
-def powered_difference(
-    labels: Floats,
-    predictions: Floats,
-    probabilities: Floats,
-    population: Floats,
-    *,
-    confidence: float = 0.95,
-    groups: Ints | None = None,
-) -> PoweredMean:
-    """The mean difference, in [-1, 1], of all pairs of a population, of which some were drawn and labelled.
-
-    Of the drawn ones, `labels`, `predictions` and the `probabilities` of being drawn have shape (n,); `population` (N,)
-    are the predictions for all. The estimate is that of `weighted_powered_mean`. The interval is for these N pairs, so
-    only the correction has an error: a term counts by the root of 1 minus its probability (Hájek 1964), and none does
-    if all are labelled. It is Gaffke's; unseen terms are assumed to be no farther from the mean than the farthest seen,
-    or half of what is possible. With `groups` (n,), groups are what is independent, and all terms count in full.
-    Raises ValueError as `weighted_powered_mean`.
-    """
-    y, f, every = _checked(labels, predictions, population, least=-1.0)
-    w = inverse_weights(probabilities)
-    if w.shape != y.shape or not len(every):
-        raise ValueError(f"differences and probabilities of the same pairs are needed, got {y.shape} and {w.shape}")
-    mine, theirs, weight = _centred(y, f, w)
-    centre = float(np.mean(w * (y - weight * f)))
-    scale = w * np.sqrt(1.0 - np.minimum(1.0, probabilities)) if groups is None else w
-    terms = scale * (y - weight * f - centre)
-    terms = terms - terms.mean()
-    most, tail = float(np.max(np.abs(terms))), (1.0 - confidence) / 2.0
-    low, high = (float(np.max(scale * (1.0 + sign * (weight * f + centre)))) / 2.0 for sign in (1.0, -1.0))
-    blocks, reach = blocks_of(terms, groups), (-max(most, low), max(most, high))
-    estimate, spent = centre + weight * float(np.mean(every)), _variance(mine - weight * theirs)
-    return PoweredMean(
-        min(1.0, max(-1.0, estimate)),
-        max(-1.0, estimate + lower_limit(blocks, tail, reach)),
-        min(1.0, estimate + upper_limit(blocks, tail, reach)),
-        confidence,
-        weight,
-        float(np.clip(np.mean(w * y), -1.0, 1.0)),
-        _variance(mine) / spent if spent > 0.0 else 1.0,
-        "prediction-powered paired difference, weighted by the probability of being drawn, with Gaffke's bound",
-    )
-
-
 def _centred(y: Floats, f: Floats, w: Floats) -> tuple[Floats, Floats, float]:
     """The weighted deviations of labels and predictions, and the λ in [0, 1] with the least variance of their rest."""
     mine, theirs = w * (y - np.mean(w * y)), w * (f - np.mean(w * f))
@@ -236,15 +193,13 @@ def _grouped_spread(left: Floats, right: Floats, groups: tuple[Ints, Ints], tail
     return float(stdtrit(count - 1, 1.0 - tail)) * math.sqrt(max(0.0, more))
 
 
-def _checked(
-    labels: Floats, predictions: Floats, others: Floats, *, least: float = 0.0
-) -> tuple[Floats, Floats, Floats]:
+def _checked(labels: Floats, predictions: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
     y, f, rest = (np.asarray(part, dtype=np.float64) for part in (labels, predictions, others))
     if y.ndim != 1 or not len(y) or y.shape != f.shape:
         raise ValueError(f"labels and predictions on the same units are needed, got {y.shape} and {f.shape}")
     for part in (y, f, rest):
-        if not np.all(np.isfinite(part)) or np.any(part < least - 1e-9) or np.any(part > 1.0 + 1e-9):
-            raise ValueError(f"values must be finite and within ({least}, 1.0)")
+        if not np.all(np.isfinite(part)) or np.any(part < -1e-9) or np.any(part > 1.0 + 1e-9):
+            raise ValueError("values must be finite and within (0.0, 1.0)")
     return y, f, rest
 
 

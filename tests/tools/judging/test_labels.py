@@ -138,15 +138,6 @@ def test_labels_of_one_group_count_as_one(run: MakeRun, tmp_path: Path) -> None:
     assert grouped.bias.high > alone.bias.high
 
 
-def test_labels_of_both_sides_are_told_apart(tmp_path: Path) -> None:
-    found = read(tmp_path, "id,metric,label,side,probability\ns0,m,1,now,0.5\ns0,m,0,before,0.5\ns1,m,1,,0.5\n")
-    assert found.before is not None
-    assert (found.mean("m"), found.before.mean("m")) == ({"s0": 1.0, "s1": 1.0}, {"s0": 0.0})
-    assert found.probabilities == {"s0": 0.5, "s1": 0.5}
-    with pytest.raises(ConfigError, match="a side is now or before, found 'after'"):
-        read(tmp_path, "id,metric,label,side\ns0,m,1,after\n")
-
-
 def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     with path.open("wb") as stream:

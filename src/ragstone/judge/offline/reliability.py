@@ -6,12 +6,11 @@ trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from ragstone.judge.judgements import Support
 from ragstone.judge.offline.lexicon import guess_language, load_data
 from ragstone.judge.offline.normal import normalise
 
@@ -71,22 +70,6 @@ def grade(metric_name: str) -> Grade | None:
 
 MIN_ACCURACY = 0.75
 """Below this share of correctly judged changes, the judge's scores in a language are not reliable."""
-
-
-SURE_UNSUPPORTED, SURE_SUPPORTED = 0.03, 0.997
-"""Up to the first probability of a statement, and from the second on, people agree with the offline judge on 99 % and
-97 % of them (`bench/second_opinion.py`)."""
-
-
-def sure(opinion: Support, statement: str, contexts: Sequence[str]) -> bool:
-    """Whether the offline judge is sure of its `opinion` on `statement`.
-
-    It never is in a language in which it is weak, or where the contexts are in another one.
-    """
-    if SURE_UNSUPPORTED < opinion.chance < SURE_SUPPORTED or not contexts:
-        return False
-    languages = {guess_language(normalise(text)).code for text in (statement, contexts[0])}
-    return len(languages) == 1 and not weak_languages([statement])
 
 
 def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:

@@ -18,10 +18,8 @@ from ragstone.gate.calibration import (
     Estimate,
     JudgeDisagreement,
     MetricCalibration,
-    read_calibration,
 )
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.labelled_pairs import change_words, changed_pairs, digests, labelled_change
 from ragstone.report.escape import terminal
 from ragstone.report.templates import render_text_template
 from ragstone.run.directory import RunDirectory
@@ -34,7 +32,6 @@ from ragstone.stats.ppi import PoweredMean, inverse_weights, powered_mean, weigh
 from ragstone.tools.judging.labels import PASS_MARK, Labels, read_labels
 from ragstone.tools.judging.measures import auroc, estimate
 from ragstone.tools.judging.pairs import METHODS, measure_on_pairs
-from ragstone.tools.judging.sides import Sides
 
 MAX_ERRORS = 10
 
@@ -58,23 +55,6 @@ def calibrate(run: RunScores, labels: Labels, *, confidence: float = 0.95, seed:
             )
         found[metric] = _metric(run, metric, labels, confidence, seed)
     return Calibration(judge=None if run.manifest is None else run.manifest.judge, metrics=found)
-
-
-def calibrate_sides(sides: Sides, labels: Labels, before: Labels) -> Calibration:
-    """The changes of metrics by people who labelled both answers to some questions. Raises ConfigError."""
-    found, run = {}, sides.now.scores
-    for metric in sorted(labels.by_metric.keys() & before.by_metric.keys()):
-        now, then = labels.mean(metric), before.mean(metric)
-        names = tuple(name for name in changed_pairs(sides.pairing, metric) if name in now and name in then)
-        if names:
-            people = {name: now[name] - then[name] for name in names}
-            change = labelled_change(sides.pairing, metric, people, labels.probabilities)
-            texts = digests(names, sides.now.find, sides.then.find)
-            found[metric] = change.model_copy(update={"texts": texts})
-    if not found:
-        hint = "Labels of both answers are needed: is this the run that was labelled, and its baseline?"
-        raise ConfigError("no pair of answers with two scores has two labels.", where=run.label, hint=hint)
-    return Calibration(judge=None if run.manifest is None else run.manifest.judge, metrics={}, changes=found)
 
 
 def _metric(run: RunScores, metric: str, labels: Labels, confidence: float, seed: int) -> MetricCalibration:
@@ -193,7 +173,6 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 @option(
     "--run", type=PATH, default=Path(Settings().run.out), help="The run whose answers were labelled, or a score file."
 )
-@option("--baseline", value="RUN", help="The other run, of labels of both  [default: the baseline of RUN's verdict]")
 @option("--metric", value="NAME", help="The labelled metric, if the lines don't name it.")
 @option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
 @option("-o", "--output", value="FILE", help="Write the calibration for the gate.")
@@ -208,7 +187,6 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 def command(
     labels: Path,
     run: Path,
-    baseline: Path | None,
     metric: str | None,
     scale: tuple[float, float],
     output: Path | None,
@@ -227,8 +205,7 @@ def command(
     probability of each: `ragstone label` draws them and makes pages for labelling.
 
     Reports how well judge and people agree, where the judge errs, and an estimate of the mean that people would have
-    given to all samples. With labels of both sides (`ragstone label --where-sides-differ`), it reports the change from
-    the baseline that people would see, from the judge's and their difference on the labelled pairs.
+    given to all samples.
 
     With --fit, a judge of your own is fitted to labels of faithfulness, from 10 of each class on: the offline judge,
     corrected by logistic regression. It is graded by cross-validation, beside the plain offline judge.
@@ -248,14 +225,8 @@ def command(
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
         return _fit(run, people, fit, seed, form)
-    if people.before is not None:
-        sides = Sides.open(run, baseline)
-        scores, found = sides.now.scores, calibrate_sides(sides, people, people.before)
-        if output is not None and output.exists() and (earlier := read_calibration(output)).judge == found.judge:
-            found = earlier.model_copy(update={"changes": found.changes})
-    else:
-        scores = read_side(run).scores
-        found = calibrate(scores, people, seed=seed)
+    scores = read_side(run).scores
+    found = calibrate(scores, people, seed=seed)
     if output is not None:
         replace_text(output, found.model_dump_json(indent=1) + "\n")
     if form == "json":
@@ -263,7 +234,6 @@ def command(
     else:
         required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
         values = {"calibration": found, "label": scores.label, "required": required, "file": output}
-        values["changes"] = [change_words(name, one) for name, one in found.changes.items()]
         click.echo(terminal(render_text_template("calibration.txt.j2", __package__, **values)))
     return 0
 

@@ -19,9 +19,6 @@ PASS_MARK = 0.5
 ADJUDICATED = "adjudicate"
 """The annotator of a label that people settled on after they had disagreed."""
 
-NOW, BEFORE = "now", "before"
-"""The side that a label is of, where people labelled the answers of two runs."""
-
 _EXPECTED = 'Expected lines such as {"id": "q1", "metric": "faithfulness", "label": "pass"}, or CSV with that header.'
 _WORDS = {
     **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
@@ -33,13 +30,11 @@ _WORDS = {
 class Labels:
     """Human labels: metric → sample id → annotator → label in [0, 1].
 
-    `probabilities` are those with which labelled samples were drawn, by id; empty if all had the same. `before` are
-    labels of another run's answers to the same samples, if people labelled both.
+    `probabilities` are those with which labelled samples were drawn, by id; empty if all had the same.
     """
 
     by_metric: Mapping[str, Mapping[str, Mapping[str, float]]]
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    before: Labels | None = None
 
     def mean(self, metric: str) -> dict[str, float]:
         """The label of each sample: the adjudicated one, else the mean over annotators."""
@@ -61,7 +56,6 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ConfigError(f"a scale must go from the worst to the best value, got {low:g} to {high:g}.")
     found: dict[str, dict[str, dict[str, float]]] = {}
-    before: dict[str, dict[str, dict[str, float]]] = {}
     shares: dict[str, float] = {}
     first = ""
     for where, row in read_rows(Path(path), required=("id", "label"), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
@@ -71,10 +65,7 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
         name = _name(row, "metric", metric, where)
         sample_id = _name(row, "id", None, where)
         annotator = _name(row, "annotator", "", where)
-        side = _name(row, "side", NOW, where)
-        if side not in (NOW, BEFORE):
-            raise ConfigError(f"a side is {NOW} or {BEFORE}, found {side[:80]!r}.", where=where)
-        each = (found if side == NOW else before).setdefault(name, {}).setdefault(sample_id, {})
+        each = found.setdefault(name, {}).setdefault(sample_id, {})
         if annotator in each:
             who = f" by {annotator}" if annotator else ""
             raise ConfigError(
@@ -96,8 +87,6 @@ def read_labels(path: str | Path, *, metric: str | None = None, scale: tuple[flo
         )
     if not found:
         raise ConfigError("contains no labels.", where=str(path), hint=_EXPECTED)
-    if before:
-        return Labels(found, shares, Labels(before))
     return Labels(found, {} if len(set(shares.values())) < 2 else shares)
 
 

@@ -25,10 +25,8 @@ from ragstone.tools.judging.labelling.labelling import (
     write_adjudication,
     write_batch,
 )
-from ragstone.tools.judging.sides import Sides
 
 _FOLDER = "labels"
-_BASELINE = option("--baseline", value="RUN", help="The other run of pairs  [default: that of RUN's verdict]")
 
 
 @click.group(name="label", cls=DefaultGroup, default="draw")
@@ -42,9 +40,7 @@ def command() -> None:
 
 @command.command(short_help="Draw answers, and make a page for each person.")
 @click.argument("run", type=PATH, default=Path(Settings().run.out))
-@option("--n", "size", value="N", type=click.IntRange(min=1), help="How many  [default: all, or 40 pairs]")
-@option("--where-sides-differ", is_flag=True, help="Draw pairs: the answers of RUN and of its baseline.")
-@_BASELINE
+@option("--n", "size", value="N", type=click.IntRange(min=1), help="How many  [default: all]")
 @option("--annotators", value="NAMES", default="me", help="Who labels, separated by commas.")
 @option(
     "--overlap",
@@ -80,8 +76,6 @@ def command() -> None:
 def draw(
     run: Path,
     size: int | None,
-    where_sides_differ: bool,
-    baseline: Path | None,
     annotators: str,
     overlap: int,
     by: str,
@@ -94,10 +88,6 @@ def draw(
 ) -> int:
     """Draw answers of RUN, and write batch.json and a page for each annotator.
 
-    With --where-sides-differ, both answers to a question are labelled, in random order and not told apart, and
-    questions on which the scores of the two runs differ are drawn more often: `ragstone calibrate` then says how large
-    the change is by people.
-
     By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
     rounds or answers differ. Each answer's probability is recorded, so `ragstone calibrate` can allow for it.
 
@@ -105,7 +95,7 @@ def draw(
     Example:
       ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
     """
-    opened = Sides.open(run, baseline) if where_sides_differ else RunDirectory.open(run)
+    opened = RunDirectory.open(run)
     batch = draw_batch(
         opened,
         n=size,
@@ -117,8 +107,8 @@ def draw(
         seed=seed,
     )
     pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(settings_from({"config": config})))
-    of = f"{batch.population:,}" + (" pairs" if where_sides_differ else "")
-    say(f"drew {counted(len(batch.items), 'answer')} of {of}, by {batch.by}, for {', '.join(batch.metrics)}")
+    drawn = f"{counted(len(batch.items), 'answer')} of {batch.population:,}"
+    say(f"drew {drawn}, by {batch.by}, for {', '.join(batch.metrics)}")
     for page, annotator in zip(pages, batch.annotators, strict=True):
         click.echo(f"  {linked(page)}  {counted(len(batch.of(annotator)), 'answer')}")
     say(f"Open the pages in a browser; put the files that they save into {output}. Then: ragstone label merge {output}")
@@ -139,13 +129,10 @@ def status(folder: Path) -> int:
 @command.command(short_help="Merge the labels of a batch.")
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
 @option("--run", value="RUN", help="The run, to make a page of the disagreements.")
-@_BASELINE
 @option("-o", "--output", value="FILE", help="Labels  [default: in FOLDER]")
 @SEED
 @CONFIG
-def merge(
-    folder: Path, run: Path | None, baseline: Path | None, output: Path | None, seed: int, config: Path | None
-) -> int:
+def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
     """Merge the labels in FOLDER into a file for `ragstone calibrate`, and measure how well people agree.
 
     Labels on which people disagree are listed; until they are settled, their mean counts. With --run, a page shows
@@ -160,7 +147,7 @@ def merge(
     target = output if output is not None else folder / LABELS
     page = None
     if merged.open and run is not None:
-        opened = Sides.open(run, baseline) if merged.batch.by == "sides" else RunDirectory.open(run)
+        opened = RunDirectory.open(run)
         page = write_adjudication(merged, opened, folder, redact=redactor(settings_from({"config": config})))
     replace_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
     say(merged.text())

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.app.second_opinion import doubts_of
 from ragstone.errors import ConfigError, suggestion
 from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
@@ -42,19 +41,14 @@ from ragstone.tools.judging.labelling.page import (
     render_labelling,
 )
 from ragstone.tools.judging.labels import ADJUDICATED
-from ragstone.tools.judging.sides import Sides, both_sides, with_side
 
-By = Literal["random", "uncertainty", "disagreement", "sides"]
+By = Literal["random", "uncertainty", "disagreement"]
 Scale = Literal["pass-fail", "1-5", "statements"]
 
 BATCH = "batch.json"
 LABELS = "labels.jsonl"
-PAIRS = 40
-"""Pairs that are drawn if no number is named."""
 _MIN_SHARE = 0.2
 """The share of its size that every answer has, so that no probability of being drawn gets small."""
-MIN_PAIR_SHARE = 0.6
-"""That of a pair of answers; with less, larger weights widen the interval of the change (bench/paired_labels.py)."""
 _FAR = 2
 """From this difference on a scale of 1 to 5, two people disagree."""
 _NAME = re.compile(r"[\w][\w.-]{0,63}")
@@ -117,7 +111,7 @@ class _Saved(SavedFile):
 
 
 def draw_batch(
-    run: RunDirectory | Sides,
+    run: RunDirectory,
     *,
     n: int | None,
     annotators: Sequence[str],
@@ -129,9 +123,8 @@ def draw_batch(
 ) -> Batch:
     """Draw `n` answered samples of `run` (None: all), and assign them: `overlap` of them to everyone, the rest evenly.
 
-    Of `Sides`, pairs of answers are drawn (None: 40), those more often whose scores differ. By uncertainty, answers
-    with scores near the middle are drawn more often; by disagreement, those on which judging rounds or answers differ.
-    The probability of each is kept, so that estimates can allow for it. Raises ConfigError.
+    By uncertainty, answers with scores near the middle are drawn more often; by disagreement, those on which judging
+    rounds or answers differ. The probability of each is kept, so that estimates can allow for it. Raises ConfigError.
     """
     scores = run.scores()
     names = _metrics(scores, metrics)
@@ -140,32 +133,23 @@ def draw_batch(
     for name in annotators:
         if not _NAME.fullmatch(name) or name in {ADJUDICATED, "batch"}:
             raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
-    changes = run.changes(names) if isinstance(run, Sides) else None
     ids = sorted(
         name
-        for name in (scores.samples if changes is None else changes)
+        for name in scores.samples
         if name not in scores.system.failures and any(name in scores.metrics[metric].values for metric in names)
     )
     if not ids:
-        what = "scored answers" if changes is None else "answers that are not the same in both runs"
-        raise ConfigError(f"has no {what} to label.", where=str(run.path))
-    size = n if n is not None else len(ids) if changes is None else min(PAIRS, len(ids))
+        raise ConfigError("has no scored answers to label.", where=str(run.path))
+    size = len(ids) if n is None else n
     if not 0 < size <= len(ids) or not 0 <= overlap <= size:
         raise ConfigError(
             f"can't draw {size} of {counted(len(ids), 'scored answer')} with an overlap of {overlap}.",
             hint="--n is at most the number of answers, --overlap at most --n.",
         )
-    differ: set[str] = set()
-    if by == "disagreement" and isinstance(run, RunDirectory):
-        differ = {one.sample_id for one in doubts_of(run)}
-    if changes is None:
-        sizes = [1.0 if name in differ else _size(scores, names, name, by) for name in ids]
-    else:
-        by, sizes = "sides", [MIN_PAIR_SHARE + (1.0 - MIN_PAIR_SHARE) * changes[name] for name in ids]
-    shares = inclusion_probabilities(np.array(sizes), size)
-    if by == "disagreement" and not differ and not any(_spread(scores, names, name) for name in ids):
+    shares = inclusion_probabilities(np.array([_size(scores, names, name, by) for name in ids]), size)
+    if by == "disagreement" and not any(_spread(scores, names, name) for name in ids):
         raise ConfigError(
-            "no judging rounds or answers disagree in this run, nor do judges.",
+            "no judging rounds or answers disagree in this run.",
             where=str(run.path),
             hint="Judge several times with --repeats 3, or draw by uncertainty.",
         )
@@ -175,17 +159,15 @@ def draw_batch(
     everyone = tuple(annotators)
     items = [
         BatchItem(
-            id=name,
+            id=ids[position],
             probability=min(1.0, float(shares[position])),
             annotators=everyone if place < overlap else (everyone[place % len(everyone)],),
         )
         for place, position in enumerate(drawn)
-        for name in ((ids[position],) if changes is None else both_sides(ids[position]))
     ]
     if scale == "statements":
         counts = {name: len(_statements(one)) for name, one in run.find(one.id for one in items).items()}
         items = [one.model_copy(update={"statements": counts[one.id]}) for one in items]
-    rng.shuffle(items)
     body = json.dumps([run.fingerprint, by, scale, names, [item.model_dump() for item in items]])
     return Batch(
         key=hashlib.sha256(body.encode()).hexdigest()[:16],
@@ -228,7 +210,7 @@ def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:
 
 
 def write_batch(
-    run: RunDirectory | Sides, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
+    run: RunDirectory, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
 ) -> list[Path]:
     """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
     if (folder / BATCH).exists():
@@ -448,7 +430,7 @@ def merge_labels(folder: Path, *, confidence: float = 0.95, seed: int = 0) -> Me
                 still_open.append((name, metric, values))
     return MergedLabels(
         batch=batch,
-        rows=tuple(map(with_side, rows) if batch.by == "sides" else rows),
+        rows=tuple(rows),
         agreement=tuple(_agreement(batch, metric, by_id, confidence, seed) for metric, by_id in given.items()),
         open=tuple(still_open),
         adjudicated=sum(map(len, final.values())),
@@ -495,7 +477,7 @@ def _agreement(
 
 
 def write_adjudication(
-    merged: MergedLabels, run: RunDirectory | Sides, folder: Path, *, redact: Callable[[str], str] = str
+    merged: MergedLabels, run: RunDirectory, folder: Path, *, redact: Callable[[str], str] = str
 ) -> Path:
     """Write the page on which people settle their disagreements; names are not shown. Raises ConfigError."""
     if run.fingerprint != merged.batch.run:
