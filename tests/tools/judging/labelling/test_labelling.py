@@ -104,7 +104,7 @@ def test_a_batch_is_drawn_labelled_merged_and_calibrated(ragstone: Ragstone, run
     }
     assert len({row["id"] for row in rows}) == 40
 
-    code, out, err = ragstone("calibrate", "labels/labels.jsonl", "--run", "run", "--out", "calibration.json")
+    code, out, err = ragstone("calibrate", "labels/labels.jsonl", "--run", "run", "--output", "calibration.json")
     assert code == 0, err
     assert "weighted by the probability of being drawn" in out
     found = read_calibration(tmp_path / "calibration.json").metrics["faithfulness"]
