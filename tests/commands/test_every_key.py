@@ -259,7 +259,6 @@ CONFIG: Mapping[str, Example] = {
     ),
     "gate.save_baseline": config(gate={"baseline": "", "baseline_folder": "baselines", "save_baseline": True}),
     "gate.fail_on": config(gate={"fail_on": "inconclusive"}),
-    "gate.gates": config(gate={"gates": 2}),
     "gate.without_key": config(gate={"without_key": "offline"}),
     "metrics.NAME.rubric": rubric(),
     "metrics.NAME.levels": rubric(levels=["rude", "polite"]),

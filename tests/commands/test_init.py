@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ragstone.job.changed import Change
-from ragstone.job.gates import read_gates_file
 from tests.commands.project import ragstone
 from tests.commands.terminal import on_terminal
 
@@ -168,40 +166,29 @@ def workflow(root: Path, name: str = "ragstone.yml") -> dict[str, Any]:
     return inputs
 
 
-def test_a_second_service_of_a_repository_makes_both_gates_of_one_file(tmp_path: Path) -> None:
+def test_a_second_service_of_a_repository_gets_a_workflow_of_its_own(tmp_path: Path) -> None:
     repo = git_init(tmp_path)
     ragstone(["init", "services/search"], repo)
     assert workflow(repo) == {"config": "services/search/ragstone.toml"}
     path = repo / ".github" / "workflows" / "ragstone.yml"
     path.write_text(path.read_text().replace("timeout-minutes: 30", "timeout-minutes: 45"))
-    done = ragstone(["init", "services/billing"], repo)
-    assert "wrote  ../../.github/workflows/ragstone-billing.yml" in done.stdout
-    for line in ("[gates.search] to ../../gates.toml", "[gates.billing] to ../../gates.toml"):
-        assert f"added  {line}" in done.stdout
-    assert "added  gates-file: gates.toml to ../../.github/workflows/ragstone.yml" in done.stdout
-    ragstone(["init", "services/docs"], repo)
-    for service, name in (
-        ("search", "ragstone.yml"),
-        ("billing", "ragstone-billing.yml"),
-        ("docs", "ragstone-docs.yml"),
-    ):
-        assert workflow(repo, name) == {
-            "config": f"services/{service}/ragstone.toml",
-            "gates-file": "gates.toml",
-            "comment-id": service,
-        }
-        # The gate's own files are among its paths, or its job would end with an error.
-        gates = read_gates_file(repo / "gates.toml", "gates.toml")
-        for file in (f"services/{service}/ragstone.toml", f".github/workflows/{name}"):
-            change = Change(frozenset({file}))
-            assert [gate for gate in gates.gates if gates.affects(gate, change)] == [service]
-        rights = yaml.safe_load((path.parent / name).read_text())["jobs"]["gate"]["permissions"]
-        assert rights["checks"] == "write"
-    assert "timeout-minutes: 45" in path.read_text()
-    before = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    before = path.read_bytes()
+    for service in ("billing", "docs"):
+        name = f"ragstone-{service}.yml"
+        done = ragstone(["init", f"services/{service}"], repo)
+        assert f"wrote  ../../.github/workflows/{name}" in done.stdout
+        assert workflow(repo, name) == {"config": f"services/{service}/ragstone.toml", "comment-id": service}
+        document = yaml.safe_load((path.parent / name).read_text())
+        assert document["name"] == f"RAG quality of {service}"
+        # On main it always runs: its runs there are the baseline.
+        events = document[True]
+        assert events["pull_request"]["paths"] == [f"services/{service}/**", f".github/workflows/{name}"]
+        assert "paths" not in events["push"]
+    assert path.read_bytes() == before
+    files = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()}
     for service in ("search", "billing", "docs"):
-        assert "added" not in ragstone(["init", f"services/{service}"], repo).stdout
-    assert {path: path.read_bytes() for path in before} == before
+        assert "wrote" not in ragstone(["init", f"services/{service}"], repo).stdout
+    assert {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()} == files
 
 
 def test_services_of_one_name_and_one_at_the_root_are_told_apart(tmp_path: Path) -> None:
@@ -209,13 +196,9 @@ def test_services_of_one_name_and_one_at_the_root_are_told_apart(tmp_path: Path)
     ragstone(["init"], repo)
     for service in ("eu/rag", "us/rag"):
         ragstone(["init", service], repo)
-    gates = read_gates_file(repo / "gates.toml", "gates.toml")
-    assert {name: gate.paths[:1] for name, gate in gates.gates.items()} == {
-        "shop": (),  # every change affects it
-        "rag": ("eu/rag/**",),
-        "us-rag": ("us/rag/**",),
-    }
-    assert workflow(repo, "ragstone-us-rag.yml")["comment-id"] == "us-rag"
+    assert workflow(repo)["config"] == "ragstone.toml"
+    assert workflow(repo, "ragstone-rag.yml") == {"config": "eu/rag/ragstone.toml", "comment-id": "rag"}
+    assert workflow(repo, "ragstone-us-rag.yml") == {"config": "us/rag/ragstone.toml", "comment-id": "us-rag"}
 
 
 def test_a_workflow_of_ones_own_is_left_alone(tmp_path: Path) -> None:
@@ -226,7 +209,6 @@ def test_a_workflow_of_ones_own_is_left_alone(tmp_path: Path) -> None:
     done = ragstone(["init", "services/rag"], repo)
     assert "kept   ../../.github/workflows/ragstone.yml" in done.stdout
     assert path.read_text() == "on: push\njobs: {}\n"
-    assert not (repo / "gates.toml").exists()
 
 
 def test_the_workflow_installs_what_the_system_needs_for_the_python_of_its_environment(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.gate.checks.registry import key_of_check
-from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping, policy_hash
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 TEXT = """\
@@ -102,10 +101,3 @@ def test_metrics_of_must_pass_samples_are_checked_too() -> None:
 
 def test_numbers_in_metric_names_are_known_whatever_the_number() -> None:
     policy_from_mapping({"metrics": {"ndcg@17": {"min": 0.5}}}).require_known_metrics()
-
-
-def test_gates_share_the_error_rate_in_equal_parts() -> None:
-    policy = default_policy()
-    shared = replace(policy, gates=20)
-    assert shared.alpha == pytest.approx(policy.alpha / 20)
-    assert policy_hash(shared) == policy_hash(policy)  # the same rules: a baseline stays comparable without a note

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 ISSUE_INPUTS = """
     config golden-set entrypoint setup requirements python-version working-directory system-env judge
     judge-api-key judge-base-url metrics thresholds baseline baseline-entrypoint baseline-branch baseline-workflow
-    artifact-name comment comment-id gates-file annotations workers fail-on
+    artifact-name comment comment-id annotations workers fail-on
     report-issue time-limit max-cost-usd github-token
 """.split()  # noqa: SIM905
 

@@ -138,7 +138,7 @@ def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(
 def test_what_fails_the_job_is_what_the_default_branch_says(github: FakeGitHub, checkout: Checkout) -> None:
     text = (
         '[golden]\npaths = "golden.jsonl"\nlimit = 1\n[system]\nentrypoint = "file:outputs.jsonl"\n'
-        f'{METRICS}[gate]\nfail_on = "never"\ngates = 20\n'
+        f'{METRICS}[gate]\nfail_on = "never"\n'
     )
     in_the_evil_base(github, checkout, "ragstone.toml", text)
     in_the_evil_base(github, checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\ndecision = 'point'\n")
@@ -148,7 +148,7 @@ def test_what_fails_the_job_is_what_the_default_branch_says(github: FakeGitHub, 
     top = found.summary.replace("\\", "")
     assert "This pull request" in top
     assert "faithfulness" in top
-    for setting in ("gate.fail_on", "golden.limit", "gate.gates"):
+    for setting in ("gate.fail_on", "golden.limit"):
         assert f"'{setting}' is" in top
     # Bad answers fail, whatever the branch says.
     checkout.write("thresholds.toml", POLICY)
@@ -201,41 +201,6 @@ def test_a_merge_queue_of_such_a_branch_proves_nothing(github: FakeGitHub, check
     not_passed(found)
     group["base_ref"] = "refs/heads/main"
     assert checkout.gate(github, "merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
-
-
-GATES = '[gates.search]\npaths = ["golden.jsonl", "thresholds.toml", ".github/workflows/gate.yml", "services/**"]\n'
-SEARCH = {"RAGSTONE_GATES_FILE": "gates.toml", "RAGSTONE_COMMENT_ID": "search"}
-
-
-def test_an_empty_gates_file_of_such_a_base_counts_for_nothing_and_no_check_is_written(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    own = GATES.replace(', "services/**"', "")
-    in_the_evil_base(github, checkout, "gates.toml", own)
-    github.files[BASE_SHA]["gates.toml"] = GATES.encode()
-    github.changes[EVIL_SHA, HEAD_SHA] = []
-    github.changes[BASE_SHA, HEAD_SHA] = ["services/search.py"]
-    checkout.answer_badly()
-    found = checkout.gate(github, "pull_request", to(), **SEARCH)
-    assert (found.code, found.outputs["verdict"]) == (1, "fail"), found.log
-    checkout.answer({name: fact for name, _, fact in FACTS})
-    assert checkout.gate(github, "pull_request", to(), **SEARCH).code == 8
-    assert github.checks == []
-    # The same commit, proposed for the default branch.
-    payload = pull_request()
-    assert checkout.gate(github, "pull_request", payload, **SEARCH).code == 0
-    assert [check["conclusion"] for check in github.checks] == ["success"]
-
-
-def test_a_gate_that_is_not_affected_says_so_too_and_writes_no_check(github: FakeGitHub, checkout: Checkout) -> None:
-    in_the_evil_base(github, checkout, "gates.toml", GATES)
-    github.files[BASE_SHA]["gates.toml"] = GATES.encode()
-    github.changes[BASE_SHA, HEAD_SHA] = ["README.md"]
-    found = checkout.gate(github, "pull_request", to(), **SEARCH)
-    assert found.outputs["verdict"] == "not-affected"
-    assert found.summary.startswith("> [!WARNING]")
-    assert NEITHER in top_of(found)
-    assert github.checks == []
 
 
 def test_the_commit_to_compare_with_is_the_default_branchs(

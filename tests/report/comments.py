@@ -14,7 +14,6 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from ragstone.report.gates import GateRow, render_gates
 from tests.commands.project import ragstone
 from tests.report.browser import Page, chromium
 
@@ -109,7 +108,6 @@ def comments(folder: Path) -> Iterator[tuple[str, str]]:
     """The name and the Markdown of each comment; runs are in `folder`."""
     for name, run in RUNS.items():
         yield name, _gated(folder / name, run)
-    yield "several-gates", several_gates()
 
 
 def _gated(folder: Path, run: Run) -> str:
@@ -132,38 +130,6 @@ def _gated(folder: Path, run: Run) -> str:
     report = folder / "run" / "report.md"
     assert report.is_file(), done.stderr
     return report.read_text(encoding="utf-8")
-
-
-def several_gates(count: int = 12) -> str:
-    """The comment of `count` gates, of which two fail and one is not settled."""
-    said = {
-        "billing": ("fail", "Blocked: retrieval broke. The evidence is no longer retrieved for 76 of 139 questions."),
-        "search": ("fail", "Blocked: Faithfulness fell from 0.89 to 0.80 on 48 questions; at most 0.02 is allowed."),
-        "support": (
-            "inconclusive",
-            "Not blocked, but look: Context recall fell from 0.86 to 0.82 on 51 questions; at "
-            "most 0.02 is allowed. Asked 4 times, not settled.",
-        ),
-    }
-    names = [*said, *(f"team-{number}" for number in range(1, count - len(said) + 1))]
-    passed = (
-        "pass",
-        "Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12 points in one metric would show.",
-    )
-    rows = [
-        GateRow(
-            gate=name,
-            verdict=said.get(name, passed)[0],  # type: ignore[arg-type]
-            reason=said.get(name, passed)[1],
-            code=1 if said.get(name, passed)[0] == "fail" else 0,
-            sharing=count,
-            run_id=77,
-            sha="3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e",
-            url="https://github.com/acme/helpdesk/actions/runs/77",
-        )
-        for name in names
-    ]
-    return render_gates(rows, dict.fromkeys(names, True), limit=60_000).partition("\n")[2]
 
 
 def photograph(page: Page, file: Path, picture: Path, *, width: int, scheme: str) -> None:

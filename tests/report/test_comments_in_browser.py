@@ -14,7 +14,7 @@ from ragstone.report.parts import ReportView, StatementPart
 from ragstone.report.render import render
 from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
 from tests.report.browser import Page, chromium, needs_chromium
-from tests.report.comments import comments, framed, several_gates
+from tests.report.comments import comments, framed
 from tests.report.conftest import view_of
 
 pytestmark = [pytest.mark.browser, needs_chromium]
@@ -94,14 +94,7 @@ def test_whatever_happens_twenty_lines_stand_above_the_fold(
     assert not above(page, tmp_path, render(view, "md"), width=390)["wide"]
 
 
-@pytest.mark.parametrize("count", [1, 3, 8, 40])
-def test_several_gates_share_the_lines_above_the_fold(page: Page, tmp_path: Path, count: int) -> None:
-    found = above(page, tmp_path, several_gates(count))
-    assert found["lines"] <= LINES, found["text"]
-    assert len(found["text"]) <= CHARACTERS
-
-
-def test_twelve_comments_say_first_whether_they_block_and_what_is_worse(page: Page, tmp_path: Path) -> None:
+def test_eleven_comments_say_first_whether_they_block_and_what_is_worse(page: Page, tmp_path: Path) -> None:
     begins = {
         "pass": "Nothing is shown to be worse.",
         "pass-with-news": "Nothing is shown to be worse.",
@@ -109,7 +102,7 @@ def test_twelve_comments_say_first_whether_they_block_and_what_is_worse(page: Pa
         "first-run": "Passed, with nothing to compare with.",
     }
     seen = dict(comments(tmp_path))
-    assert len(seen) == 12
+    assert len(seen) == 11
     for name, markdown in seen.items():
         for width in (390, 900):
             found = above(page, tmp_path, markdown, width)

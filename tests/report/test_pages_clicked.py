@@ -17,7 +17,6 @@ from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
-from tests.commands.project import ragstone
 from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
@@ -51,17 +50,6 @@ def report(make_view: Callable[..., ReportView], _: Path) -> str:
     contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
     answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
     return paged(view, {view.worst[0].id: replace(mine, answers=(answer,))}, {view.worst[0].id: record(text, BEGIN)})
-
-
-def several(_: Callable[..., ReportView], folder: Path) -> str:
-    (folder / "thresholds.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
-    names = ("main.csv", "same.csv", ATTACK.replace("/", "⁄")[:200])
-    for name, value in zip(names, (0.9, 0.9, 0.2), strict=True):
-        rows = [f'"q{n} {ATTACK.replace(chr(34), chr(34) * 2)}",politeness,{value}' for n in range(30)]
-        (folder / name).write_text("\n".join(["id,metric,value", *rows]) + "\n", encoding="utf-8")
-    done = ragstone(["compare", *names, "--format", "html"], folder)
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout
 
 
 def history(_: Callable[..., ReportView], __: Path) -> str:
@@ -160,7 +148,7 @@ LEFT = """(() => {
 
 
 @pytest.mark.parametrize("policy", [True, False])
-@pytest.mark.parametrize("made_by", [report, several, history, labels, review])
+@pytest.mark.parametrize("made_by", [report, history, labels, review])
 def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path, made_by: Callable[..., str], policy: bool
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.app.decide import ComparedRun, Terms, decide, view_of
@@ -56,26 +56,6 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
     if not beside.is_file():
         return default_policy(Path())
     return load_policy(beside, known_metrics=None, calibration=calibration)
-
-
-def compare_all(
-    baseline: Path | None,
-    runs: Sequence[Path],
-    policy: Policy,
-    *,
-    seed: int = 0,
-    baseline_any: bool = False,
-    golden: GoldenSet | None = None,
-) -> list[Compared]:
-    """Compare each of `runs` with `baseline`, at an equal part of the policy's error rate. As `compare`.
-
-    Raises ConfigError for a run that is named twice.
-    """
-    for number, run in enumerate(runs):
-        if any(run.exists() and other.exists() and run.samefile(other) for other in runs[:number]):
-            raise ConfigError("this run is named twice.", where=str(run), hint="Name each run once.")
-    policy = replace(policy, gates=policy.gates * len(runs))
-    return [compare(baseline, run, policy, seed=seed, baseline_any=baseline_any, golden=golden) for run in runs]
 
 
 def compare(

@@ -206,7 +206,7 @@ def decide(
         notes=(
             *notes,
             *compared,
-            *_notes(current, baseline, terms.policy),
+            *_notes(current, baseline),
             *verdict.notes,
             *drift.notes,
             *moving,
@@ -242,8 +242,8 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
     return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
 
 
-def _notes(current: ComparedRun, baseline: ComparedRun | None, policy: Policy) -> list[str]:
-    """Sentences on drafts and their scores, on samples with new ids, and on a shared error rate."""
+def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
+    """Sentences on drafts and their scores, and on samples with new ids."""
     metrics = {} if current.drafts is None else current.drafts.metrics
     renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
     return render_lines(
@@ -252,8 +252,6 @@ def _notes(current: ComparedRun, baseline: ComparedRun | None, policy: Policy) -
         drafts=[] if current.drafts is None else sorted(map(one_line, current.drafts.samples)),
         means=means({name: scores for name, scores in metrics.items() if scores.values}),
         renamed=renamed_note(renamed) if renamed else "",
-        gates=policy.gates,
-        by_means=policy.gate.decision == "point",
     )
 
 

@@ -38,12 +38,12 @@ _MAX_IGNORE_BYTES = 1_000_000
 class Written:
     """Paths that were written, and those that were kept because they existed, relative to the folder.
 
-    `added` says what was added to which file.
+    `ignores`: run directories were added to .gitignore.
     """
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
-    added: tuple[tuple[str, str], ...] = ()
+    ignores: bool = False
 
 
 def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Written:
@@ -67,9 +67,7 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
     kept: list[str] = []
     for place, text in texts.items():
         (written if _write_new(home / place, text) else kept).append(place)
-    added = [(what, os.path.relpath(root / file, home)) for what, file in target.added]
-    added += [(IGNORED, _IGNORE_FILE)] if _ignore_runs(home, repository) else []
-    return Written(tuple(written), tuple(kept), tuple(added))
+    return Written(tuple(written), tuple(kept), ignores=_ignore_runs(home, repository))
 
 
 def is_starter(path: Path) -> bool:

@@ -58,7 +58,7 @@ class RecordedPast:
 class RecordedTerms:
     """The terms of a verdict. `baseline` is the place of the baseline, `fingerprint` is which run it was.
     `history` is the place of a history that is not in the run. `unproven` is as in `decide`, `level` as in `Terms`.
-    `limited`: a limit left samples out. `gates` share the policy's error rate. `rejudged`: the baseline's scores are
+    `limited`: a limit left samples out. `rejudged`: the baseline's scores are
     not those of its records, because it was judged again. `fail_on` is applied to the policy. `required`: there had to
     be a baseline. `given` are the keys of the policy's tables that were not left out.
     """
@@ -73,7 +73,6 @@ class RecordedTerms:
     seed: int = 0
     unproven: str | None = None
     limited: bool = False
-    gates: int = 1
     level: bool = False
     past: RecordedPast | None = None
     rejudged: bool = False
@@ -105,7 +104,6 @@ class RecordedTerms:
             seed=terms.seed,
             unproven=unproven,
             limited=limited,
-            gates=policy.gates,
             level=terms.level,
             past=None if past is None else RecordedPast.of(past, commit),
             rejudged=rejudged,
@@ -122,7 +120,6 @@ class RecordedTerms:
             Source(self.policy_file),
             calibration=self.calibration,
             accepted=self.accepted,
-            gates=self.gates,
         )
 
     def baseline_again(self, run: RunDirectory) -> ComparedRun | None:

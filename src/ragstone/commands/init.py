@@ -37,8 +37,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into DIRECTORY.
 
     Looks for an entrypoint and a golden set in DIRECTORY, and says what it found. Source code is parsed, never run.
-    Overwrites nothing; adds ragstone-run/ to .gitignore, and a second service of a repository to gates.toml. On a
-    terminal, asks for the entrypoint.
+    Overwrites nothing; adds ragstone-run/ to .gitignore. On a terminal, asks for the entrypoint.
     """
     from ragstone.app.init import PLACEHOLDER, write_starter
     from ragstone.app.survey.look import survey

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, option, setting, settings_from
+from ragstone.commands.options import CONFIG, FORMAT, PATH, POLICY, option, settings_from
 from ragstone.commands.output import show
 
 
@@ -20,7 +20,6 @@ from ragstone.commands.output import show
 @POLICY
 @option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
 @option("--changed", type=float, default=0.4, help="Share of answers that change between runs.")
-@setting("gates")
 @FORMAT
 def command(
     run: Path | None,
@@ -31,7 +30,6 @@ def command(
     thresholds: Path | None,
     sd: float | None,
     changed: float,
-    gates: int | None,
     form: str,
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
@@ -53,10 +51,10 @@ def command(
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
-    given = {"config": config, "thresholds": None if thresholds is None else str(thresholds), "gates": gates}
+    given = {"config": config, "thresholds": None if thresholds is None else str(thresholds)}
     settings = settings_from(given)
     named = settings.gate.thresholds
-    policy = replace(read_compare_policy(None if named is None else settings.path(named)), gates=settings.gate.gates)
+    policy = read_compare_policy(None if named is None else settings.path(named))
     found = [
         plan(
             policy,

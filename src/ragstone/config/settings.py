@@ -23,9 +23,6 @@ from pydantic import (
 MIN_SECRET_CHARACTERS = 6
 """Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
 
-MAX_GATES = 500
-"""As many as a matrix of GitHub has jobs."""
-
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MAX_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
@@ -209,7 +206,6 @@ class GateSettings(_Table):
     baseline_branch: str | None = Field(default=None, max_length=200)
     save_baseline: bool = False
     fail_on: Literal["fail", "inconclusive", "never"] | None = None
-    gates: int = Field(default=1, ge=1, le=MAX_GATES)
     without_key: Literal["skip", "offline"] = "skip"
 
 

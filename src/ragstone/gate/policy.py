@@ -37,8 +37,7 @@ class Policy:
     """A policy in force. `source` is empty if it was not read from a file.
 
     `calibration` compares the judge with human labels, if the policy names such a file. `accepted` are the entries of
-    accepted.toml next to it; those in `widened` are in force. `gates` is the number of gates, this one included, that
-    share the policy's error rate.
+    accepted.toml next to it; those in `widened` are in force.
     """
 
     table: PolicyTable
@@ -46,7 +45,6 @@ class Policy:
     calibration: Calibration | None = None
     accepted: tuple[AcceptedEntry, ...] = ()
     widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
-    gates: int = 1
 
     @property
     def gate(self) -> GateRules:
@@ -84,12 +82,8 @@ class Policy:
 
     @property
     def alpha(self) -> float:
-        """The share of unchanged runs that may fail by chance, in (0, 0.5].
-
-        Of several gates, each gets an equal part: by Bonferroni's inequality (the union bound), the chance that any of
-        them fails is then at most the whole, however the gates depend on each other.
-        """
-        return (1.0 - self.gate.confidence) / self.gates
+        """The share of unchanged runs that may fail by chance, in (0, 0.5]."""
+        return 1.0 - self.gate.confidence
 
     def lower_is_better(self, metric: str) -> bool:
         """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""

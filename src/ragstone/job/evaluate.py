@@ -22,9 +22,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.job.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.job.branch_history import merged_pull_request, tagged_commits
 from ragstone.job.credentials import asks_a_server
-from ragstone.job.gates import GatesOfJob, files_read, gates_of_job, require_own_paths
 from ragstone.job.job import Job
-from ragstone.job.not_affected import NotAffected, not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_to_the_gate
 from ragstone.job.reviewed_templates import reviewed_templates
@@ -74,7 +72,7 @@ class Judged:
     outcome: GateOutcome | None = None
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | NotAffected:
+async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     """The verdict. What can be checked without running user code is checked first."""
     context = RunContext(
         environ=job.environ,
@@ -85,8 +83,6 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | NotA
         trusts_checkout=False,
     )
     checkout = read_checkout(job)
-    if (unaffected := _unaffected(job, checkout)) is not None:
-        return unaffected
     judged = choose_judge(job, checkout)
     if judged.outcome is not None:
         return judged.outcome
@@ -119,11 +115,6 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome | NotA
 
 def read_checkout(job: Job) -> Checkout:
     """Everything in the checkout that affects the verdict. Raises ConfigError, GitHubError, and what reading raises."""
-    job.gates = gates_of_job(
-        job.inputs, job.base, job.api, workspace=job.places.workspace, folder=job.temporary / "gates"
-    )
-    if job.gates is not None and job.gates.note is not None:
-        job.notes.append(job.gates.note)
     _refuse_configured_baseline(job)
     job.check_baseline_inputs()
     commit = job.base_commit = find_base_commit(job)
@@ -135,7 +126,7 @@ def read_checkout(job: Job) -> Checkout:
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _blocking(job, _with_gates(allowed.settings.value, job.gates))
+    settings = job.settings = _blocking(job, allowed.settings.value)
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     reviewed = reviewed_templates(
@@ -149,20 +140,6 @@ def read_checkout(job: Job) -> Checkout:
     job.notes += reviewed.notes
     golden = read_golden_set(settings)
     return Checkout(Trusted(settings), policy, golden, reviewed.templates, commit)
-
-
-def _unaffected(job: Job, checkout: Checkout) -> NotAffected | None:
-    """Why this gate has nothing to evaluate, if the change touches none of its paths."""
-    if job.gates is None:
-        return None
-    settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
-    require_own_paths(job.gates, settings, policy, golden, _workflow_path(job), job.places)
-    job.gates = job.gates.reading(files_read(settings, job.inputs, job.places))
-    if job.gates.affected:
-        return None
-    found = not_affected(job)
-    job.notes.append(found.why)
-    return found
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Judged:
@@ -230,20 +207,6 @@ def _blocking(job: Job, settings: Settings) -> Settings:
     if job.base.unreviewed is None or settings.gate.fail_on == "never":
         return settings
     return settings.having("gate.fail_on", "inconclusive")
-
-
-def _with_gates(settings: Settings, gates: GatesOfJob | None) -> Settings:
-    """`settings` with the number of gates that share the error rate, if a file lists them."""
-    if gates is None:
-        return settings
-    from_file = settings.from_file - {"gate.gates"}
-    return settings.having("gate.gates", gates.sharing).model_copy(update={"from_file": from_file})
-
-
-def _workflow_path(job: Job) -> str | None:
-    """The workflow's path, if it is a file of this repository."""
-    reference, prefix = job.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0], f"{job.event.repository}/"
-    return reference.removeprefix(prefix) if reference.startswith(prefix) else None
 
 
 def _refuse_configured_baseline(job: Job) -> None:

@@ -18,19 +18,17 @@ from ragstone.archive import ArchiveRefused
 from ragstone.ci.github.artifacts import newest_artifact, read_artifact
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.event import Event, PullRequest
-from ragstone.ci.github.reviewed import base_commit, base_of_change
+from ragstone.ci.github.reviewed import base_of_change
 from ragstone.ci.github.trusted_runs import WorkflowRun
 from ragstone.config.settings import JudgeSettings
 from ragstone.errors import RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.golden.sample import GoldenSet
 from ragstone.job.branch_history import tagged_commits
-from ragstone.job.gates import every_gate, files_read, narrowed
 from ragstone.job.job import Job
-from ragstone.job.not_affected import not_affected
 from ragstone.job.plan import BaselineSource
 from ragstone.job.policy_changes import changes_by_a_fork
-from ragstone.job.publish import Report, warning_of
+from ragstone.job.publish import Report
 from ragstone.metrics.metric import Metric
 from ragstone.project.gate import read_policy
 from ragstone.project.plan import project_metrics, read_golden_set
@@ -69,19 +67,9 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
     golden = read_golden_set(settings)
     policy, undrawn = policy_for(read_policy(settings), golden)
-    every = every_gate(job.inputs, job.places.workspace)
     try:
         head, pull = _head_and_pull(api, event)
         base = base_of_change(api, event, pull.base.ref, pull.base.sha)
-        if every is not None:
-            trusted = base_commit(api, base)
-            assert trusted is not None  # noqa: S101 - for the type checker: a change has a base
-            workspace = job.places.workspace
-            found = narrowed(every, api, trusted, head.head_sha, job.temporary / "gates", workspace)
-            gates = job.gates = found.reading(files_read(settings, job.inputs, job.places))
-            policy = replace(policy, gates=gates.sharing)
-            if not gates.affected:
-                return ForkReport(Report(unaffected=not_affected(job), preface=warning_of(base)), pull.number)
         custom = project_metrics(settings).own()
         run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None

@@ -165,7 +165,6 @@ class ActionInputs:
     artifact_name: str = DEFAULT_ARTIFACT
     comment: CommentMode = CommentMode.ALWAYS
     comment_id: str = "default"
-    gates_file: str | None = None
     annotations: bool = True
     report_issue: bool = False
     github_token: SecretStr = field(default_factory=lambda: SecretStr(""))

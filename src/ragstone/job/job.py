@@ -18,7 +18,6 @@ from ragstone.container.container import Container
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import Policy
 from ragstone.job.annotations import Places
-from ragstone.job.gates import GatesOfJob
 from ragstone.job.inputs import ActionInputs
 from ragstone.job.plan import JobPlan
 from ragstone.report.parts import Links
@@ -57,7 +56,6 @@ class Job:
     history: bytes | None = None
     policy: Policy | None = None
     templates: Templates | None = None
-    gates: GatesOfJob | None = None
 
     @property
     def runs_users_code(self) -> bool:

@@ -22,7 +22,7 @@ def metric_output(metric: str) -> str:
 
 
 OUTPUTS: tuple[Output, ...] = (
-    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`; with `gates-file` also `not-affected`"),
+    Output("verdict", "`pass`, `fail`, `inconclusive` or `error`"),
     Output("passed", "`true` if the gate passed, else `false`, regardless of `fail-on`"),
     *(
         Output(metric_output(name), f"Mean of {metric.info.title.lower()} in [0, 1], empty if nothing was scored")
@@ -53,7 +53,7 @@ def output_values(
     """All outputs as strings; unknown ones are empty."""
     values = {
         **{output.name: "" for output in OUTPUTS},
-        "verdict": report.verdict,
+        "verdict": str(report.status),
         "passed": "true" if report.passed else "false",
         "baseline-run-id": str(baseline_run_id or ""),
         "run-directory": run_directory,

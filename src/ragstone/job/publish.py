@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from ragstone.ci.github.check_runs import MAX_SUMMARY, create_check_run
 from ragstone.ci.github.client import GitHubApi, GitHubApiError
 from ragstone.ci.github.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
 from ragstone.ci.github.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
 from ragstone.ci.github.reviewed import ReviewedBase
-from ragstone.ci.github.shared_comment import CommentBusyError, update_shared_comment
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.verdict import Action, Status
 from ragstone.job.annotations import annotations_on, error_annotation
 from ragstone.job.inputs import CommentMode
 from ragstone.job.job import Job
-from ragstone.job.not_affected import NotAffected
 from ragstone.job.plan import IssueMode
 from ragstone.report.escape import line, markdown_fence, markdown_inline
-from ragstone.report.gates import (
-    NOT_AFFECTED,
-    GateRow,
-    clipped,
-    merged_rows,
-    read_rows,
-    render_gates,
-    row_texts,
-)
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
@@ -46,7 +33,7 @@ _ROOM = 200
 class Report:
     """What to publish: the view of a verdict, or the error instead of one.
 
-    `view`, and `said`, the text of the error, are already redacted. `unaffected`: there was nothing to evaluate.
+    `view`, and `said`, the text of the error, are already redacted.
     """
 
     view: ReportView | None = None
@@ -54,16 +41,10 @@ class Report:
     said: str = ""
     templates: Templates | None = None
     preface: str = ""
-    unaffected: NotAffected | None = None
 
     @property
     def passed(self) -> bool:
-        return self.unaffected is not None or (self.view is not None and self.view.passed)
-
-    @property
-    def verdict(self) -> str:
-        """As the output `verdict` has it."""
-        return "not-affected" if self.unaffected is not None else str(self.status)
+        return self.view is not None and self.view.passed
 
     @property
     def exit_code(self) -> int:
@@ -73,14 +54,10 @@ class Report:
 
     @property
     def status(self) -> Status:
-        if self.unaffected is not None:
-            return Status.PASS
         return self.view.status if self.view is not None else Status.ERROR
 
     @property
     def title(self) -> str:
-        if self.unaffected is not None:
-            return f"Not affected. {self.unaffected.carried}"
         return line(str(self.view.headline) if self.view is not None else f"No verdict. {self.said}", 200)
 
     @property
@@ -94,8 +71,6 @@ class Report:
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""
-        if self.unaffected is not None:
-            return self.preface + self.unaffected.markdown()
         if self.view is None:
             said = markdown_fence(self.said[:4_000])
             return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{said}\n"
@@ -114,14 +89,13 @@ def warning_of(base: ReviewedBase) -> str:
 
 
 class Publisher:
-    """Publishes the report of one job, whose exit code is `code`. `notices` say what could not be done, and why."""
+    """Publishes the report of one job. `notices` say what could not be done, and why."""
 
-    def __init__(self, job: Job, report: Report, code: int = EXIT_PASS, notices: Iterable[str] = ()) -> None:
+    def __init__(self, job: Job, report: Report, notices: Iterable[str] = ()) -> None:
         self.notices = list(notices)
         self.comment_url = ""
         self._job = job
         self._report = report
-        self._code = code
 
     def write_summary(self) -> None:
         """Write the job summary, with less detail if it would be too large."""
@@ -133,39 +107,15 @@ class Publisher:
             self.notices.append(f"Can't write the job summary: {error.strerror}.")
 
     def comment(self, number: int | None) -> None:
-        """Comment on pull request `number`, depending on the mode; several gates share one comment."""
+        """Comment on pull request `number`, depending on the mode."""
         job = self._job
         if number is None or job.plan.comment is CommentMode.OFF:
             return
         if job.api is None:
             self.notices.append("No comment: there is no GitHub token.")
             return
-        try:
-            with self._or_say("No comment", _NO_COMMENT):
-                if job.inputs.gates_file is not None:
-                    self._post_row(job.api, number, job.inputs.gates_file)
-                else:
-                    self._post_comment(job.api, number)
-        except CommentBusyError as busy:
-            self.notices.append(f"The gates' comment lacks this one: {busy}. The job summary has the report.")
-
-    def create_check(self) -> None:
-        """Report the gate as a check run of its own on the commit."""
-        job, report = self._job, self._report
-        if job.api is None:
-            return
-        own = job.inputs.comment_id
-        with self._or_say("No check run of its own for this gate", _NO_CHECK):
-            create_check_run(
-                job.api,
-                f"Ragstone: {own}",
-                job.event.report_sha,
-                "failure" if self._code else "success" if report.passed else "neutral",
-                title=report.title,
-                summary=report.markdown(MAX_SUMMARY),
-                url=job.event.run_url,
-                external_id=f"{own}/{job.event.run_id}",
-            )
+        with self._or_say("No comment", _NO_COMMENT):
+            self._post_comment(job.api, number)
 
     def follow_up_issue(self) -> None:
         job, report, event = self._job, self._report, self._job.event
@@ -224,52 +174,11 @@ class Publisher:
         posted = post_comment(api, number, mark, body, only_update=only_update)
         self.comment_url = posted.url if posted is not None else ""
 
-    def _post_row(self, api: GitHubApi, number: int, file: str) -> None:
-        """Put the row of this gate into the comment that it shares with the other gates in `file`."""
-        gates, row = self._job.gates, self._row()
-        names = gates.names if gates is not None else {row.gate: True}
-        mark = marker("gates", hashlib.sha256(file.encode()).hexdigest()[:16])
-
-        def change(contents: Sequence[str]) -> str:
-            rows = merged_rows(*map(read_rows, contents), [row])
-            return render_gates(rows, names, limit=MAX_BODY - _ROOM - len(mark))
-
-        def holds(content: str) -> bool:
-            # A later attempt of this job may have written its own.
-            return any(one.gate == row.gate and one.age >= row.age for one in read_rows(content))
-
-        self.comment_url = update_shared_comment(api, number, mark, change, holds=holds).url
-
-    def _row(self) -> GateRow:
-        report, event, gates = self._report, self._job.event, self._job.gates
-        followed = event.upstream
-        details: tuple[str, ...] = ()
-        if report.unaffected is not None:
-            reason = clipped(report.unaffected.carried)
-        elif report.view is not None:
-            reason, details = row_texts(report.view)
-            reason = clipped(f"In the fork's own run: {reason}") if followed is not None else reason
-        else:
-            reason = clipped(report.said)
-        return GateRow(
-            gate=self._job.inputs.comment_id,
-            verdict=NOT_AFFECTED if report.unaffected is not None else report.status.value,
-            reason=reason,
-            details=details,
-            code=self._code,
-            sharing=gates.sharing if gates is not None else 1,
-            run_id=followed.run_id if followed is not None else event.run_id,
-            attempt=1 if followed is not None else event.attempt,
-            sha=followed.head_sha if followed is not None else event.report_sha,
-            url=event.url_of(followed.run_id) if followed is not None else event.run_url,
-        )
-
 
 _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
     "workflow in docs/github-action.md posts the comment. Otherwise give the job `permissions: pull-requests: write`."
 )
-_NO_CHECK = "the token can't write checks (`permissions: checks: write`). The job's own check has the same result."
 
 
 def close_quietly(api: GitHubApi | None) -> None:

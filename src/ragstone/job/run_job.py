@@ -36,7 +36,6 @@ from ragstone.job.evaluate import evaluate
 from ragstone.job.forks import fork_report
 from ragstone.job.inputs import ActionInputs, read_variables
 from ragstone.job.job import Job
-from ragstone.job.not_affected import NotAffected
 from ragstone.job.outputs import output_values
 from ragstone.job.plan import BaselineSource, JobTask, make_plan
 from ragstone.job.publish import Publisher, Report, close_quietly, warning_of
@@ -158,7 +157,7 @@ async def _gate(job: Job) -> int:
     started = job.now()
     if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
         job.warnings.append(warning)
-    outcome: GateOutcome | NotAffected | None = None
+    outcome: GateOutcome | None = None
     report = Report()
     try:
         with commands_stopped(job.out) as write:
@@ -169,32 +168,22 @@ async def _gate(job: Job) -> int:
                 report = Report(error=error, said=job.redact(str(error)), preface=warning_of(job.base))
                 write(f"error: {report.said}\n")
             else:
-                if isinstance(outcome, GateOutcome):
-                    preface = "" if job.base.sentence in outcome.view.warnings else warning_of(job.base)
-                    report = Report(outcome.view, templates=job.templates, preface=preface)
-                    write(render(outcome.view, "text"))
-                elif isinstance(outcome, NotAffected):
-                    report = Report(unaffected=outcome, preface=warning_of(job.base))
-                    write(f"{outcome.why} {outcome.carried}\n")
+                preface = "" if job.base.sentence in outcome.view.warnings else warning_of(job.base)
+                report = Report(outcome.view, templates=job.templates, preface=preface)
+                write(render(outcome.view, "text"))
     finally:
         job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
     directory, files = "", dict[str, str]()
-    run = None
-    if not isinstance(outcome, NotAffected):
-        run = outcome.run if outcome is not None else _stopped_run(job, started)
+    run = outcome.run if outcome is not None else _stopped_run(job, started)
     if run is not None:
         try:
-            reports = outcome.reports if isinstance(outcome, GateOutcome) else ()
-            directory, files = _place_run(job, run, reports)
+            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
         except ConfigError as error:
             job.notes.append(str(error))
-    code = report.error.exit_code if report.error is not None else EXIT_PASS
-    if isinstance(outcome, GateOutcome):
-        code = outcome.exit_code
-    _publish(job, report, directory, files, code, outcome.predicate if isinstance(outcome, GateOutcome) else "")
-    return code
+    _publish(job, report, directory, files, outcome.predicate if outcome is not None else "")
+    return outcome.exit_code if outcome is not None else report.exit_code
 
 
 def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
@@ -221,15 +210,10 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def _publish(
-    job: Job, report: Report, directory: str, files: Mapping[str, str], code: int, predicate: str = ""
-) -> None:
-    publisher = Publisher(job, report, code, _notices(job))
+def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str], predicate: str = "") -> None:
+    publisher = Publisher(job, report, _notices(job))
     publisher.write_summary()
     publisher.comment(job.plan.pull_request)
-    if job.inputs.gates_file is not None and job.base.unreviewed is None:
-        # A commit's checks count for every change that it heads, also for one with a reviewed base.
-        publisher.create_check()
     publisher.follow_up_issue()
     baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
     values = output_values(
@@ -259,10 +243,9 @@ async def _report(job: Job) -> int:
         found = await fork_report(job, job.api)
         if found.report.view is not None:
             write(render(found.report.view, "text"))
-    publisher = Publisher(job, found.report, found.report.exit_code, found.notices)
+    publisher = Publisher(job, found.report, found.notices)
     if found.number is not None:
         publisher.write_summary()
-        # No check run: the fork's code may have made up its answers, and a check may be required.
         publisher.comment(found.number)
     values = output_values(
         found.report,

@@ -5,8 +5,7 @@ The author of a pull request controls the config file in it, just like the code.
 from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
 a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
 digests of fitted judges, because their files are also in the checkout, and to the address of a Dask cluster. What fails
-the job (`fail_on`), how many samples are evaluated (`limit`) and how many gates share the error rate (`gates`) follow
-the base's config too.
+the job (`fail_on`) and how many samples are evaluated (`limit`) follow the base's config too.
 """
 
 from __future__ import annotations
@@ -51,13 +50,12 @@ _BUDGET = "judge.max_cost_usd"
 _OF_VERDICT: Mapping[str, tuple[object, str]] = {
     "gate.fail_on": (None, "as the policy says"),
     "golden.limit": (None, "not set"),
-    "gate.gates": (1, "1"),
     "run.seed": (0, "0"),
 }
 """Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
 
-A pull request's config file can't say that a failing gate passes, leave out samples (slices and must-pass samples would
-not be checked), or let more gates share the error rate (each of them would fail less).
+A pull request's config file can't say that a failing gate passes, or leave out samples (slices and must-pass samples
+would not be checked).
 """
 
 _ENV = "system.env"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -51,12 +50,8 @@ def history_file(settings: Settings) -> Path:
 def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
 
-    It can name the built-in metrics, those of `settings`, and `scored`. Its error rate is shared as the settings say.
+    It can name the built-in metrics, those of `settings`, and `scored`.
     """
-    return replace(_policy_in(settings, scored), gates=settings.gate.gates)
-
-
-def _policy_in(settings: Settings, scored: Collection[str]) -> Policy:
     known = {*settings.metrics, *scored}
     if settings.gate.thresholds is not None:
         return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
@@ -11,7 +10,7 @@ from junitparser.junitparser import FinalResult
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.report import wording
 from ragstone.report.escape import clip, markup
-from ragstone.report.parts import TITLE, PlacePart, ReportView, SamplePart
+from ragstone.report.parts import PlacePart, ReportView, SamplePart
 from ragstone.report.rows import check_title
 
 _LENGTH = 4000
@@ -55,18 +54,6 @@ def _document(view: ReportView) -> JUnitXml:
             samples.add_property("failed_left_out", str(len(failed) - _MAX_FAILED))
         document.add_testsuite(samples)
     return document
-
-
-def join_junit(views: Iterable[tuple[str, ReportView]]) -> str:
-    """The suites of several reports, each with its name in front of theirs and of the classes of their cases."""
-    joined = JUnitXml(name=TITLE)
-    for name, view in views:
-        for suite in _document(view):
-            suite.name = f"{_line(name, 200)}: {suite.name}"
-            for case in suite:
-                case.classname = f"{_line(name, 200)}: {case.classname}"
-            joined.add_testsuite(suite)
-    return _text(joined)
 
 
 def _text(document: JUnitXml) -> str:

@@ -32,7 +32,7 @@ FORK_ID = 2002
 WORKFLOW_ID = 42
 BASE_SHA = "c" * 40
 TOKEN = "ghs_the-workflow-token"
-ALL_RIGHTS = frozenset({"contents", "actions", "pull-requests", "issues", "checks"})
+ALL_RIGHTS = frozenset({"contents", "actions", "pull-requests", "issues"})
 
 
 @dataclass
@@ -84,10 +84,6 @@ class FakeGitHub:
         self.actors: dict[str, Actor] = {TOKEN: Actor("github-actions[bot]")}
         self.comments: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
-        self.reactions: list[tuple[int, dict[str, Any]]] = []
-        """The comment's id, and the reaction."""
-        self.checks: list[dict[str, Any]] = []
-        self.changes: dict[tuple[str, str], list[str]] = {}
         """The files that differ between two commits: base and head."""
         self.pulls: list[dict[str, Any]] = []
         self.tags: list[dict[str, Any]] = []
@@ -327,46 +323,6 @@ class FakeGitHub:
                 return found
         raise Refusal(404)
 
-    def _list_reactions(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        found = [
-            reaction
-            for comment, reaction in self.reactions
-            if comment == int(identity) and seen.query.get("content", reaction["content"]) == reaction["content"]
-        ]
-        return Reply(200, _page(found, seen))
-
-    def _react(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        self._comment(int(identity))
-        content = seen.body["content"]
-        for comment, reaction in self.reactions:
-            if (comment, reaction["content"], reaction["user"]["login"]) == (int(identity), content, actor.login):
-                return Reply(200, reaction)
-        return Reply(201, self.add_reaction(int(identity), content, actor.login, actor.type))
-
-    def add_reaction(self, comment: int, content: str, login: str, type_: str = "User") -> dict[str, Any]:
-        reaction: dict[str, Any] = self.contract.example("reaction")
-        reaction.update(id=self._id(), content=content)
-        reaction["user"].update(login=login, type=type_)
-        self.reactions.append((comment, reaction))
-        return reaction
-
-    def _remove_reaction(self, seen: Seen, actor: Actor, comment: str, identity: str) -> Reply:
-        kept = [one for one in self.reactions if one[1]["id"] != int(identity)]
-        if len(kept) == len(self.reactions):
-            raise Refusal(404)
-        self.reactions = kept
-        return Reply(204, None)
-
-    def _create_check(self, seen: Seen, actor: Actor) -> Reply:
-        check = self.contract.example("check-run-example-of-completed-conclusion")
-        body = seen.body
-        identity = self._id()
-        check.update({key: body[key] for key in ("name", "head_sha", "status", "conclusion", "external_id")})
-        check.update(id=identity, html_url=f"https://github.com/acme/rag/runs/{identity}")
-        check["output"].update(title=body["output"]["title"], summary=body["output"]["summary"])
-        self.checks.append(check)
-        return Reply(201, check)
-
     def _list_issues(self, seen: Seen, actor: Actor) -> Reply:
         found = [
             issue
@@ -437,9 +393,6 @@ class FakeGitHub:
     def _compare(self, seen: Seen, actor: Actor, base: str, head: str) -> Reply:
         comparison = self.contract.example("commit-comparison")
         comparison.update(status="ahead" if unquote(base) in self.merged else "diverged")
-        if (base, head) in self.changes:
-            sample = comparison["files"][0]
-            comparison["files"] = [{**sample, "filename": name} for name in self.changes[base, head]][:300]
         return Reply(200, comparison)
 
     def _branch(self, seen: Seen, actor: Actor, name: str) -> Reply:
@@ -573,10 +526,6 @@ _ROUTES = (
     ("POST", r"/issues/(\d+)/comments", "pull-requests", "_create_comment"),
     ("PATCH", r"/issues/comments/(\d+)", "pull-requests", "_change_comment"),
     ("DELETE", r"/issues/comments/(\d+)", "pull-requests", "_delete_comment"),
-    ("GET", r"/issues/comments/(\d+)/reactions", "pull-requests", "_list_reactions"),
-    ("POST", r"/issues/comments/(\d+)/reactions", "pull-requests", "_react"),
-    ("DELETE", r"/issues/comments/(\d+)/reactions/(\d+)", "pull-requests", "_remove_reaction"),
-    ("POST", "/check-runs", "checks", "_create_check"),
     ("GET", "/issues", "issues", "_list_issues"),
     ("POST", "/issues", "issues", "_create_issue"),
     ("PATCH", r"/issues/(\d+)", "issues", "_change_issue"),

@@ -9,9 +9,9 @@ import pytest
 
 from ragstone.ci.github.client import GitHubApi
 from ragstone.ci.github.event import Event, build_event
-from ragstone.ci.github.reviewed import base_commit, proposed_change, reviewed_base
+from ragstone.ci.github.reviewed import base_commit, reviewed_base
 from tests.ci.github.fake import BASE_SHA, FakeGitHub
-from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA, REPOSITORY, payload_of, pull_request, runner
+from tests.ci.github.payloads import REPOSITORY, payload_of, pull_request, runner
 
 
 def pull_to(branch: str, *, repository: dict[str, Any] = REPOSITORY) -> Event:
@@ -30,7 +30,7 @@ def test_the_default_branch_is_its_own_base(github: FakeGitHub, api: GitHubApi, 
     for payload in (payload_of(event), {}):
         base = reviewed_base(api, build_event(runner(event), payload))
         assert base_commit(api, base) is None
-        assert (base.unreviewed, base.is_of_change) == (None, False)
+        assert base.unreviewed is None
 
 
 @pytest.mark.parametrize("event", [pull_to("main"), queue_for("main")])
@@ -40,7 +40,6 @@ def test_a_change_for_the_default_branch_has_the_commit_that_github_names(
     base = reviewed_base(None, event)
     assert (base.branch, base.unreviewed, base.sentence, base.unproven) == ("main", None, None, None)
     assert base_commit(api, base) == "e" * 40
-    assert proposed_change(api, base) == ("e" * 40, HEAD_SHA if event.pull_request else MERGE_SHA)
     assert github.seen == []
 
 
@@ -74,7 +73,6 @@ def test_a_branch_that_anybody_may_push_does_not(
     base = reviewed_base(api, event)
     assert base.branch == "main"
     assert base_commit(api, base) == BASE_SHA
-    assert proposed_change(api, base) == (BASE_SHA, HEAD_SHA if event.pull_request else MERGE_SHA)
     for sentence in (base.sentence, base.unproven):
         assert sentence is not None
         assert "'evil-base'" in sentence

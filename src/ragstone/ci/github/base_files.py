@@ -132,29 +132,3 @@ def _write(target: Path, body: bytes) -> Path:
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(body)
     return target
-
-
-MAX_LISTED = 300
-"""GitHub lists no more files of a comparison."""
-
-
-class _File(ApiReply):
-    filename: str
-    previous_filename: str | None = None
-
-
-class _Comparison(ApiReply):
-    files: list[_File] | None = None
-
-
-def changed_files(api: GitHubApi, base: str, head: str) -> frozenset[str] | None:
-    """The paths that `head` adds, changes, removes or renames (both names); None if there may be more than are listed.
-
-    Both commits are named by their SHA, so the result can't change after the event. Raises GitHubApiError.
-    """
-    path = f"{api.base}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    # All files are on the first page, which is about the commits.
-    files = api.get(_Comparison, path, {"per_page": 1, "page": 1}).files
-    if files is None or len(files) >= MAX_LISTED:
-        return None
-    return frozenset(name for one in files for name in (one.filename, one.previous_filename) if name)

@@ -13,7 +13,6 @@ counted.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -184,29 +183,9 @@ class GitHubApi:
         """Create something; retried only if a rate limit rejected it unread. Raises GitHubApiError."""
         return self._parse(model, self._json("POST", path, body=body), wrote=True)
 
-    def patch(self, model: type[Model], path: str, body: Mapping[str, object], *, once: bool = False) -> Model:
-        """Change something; retried, because the same change can be sent again. Raises GitHubApiError.
-
-        `once`: others change it too, so it is not retried, and nothing is sent late.
-        """
-        return self._parse(model, self._json("PATCH", path, body=body, attempts=1 if once else None), wrote=True)
-
-    def post_new(self, model: type[Model], path: str, body: Mapping[str, object]) -> tuple[bool, Model]:
-        """Create something that can exist only once: whether this request created it (201), and what exists now.
-
-        Raises GitHubApiError.
-        """
-
-        def ask() -> tuple[int, object]:
-            requester = self._github.requester
-            status, headers, text = requester.requestJson("POST", path, input=dict(body))
-            found = json.loads(text)
-            if status >= 400:
-                raise requester.createException(status, headers, found if isinstance(found, dict) else {})
-            return status, found
-
-        status, found = self._attempts("POST", path, ask)
-        return status == 201, self._parse(model, found, wrote=True)
+    def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
+        """Change something; retried, because the same change can be sent again. Raises GitHubApiError."""
+        return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
 
     def delete(self, path: str) -> None:
         """Delete something. Raises GitHubApiError."""
@@ -235,7 +214,6 @@ class GitHubApi:
         path: str,
         parameters: Mapping[str, str | int] | None = None,
         body: Mapping[str, object] | None = None,
-        attempts: int | None = None,
     ) -> Any:
         def ask() -> Any:
             _, found = self._github.requester.requestJsonAndCheck(
@@ -243,10 +221,10 @@ class GitHubApi:
             )
             return found
 
-        return self._attempts(verb, path, ask, attempts)
+        return self._attempts(verb, path, ask)
 
-    def _attempts(self, verb: str, path: str, ask: Callable[[], Model], attempts: int | None = None) -> Model:
-        attempts = attempts or self.patience.attempts
+    def _attempts(self, verb: str, path: str, ask: Callable[[], Model]) -> Model:
+        attempts = self.patience.attempts
         for attempt in range(1, attempts + 1):
             try:
                 return ask()

@@ -129,7 +129,6 @@ class Event:
     pull_request: PullRequest | None = None
     upstream: UpstreamRun | None = None
     message: str | None = None
-    attempt: int = 1
 
     @property
     def report_sha(self) -> str:
@@ -137,10 +136,7 @@ class Event:
 
     @property
     def run_url(self) -> str:
-        return self.url_of(self.run_id)
-
-    def url_of(self, run_id: int) -> str:
-        return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
 
     @property
     def without_secrets(self) -> bool:
@@ -202,7 +198,6 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
         pull_request=pull,
         upstream=document.workflow_run,
         message=document.head_commit.message if document.head_commit else None,
-        attempt=_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
     )
 
 

@@ -13,8 +13,6 @@ from ragstone.ci.github.client import Branch, GitHubApi, GitHubApiError, Reposit
 from ragstone.ci.github.event import Event, EventKind
 from ragstone.formatting import clipped
 
-_CHANGES = (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP)
-
 
 @dataclass(frozen=True, slots=True)
 class ReviewedBase:
@@ -30,12 +28,6 @@ class ReviewedBase:
     proposed: str | None = None
     named: str = ""
     unreviewed: str | None = None
-
-    @property
-    def is_of_change(self) -> bool:
-        """Whether the job is for a change with a base; else it is for a state of a branch."""
-        known = self.proposed is not None or self.unreviewed is not None
-        return known and self.event.kind in _CHANGES
 
     @property
     def sentence(self) -> str | None:
@@ -106,16 +98,6 @@ def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
         return _default_head(api, base.event)
     branch = base.event.default_branch or api.get(Repository, api.base).default_branch
     return None if base.event.branch == branch else api.head_of(branch)
-
-
-def proposed_change(api: GitHubApi, base: ReviewedBase) -> tuple[str, str]:
-    """The commits between which the change of a job lies (`is_of_change`), the trusted one first.
-
-    Raises GitHubApiError.
-    """
-    event = base.event
-    head = event.pull_request.head.sha if event.pull_request is not None else event.sha
-    return base.proposed or _default_head(api, event), head
 
 
 def _default_head(api: GitHubApi, event: Event) -> str:
