@@ -245,7 +245,6 @@ CONFIG: Mapping[str, Example] = {
     "run.workers": config(run={"workers": 1}),
     "gate.thresholds": Example({"gate": {"thresholds": "thresholds.toml"}}, {"metrics": LOW}),
     "gate.baseline": config(gate={"baseline": "base"}),
-    "gate.baseline_any": config(gate={"baseline_any": True}),
     "gate.baseline_commit": config(gate={"baseline": "", "baseline_commit": "HEAD"}, system=PYTHON),
     "gate.baseline_entrypoint": config(
         gate={"baseline": "", "baseline_commit": "HEAD", "baseline_entrypoint": "python:houses:given"}, system=PYTHON

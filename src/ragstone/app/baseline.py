@@ -34,17 +34,16 @@ def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
     raise BaselineError(
         f"this run can't be a baseline: {run.manifest.standing.reason}.",
         where=str(path),
-        hint="Use a run that did not fail, or add --baseline-any to compare with this one anyway.",
+        hint="Use a run that did not fail.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NamedRun:
-    """The baseline in a run directory that the user named. `any_run`: whatever its verdict."""
+    """The baseline in a run directory that the user named."""
 
     path: Path
     name: str
-    any_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def refuse_nested(path: Path, out: Path) -> None:
         )
 
 
-def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = False) -> NamedBaseline:
+def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
     """The baseline in `path` for a run that is about to be written to `out`.
 
     If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
@@ -78,7 +77,7 @@ def baseline_beside(path: Path, out: Path, *, resume: bool, any_run: bool = Fals
     """
     refuse_nested(path, out)
     theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
-    found = open_baseline(path, any_run=any_run)
+    found = open_baseline(path)
     itself = found.path == path
     if theirs != ours:
         return NamedBaseline(found, is_kept=theirs == ours / CARRIED, stands_in=not itself)

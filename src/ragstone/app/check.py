@@ -120,7 +120,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     baseline, compared = None, None
     if isinstance(request.baseline, NamedRun):
         baseline = request.baseline.name
-        compared = ComparedRun.baseline(open_baseline(request.baseline.path, any_run=request.baseline.any_run))
+        compared = ComparedRun.baseline(open_baseline(request.baseline.path))
     before = compared.scores if compared is not None else None
     judge = plan.judge.build(golden, None, context)
     versions = 1 if request.base is None else 2

@@ -64,13 +64,12 @@ def compare(
     policy: Policy,
     *,
     seed: int = 0,
-    baseline_any: bool = False,
     golden: GoldenSet | None = None,
 ) -> Compared:
     """Compare `current` with `baseline`, each a run directory or a score file; without one, only with the floors.
 
     Rows of score files are of samples in `golden`, if it is given. Raises BaselineError if the baseline can't be read,
-    is `current` itself, or is a failed run (unless `baseline_any`); ConfigError if the current run can't be read.
+    is `current` itself, or is a failed run; ConfigError if the current run can't be read.
     """
     now = read_side(current, golden)
     then = None
@@ -81,7 +80,7 @@ def compare(
             raise BaselineError(
                 f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
             ) from None
-        _refuse_as_baseline(then, baseline, current, any_run=baseline_any)
+        _refuse_as_baseline(then, baseline, current)
     notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
     verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None, seed=seed), notes=notes)
     view = view_of(now, verdict, then)
@@ -98,15 +97,15 @@ def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ..
     return (f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",)
 
 
-def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path, *, any_run: bool) -> None:
+def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path) -> None:
     if current.exists() and baseline.samefile(current):
         raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Use another baseline.")
-    if then.run is None or any_run:
+    if then.run is None:
         return
     standing = then.run.manifest.standing
     if then.run.manifest.verdict in ("fail", "error") and not standing.eligible:
         raise BaselineError(
             f"this run can't be a baseline: {standing.reason}.",
             where=str(baseline),
-            hint="Use a run that did not fail, or add --baseline-any to compare with this one anyway.",
+            hint="Use a run that did not fail.",
         )

@@ -203,7 +203,7 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInp
     """
     plan, baseline, role, notes = request.run, request.baseline, request.role, request.notes
     if isinstance(baseline, NamedRun):
-        found = baseline_beside(baseline.path, plan.out, resume=plan.resume, any_run=baseline.any_run)
+        found = baseline_beside(baseline.path, plan.out, resume=plan.resume)
         role = replace(role, carries=found.is_kept)
         if found.stands_in:
             notes = (*notes, _STANDS_IN.format(baseline.name))

@@ -105,7 +105,7 @@ def _baseline(run: RunDirectory, then: RecordedTerms | None, wanted: ReportTerms
         return None
     if not asked and os.path.realpath(named.path) == os.path.realpath(run.path):
         return None  # the report is on the baseline itself
-    return ComparedRun.baseline(open_baseline(named.path, any_run=asked or named.any_run))
+    return ComparedRun.baseline(open_baseline(named.path, any_run=asked))
 
 
 def _history(run: RunDirectory, then: RecordedTerms | None, wanted: ReportTerms) -> Path:

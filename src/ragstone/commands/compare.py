@@ -16,7 +16,6 @@ from ragstone.commands.output import write_text
 @option("--golden", value="FILE", type=str, multiple=True, help="Golden set of score files, can be repeated.")
 @POLICY
 @with_options(REPORT)
-@option("--baseline-any", is_flag=True, help="Compare with BASELINE even if its run failed.")
 @SEED
 def command(
     runs: tuple[Path, ...],
@@ -25,7 +24,6 @@ def command(
     form: str,
     output: Path | None,
     verbose: bool,
-    baseline_any: bool,
     seed: int,
 ) -> int:
     """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared with the floors only.
@@ -56,7 +54,6 @@ def command(
         runs[-1],
         read_compare_policy(thresholds),
         seed=seed,
-        baseline_any=baseline_any,
         golden=load_golden_set(golden) if golden else None,
     )
     if output is None and form == "text":

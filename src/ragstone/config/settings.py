@@ -198,7 +198,6 @@ class GateSettings(_Table):
 
     thresholds: str | None = None
     baseline: str | None = None
-    baseline_any: bool = False
     baseline_commit: str | None = None
     baseline_entrypoint: str | None = None
     baseline_python: str | None = None

@@ -303,8 +303,7 @@ def _baseline_at(job: Job) -> RunDirectory:
         write_members(_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
             write_members(_members(source / CARRIED, settings.within), target / CARRIED)
-        any_run = settings.gate.baseline_any and "gate.baseline_any" not in settings.from_file
-        return confirm(open_baseline(target, any_run=any_run))
+        return confirm(open_baseline(target))
     except OSError as error:
         raise BaselineError(
             f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",

@@ -31,9 +31,7 @@ def report_terms(
     gate = settings.gate
     return ReportTerms(
         policy=partial(gate_policy, settings),
-        baseline=None
-        if gate.baseline is None
-        else NamedRun(settings.path(gate.baseline), gate.baseline, gate.baseline_any),
+        baseline=None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline),
         history=None if settings.run.history is None else settings.path(settings.run.history),
         seed=settings.run.seed,
         asked={ASKABLE[key]: value for key, value in (asked or {}).items()},
@@ -78,7 +76,7 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     settings = with_one_baseline(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
-    named = None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline, gate.baseline_any)
+    named = None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline)
     return GateRequest(
         run=plan.requiring(policy.named_metrics),
         policy=policy,
