@@ -196,7 +196,6 @@ CONFIG: Mapping[str, Example] = {
     "system.contexts_field": system(contexts_field="contexts"),
     "system.context_text_field": system(context_text_field="text"),
     "system.context_id_field": system(context_id_field="id"),
-    "system.context_score_field": system(context_score_field="score"),
     "system.price.input": config(system={"price": {"input": 1.0, "output": 2.0}}),
     "system.price.output": config(system={"price": {"input": 1.0, "output": 2.0}}),
     "system.http.question_field": http(question_field="q"),
@@ -248,9 +247,6 @@ CONFIG: Mapping[str, Example] = {
     "gate.baseline_commit": config(gate={"baseline": "", "baseline_commit": "HEAD"}, system=PYTHON),
     "gate.baseline_entrypoint": config(
         gate={"baseline": "", "baseline_commit": "HEAD", "baseline_entrypoint": "python:houses:given"}, system=PYTHON
-    ),
-    "gate.baseline_python": config(
-        gate={"baseline": "", "baseline_commit": "HEAD", "baseline_python": sys.executable}, system=PYTHON
     ),
     "gate.baseline_folder": config(gate={"baseline": "", "baseline_folder": "baselines"}),
     "gate.baseline_branch": Example(

@@ -151,7 +151,6 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
     [
         ("baseline_commit", "main"),
         ("baseline_entrypoint", "python:rag:worse"),
-        ("baseline_python", "venv/bin/python"),
         ("baseline_folder", "theirs"),
     ],
 )

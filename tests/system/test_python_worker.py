@@ -866,9 +866,8 @@ import dataclasses
 class Hit:
     body: str
     meta: dict
-    how_near: float
 
-HITS = [Hit("one", {"ref": "d1"}, 0.5), Hit("two", {"ref": "d2"}, 0.25)]
+HITS = [Hit("one", {"ref": "d1"}), Hit("two", {"ref": "d2"})]
 
 @dataclasses.dataclass
 class Reply:
@@ -893,7 +892,6 @@ FIELDS = {
     "contexts_field": "hits",
     "context_text_field": "body",
     "context_id_field": "meta.ref",
-    "context_score_field": "how_near",
 }
 
 
@@ -902,7 +900,7 @@ def test_fields_with_names_of_their_own_are_found_where_the_settings_say(room: A
     room.write("app.py", NAMED)
     (response,) = room.ask(f"app:{name}", "how long?", **FIELDS)
     assert response.answer == "30 days."
-    assert response.contexts == (Context("one", "d1", 0.5), Context("two", "d2", 0.25))
+    assert response.contexts == (Context("one", "d1"), Context("two", "d2"))
 
 
 def test_a_path_to_nothing_fails_the_sample_and_is_named(room: Any) -> None:

@@ -107,7 +107,6 @@ class SystemSettings(_Table):
     contexts_field: str | None = None
     context_text_field: str | None = None
     context_id_field: str | None = None
-    context_score_field: str | None = None
     price: SystemPrice | None = None
     http: HttpSettings = HttpSettings()
     _functions: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -200,7 +199,6 @@ class GateSettings(_Table):
     baseline: str | None = None
     baseline_commit: str | None = None
     baseline_entrypoint: str | None = None
-    baseline_python: str | None = None
     baseline_folder: str | None = None
     baseline_branch: str | None = Field(default=None, max_length=200)
     save_baseline: bool = False

@@ -23,7 +23,7 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"
-OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint", "gate.baseline_python")
+OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
 """Settings with which a config file could choose what it is compared with."""
 
 

@@ -52,8 +52,7 @@ def base_settings(settings: Settings, root: Path, *, above: Path, own_environmen
     """[system] as of the base commit, whose checkout has its config in `root`; `above` is the current checkout.
 
     What a flag, an input or the environment sets, it sets for both. The interpreter is that of the current system
-    unless `gate.baseline_python` names another or the base has its `own_environment`. Raises ConfigError,
-    BaselineError.
+    unless the base has its `own_environment`. Raises ConfigError, BaselineError.
     """
     name = settings.config.name if settings.config is not None else None
     config = root / name if name is not None and (root / name).is_file() else None
@@ -82,7 +81,7 @@ def base_settings(settings: Settings, root: Path, *, above: Path, own_environmen
 
 def _python(settings: Settings) -> str | None:
     """The interpreter, by a path that is valid in any folder."""
-    python = settings.gate.baseline_python or settings.system.python
+    python = settings.system.python
     if python is None or not any(separator in python for separator in filter(None, (os.sep, os.altsep))):
         return python
     return str((settings.root / python).absolute())

@@ -93,6 +93,5 @@ def answer_fields(settings: SystemSettings) -> Fields:
         contexts=settings.contexts_field,
         context_text=settings.context_text_field,
         context_id=settings.context_id_field,
-        context_score=settings.context_score_field,
         contexts_only=settings.part == RETRIEVAL,
     )

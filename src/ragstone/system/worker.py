@@ -226,12 +226,11 @@ class Fields(NamedTuple):
     contexts: str | None = None
     context_text: str | None = None
     context_id: str | None = None
-    context_score: str | None = None
     contexts_only: bool = False
 
     @property
     def _inside(self) -> dict[str, str]:
-        named = (("text", self.context_text), ("id", self.context_id), ("score", self.context_score))
+        named = (("text", self.context_text), ("id", self.context_id))
         return {name: path for name, path in named if path is not None}
 
     def __bool__(self) -> bool:
@@ -1029,8 +1028,8 @@ def _refuse_modules_from(folder: str) -> None:
         if file.startswith(os.path.join(real(folder), "")) and not file.startswith(allowed):  # noqa: PTH118
             raise EntrypointError(
                 f"it imports '{name}' from the current checkout ({file}), so the base commit would be asked with the "
-                "current code. Install the base commit in an environment of its own, and name its interpreter with "
-                "--baseline-python."
+                "current code. Evaluate the base commit in an environment of its own (`ragstone run`), and "
+                "name that run with --baseline."
             )
 
 
