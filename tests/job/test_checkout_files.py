@@ -156,6 +156,7 @@ def template(checkout: Checkout) -> None:
 
 def second_template(checkout: Checkout) -> None:
     checkout.write("templates/report.md.j2", "x")
+    checkout.reports_again = False  # on a machine of one's own, the template of the checkout counts
 
 
 def baseline(checkout: Checkout) -> None:

@@ -47,8 +47,8 @@ _FILE = option(
 @option("--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs.")
 @option(
     "--versions",
-    value="A,B,…",
-    help="Compare these with the first of them, in the page: releases, versions of the system, commits or runs.",
+    value="VERSIONS",
+    help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
 )
 @option("--monitor", value="FILE", help="Report of `ragstone monitor --format json`, to show its windows in the page.")
 @option("--no-questions", is_flag=True, help="Show questions in the page by their hash, without ids and texts.")
