@@ -92,7 +92,6 @@ EXAMPLES = (
     "Add an input",
     "Add a golden-set format",
     "Add an entrypoint kind",
-    "Add a CI platform",
 )
 
 
