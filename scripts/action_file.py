@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from ragstone._version import __version__
-from ragstone.app.gate import OWN_IMAGE
 from ragstone.job.inputs import INPUTS
 from ragstone.job.outputs import OUTPUTS
 
@@ -46,10 +45,7 @@ def action_yml(image: str) -> str:
     lines.append("outputs:")
     for output in OUTPUTS:
         lines += [f"  {output.name}:", f"    description: {json.dumps(output.description, ensure_ascii=False)}"]
-    lines += ["runs:", "  using: docker", f"  image: {image}"]
-    if "@" in image:
-        lines += ["  env:", f"    {OWN_IMAGE}: {image.partition('@')[2]}"]
-    lines.append("")
+    lines += ["runs:", "  using: docker", f"  image: {image}", ""]
     return "\n".join(lines)
 
 

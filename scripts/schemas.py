@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ragstone.app.attestation import attestation_schema, digests_schema
 from ragstone.gate.policy_file import policy_schema
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
 SCHEMAS = {
     "gate/policy.schema.json": policy_schema,
-    "app/attestation.schema.json": attestation_schema,
-    "app/verdict-digests.schema.json": digests_schema,
 }
 
 

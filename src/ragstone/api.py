@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from ragstone.app.compare import read_side
 from ragstone.app.decide import ComparedRun, Terms, decide, view_of
 from ragstone.app.page import page_of, read_page
-from ragstone.app.recorded import read_verdict
 from ragstone.app.run import evaluate_run
+from ragstone.app.verdict_file import read_verdict
 from ragstone.config.settings import Settings, SystemSettings
 from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
 from ragstone.formatting import counted
@@ -158,7 +158,7 @@ class Run:
         """
         recorded = read_verdict(self.directory) if baseline is None and policy is None else None
         if recorded is not None:
-            return Report(render(recorded.view, form, page=read_page(self.directory) if form == "html" else ()), form)
+            return Report(render(recorded, form, page=read_page(self.directory) if form == "html" else ()), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:

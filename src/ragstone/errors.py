@@ -77,12 +77,6 @@ class GitHubError(RagstoneError):
     exit_code = 7
 
 
-class AttestationError(RagstoneError):
-    """A run or what the verifier has differs from what an attestation says."""
-
-    exit_code = 9
-
-
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
     """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM)."""
 

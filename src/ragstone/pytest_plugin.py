@@ -52,11 +52,11 @@ def assert_gate(run: Run) -> None:
 
     `run` is from `ragstone_run`, or opened from a directory that `ragstone gate` wrote.
     """
-    from ragstone.app.recorded import read_verdict
+    from ragstone.app.verdict_file import read_verdict
     from ragstone.report.terminal import render_text
 
-    recorded = read_verdict(run.directory)
-    if recorded is None:
+    view = read_verdict(run.directory)
+    if view is None:
         pytest.fail(f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.", pytrace=False)
-    if recorded.view.exit_code != 0:
-        pytest.fail(render_text(recorded.view), pytrace=False)
+    if view.exit_code != 0:
+        pytest.fail(render_text(view), pytrace=False)

@@ -184,7 +184,6 @@ CONFIG: Mapping[str, Example] = {
     "system.version": system(version="2.1"),
     "system.python": system(python=sys.executable),
     "system.working_directory": system(working_directory="."),
-    "system.image": Example(environ={"RAGSTONE_SYSTEM_IMAGE": f"sha256:{'ab' * 32}"}),
     "system.timeout_s": system(timeout_s=30),
     "system.startup_timeout_s": system(startup_timeout_s=60),
     "system.setup_timeout_s": system(setup_timeout_s=60),

@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ragstone.app.attestation import DIGESTS_PREDICATE
 from ragstone.app.init import write_starter
 from ragstone.app.survey.look import survey
 from ragstone.app.survey.proposal import Proposal
 from ragstone.ci.github.event import EventKind
 from ragstone.job.inputs import INPUTS
 from ragstone.job.outputs import OUTPUTS
-from ragstone.run.directory import ATTESTATION
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -295,35 +293,24 @@ def lint(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_verdict_is_signed_by_a_job_that_runs_nothing_else() -> None:
+def test_the_archive_of_a_run_is_signed_by_a_job_that_runs_nothing_else() -> None:
     (workflow,) = [yaml.safe_load(text) for text in examples() if "actions/attest@" in text]
     may = {name for name, job in workflow["jobs"].items() if "id-token" in job["permissions"]}
     assert may == {"sign"}
-    sign = workflow["jobs"]["sign"]
-    assert "github.event_name == 'push'" in sign["if"]
-    (step,) = sign["steps"]
-    assert step["with"]["subject-name"] == ATTESTATION
-    assert step["with"]["predicate-type"] == DIGESTS_PREDICATE
-    assert workflow["jobs"]["gate"]["outputs"]["predicate"] == "${{ steps.gate.outputs.predicate }}"
+    (step,) = workflow["jobs"]["sign"]["steps"]
+    assert step["with"]["subject-digest"] == "sha256:${{ needs.gate.outputs.digest }}"
+    assert workflow["jobs"]["gate"]["outputs"]["digest"] == "${{ steps.upload.outputs.artifact-digest }}"
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    assert f"gh attestation verify {step['with']['subject-name']} " in page
 
 
-def test_the_page_names_the_predicate_that_is_signed_in_each_command() -> None:
-    page = (ROOT / "docs" / "verifying.md").read_text(encoding="utf-8")
-    named = re.findall(r"(?:--predicate-type|predicate-type:|--type) (\S+)", page)
-    assert len(named) >= 6
-    assert set(named) == {DIGESTS_PREDICATE}
-
-
-def test_a_deployment_waits_for_the_verdict_of_its_commit() -> None:
-    (workflow,) = [yaml.safe_load(text) for text in examples() if "--for-deployment" in text]
-    commands = [step["run"] for step in workflow["jobs"]["verify"]["steps"] if "run" in step]
-    assert [("gh attestation verify" in one, "ragstone verify" in one) for one in commands] == [
-        *((False, False), (True, False), (False, False), (False, True)),
-    ]
-    assert '--source-digest "$GITHUB_SHA"' in commands[1]
-    assert '--for-deployment "$GITHUB_SHA"' in commands[3]
-    assert workflow["jobs"]["deploy"]["needs"] == "verify"
-    assert not any(right == "write" for right in workflow["jobs"]["verify"]["permissions"].values())
+def test_a_deployment_waits_for_the_decision_on_its_commit() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "report ragstone-run --decide" in text]
+    decide, deploy = workflow["jobs"]["decide"], workflow["jobs"]["deploy"]
+    assert '--commit "$GITHUB_SHA"' in decide["steps"][-1]["run"]
+    assert deploy["needs"] == "decide"
+    assert "if" not in deploy
+    assert not any(right == "write" for right in decide["permissions"].values())
 
 
 def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:

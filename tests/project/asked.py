@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,9 @@ def report(
     settings: Settings,
     redact: Redactor,
     *,
-    asked: Mapping[str, str] | None = None,
     links: Links | None = None,
 ) -> Reported:
-    return reporting.report(RunDirectory.open(run), form, report_terms(settings, asked=asked), redact, links=links)
+    return reporting.report(RunDirectory.open(run), form, report_terms(settings), redact, links=links)
 
 
 def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:

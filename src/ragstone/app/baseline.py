@@ -11,14 +11,14 @@ from ragstone.run.directory import RunDirectory
 from ragstone.run.lineage import CARRIED, carried_run, carry, eligible_run
 
 
-def open_baseline(path: Path, *, any_run: bool = False) -> RunDirectory:
+def open_baseline(path: Path) -> RunDirectory:
     """The run in `path` to compare with: itself, or the baseline that it carries if it can't be one.
 
-    With `any_run`, a finished run is used whatever its verdict. Raises BaselineError if there is none.
+    Raises BaselineError if there is none.
     """
     try:
         run = RunDirectory.open(path)
-        found = run if any_run and run.manifest.state == "finished" else eligible_run(run)
+        found = eligible_run(run)
     except RunDirectoryError as error:
         raise BaselineError(
             f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint

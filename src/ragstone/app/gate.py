@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.app.attestation import Digests, baseline_digests, history_digest, judge_digest, write_attestation
 from ragstone.app.baseline import NamedRun, baseline_beside
 from ragstone.app.confirm import Confirmed, confirm_run
 from ragstone.app.decide import (
@@ -23,9 +22,9 @@ from ragstone.app.decide import (
 )
 from ragstone.app.history import RunHistory, add_run, store_history
 from ragstone.app.page import page_of, read_page, write_page
-from ragstone.app.recorded import RecordedTerms, write_verdict
 from ragstone.app.rejudge import rejudge
 from ragstone.app.role import Role, baseline_fact, hand_on
+from ragstone.app.verdict_file import write_verdict
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
@@ -53,15 +52,12 @@ REPORT_FILES: dict[Format, str] = {
     "html": "report.html",
 }
 
-OWN_IMAGE = "RAGSTONE_OWN_IMAGE"
-"""The variable with the digest of Ragstone's own image, which the released action sets."""
-
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
     """The result of a gate run. `view` is free of secrets; `reports` are the files written to the run directory.
 
-    `run` is None if there was nothing to run. `predicate` is its verdict for public logs.
+    `run` is None if there was nothing to run.
     """
 
     verdict: GateVerdict
@@ -69,7 +65,6 @@ class GateOutcome:
     run: RunDirectory | None
     exit_code: int
     reports: tuple[Path, ...] = ()
-    predicate: str = ""
 
 
 OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
@@ -83,8 +78,7 @@ class GateRequest:
     `policy` has `fail-on` applied. `baseline` and `past` are trusted. `base` is a system to ask in the same job and
     compare with; then `baseline` only provides judgements and its lineage. `notes` and `warnings` are shown before
     those of the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven`
-    says what the run leaves out, so that it can't pass. `bar` is what a job logged before any code of the change ran,
-    and `trusted` says what came from where, for the attestation.
+    says what the run leaves out, so that it can't pass.
     """
 
     run: RunPlan
@@ -101,8 +95,6 @@ class GateRequest:
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     unproven: str | None = None
-    bar: Digests | None = None
-    trusted: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self) -> Iterator[Part]:
         """The parts of the gate that may not fit together."""
@@ -170,17 +162,6 @@ async def gate(
             evaluated = await evaluate(inputs, session, private)
             decided = await decide_run(inputs, evaluated, session)
         return write(inputs, evaluated, decided, context, formats)
-
-
-async def bar_of(request: GateRequest, context: RunContext) -> Digests:
-    """What the run will be measured by, for a job's log and the attestation."""
-    plan, judge = request.run, None
-    with suppress(RagstoneError):  # which is raised again when the judge is needed
-        built = plan.judge.build(plan.golden, None, context)
-        judge = judge_digest(built.identity)
-        await built.close()
-    golden, history = plan.golden.content_hash(), history_digest(request.past)
-    return Digests(policy=policy_hash(request.policy), golden=golden, judge=judge, history=history)
 
 
 def _refuse_confirming(policy: Policy) -> None:
@@ -304,7 +285,7 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
 def write(
     inputs: GateInputs, evaluated: Evaluated, decided: Confirmed, context: RunContext, formats: Iterable[Format]
 ) -> GateOutcome:
-    """Write the verdict, its terms and the reports into the run, and the baseline too if the run must carry it.
+    """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
 
     The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
@@ -315,17 +296,6 @@ def write(
     manifest = run.manifest.model_copy(
         update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
     )
-    before = None if inputs.base is not None or inputs.terms.baseline is None else inputs.terms.baseline.scores.metrics
-    recorded = RecordedTerms.of(
-        terms,
-        past,
-        commit=manifest.system.commit,
-        unproven=request.unproven,
-        limited=request.run.golden.limited,
-        rejudged=before is not None and terms.baseline is not None and terms.baseline.scores.metrics is not before,
-        fail_on=request.fail_on,
-    )
-    compared_with = None if baseline is None else baseline_digests(baseline)
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     view = view_of(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
@@ -344,21 +314,9 @@ def write(
     if past is not None and history is not None:
         store_history(past, run, history)
     finished = run.with_manifest(manifest)
-    write_verdict(finished, recorded, view, context.redact)
+    write_verdict(finished, view)
     reports = tuple(_report(run, view, name, request.templates) for name in formats)
-    predicate = write_attestation(
-        finished,
-        verdict,
-        recorded,
-        request.run.golden,
-        context.redact,
-        past=past,
-        baseline=compared_with,
-        bar=request.bar,
-        image=context.environ.get(OWN_IMAGE),
-        trusted=request.trusted,
-    )
-    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports, predicate)
+    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports)
 
 
 def _report(run: RunDirectory, view: ReportView, name: Format, templates: Templates | None) -> Path:

@@ -93,7 +93,6 @@ class SystemSettings(_Table):
     part: Literal["retrieval", "generation"] | None = None
     takes_contexts: bool | None = None
     version: str | None = Field(default=None, max_length=200)
-    image: str | None = Field(default=None, pattern=r"^sha256:[0-9a-f]{64}$")
     python: str | None = None
     working_directory: str | None = None
     timeout_s: Seconds = 60.0

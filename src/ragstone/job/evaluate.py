@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragstone.app.baseline import open_baseline
 from ragstone.app.baseline_search import TrustedBaseline, find_baseline, history_from
-from ragstone.app.gate import GateOutcome, GateRequest, bar_of, gate
+from ragstone.app.gate import GateOutcome, GateRequest, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.role import Role
 from ragstone.ci.github.event import EventKind
@@ -87,9 +87,6 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
     if judged.outcome is not None:
         return judged.outcome
     request = gate_request(job, checkout, judged, context, write)
-    bar = await bar_of(request, context)
-    write(f"{bar.line()}\n")  # before any code of the checkout runs
-    request = replace(request, bar=bar, trusted=_trusted(job))
     log = job.temporary / SYSTEM_LOG
     if checkout.base_commit is not None:
         # Before any code of the checkout runs, the container's or another.
@@ -185,18 +182,6 @@ def gate_request(
         folder=_policy_folder(job),
         unproven=judged.unproven,
     )
-
-
-def _trusted(job: Job) -> dict[str, str]:
-    """What the job trusts, and from where."""
-    kept = job.baseline
-    found = {
-        "event": job.event.name,
-        "branch": job.base.branch,
-        "commit": job.base_commit,
-        "baseline": None if kept is None else f"run {kept.run_id} of '{kept.branch}', commit {kept.sha}",
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _blocking(job: Job, settings: Settings) -> Settings:

@@ -33,7 +33,6 @@ OUTPUTS: tuple[Output, ...] = (
     Output("cost-usd", "Cost of judging, empty if a price is unknown"),
     Output("baseline-run-id", "Id of the baseline's workflow run, empty if there was none"),
     Output("run-directory", "The run directory, relative to the workspace, to upload as the artifact"),
-    Output("predicate", "Verdict, counts and digests as JSON, to sign with `actions/attest`; empty without a verdict"),
     Output("report-json", "The report as JSON, relative to the workspace"),
     Output("report-markdown", "The report as Markdown, relative to the workspace"),
     Output("comment-url", "URL of the pull request comment, empty if there is none"),
@@ -48,7 +47,6 @@ def output_values(
     run_directory: str,
     files: Mapping[str, str],
     comment_url: str,
-    predicate: str = "",
 ) -> dict[str, str]:
     """All outputs as strings; unknown ones are empty."""
     values = {
@@ -57,7 +55,6 @@ def output_values(
         "passed": "true" if report.passed else "false",
         "baseline-run-id": str(baseline_run_id or ""),
         "run-directory": run_directory,
-        "predicate": predicate,
         "report-json": files.get("json", ""),
         "report-markdown": files.get("md", ""),
         "comment-url": comment_url,

@@ -182,7 +182,7 @@ async def _gate(job: Job) -> int:
             directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
         except ConfigError as error:
             job.notes.append(str(error))
-    _publish(job, report, directory, files, outcome.predicate if outcome is not None else "")
+    _publish(job, report, directory, files)
     return outcome.exit_code if outcome is not None else report.exit_code
 
 
@@ -210,7 +210,7 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str], predicate: str = "") -> None:
+def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
     publisher = Publisher(job, report, _notices(job))
     publisher.write_summary()
     publisher.comment(job.plan.pull_request)
@@ -222,7 +222,6 @@ def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str],
         run_directory=directory,
         files=files,
         comment_url=publisher.comment_url,
-        predicate=predicate,
     )
     publisher.finish(values)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
 from ragstone.app.baseline import NamedRun
+from ragstone.app.decide_again import DecisionTerms
 from ragstone.app.gate import GateRequest
 from ragstone.app.history import read_run_history
 from ragstone.app.report import ReportTerms
@@ -15,27 +18,53 @@ from ragstone.config.settings import Settings
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.project.base_commit import base_from_git, with_one_baseline
-from ragstone.project.plan import run_plan
-from ragstone.report.templates import own_templates, read_templates
+from ragstone.project.plan import project_metrics, read_golden_set, run_plan
+from ragstone.report.templates import Templates, own_templates, read_templates
 from ragstone.rounds.context import RunContext
 from ragstone.run.directory import HISTORY
 
-ASKABLE = {"gate.thresholds": "--thresholds", "gate.baseline": "--baseline", "run.history": "--history"}
-"""The settings that ask for another decision than the recorded one, and their flags."""
 
-
-def report_terms(
-    settings: Settings, *, asked: Mapping[str, str] | None = None, templates: Path | None = None
-) -> ReportTerms:
-    """The terms in `settings`, of which some settings of ASKABLE were `asked` for. `templates` has a `report.md.j2`."""
+def report_terms(settings: Settings, *, templates: Path | None = None) -> ReportTerms:
+    """The terms in `settings`. The folder `templates` has a `report.md.j2`."""
     gate = settings.gate
     return ReportTerms(
         policy=partial(gate_policy, settings),
         baseline=None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline),
         history=None if settings.run.history is None else settings.path(settings.run.history),
         seed=settings.run.seed,
-        asked={ASKABLE[key]: value for key, value in (asked or {}).items()},
-        templates=own_templates(settings.root) if templates is None else read_templates(templates),
+        templates=report_templates(settings, templates),
+    )
+
+
+def report_templates(settings: Settings, folder: Path | None = None) -> Templates | None:
+    """The templates in `folder`, else those of the project, if it has any."""
+    return own_templates(settings.root) if folder is None else read_templates(folder)
+
+
+def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:
+    """What a stored run of `commit` must be, and is decided by: the whole golden set, whatever a limit says.
+
+    Raises ConfigError, and what reading raises.
+    """
+    metrics = project_metrics(settings)
+    own = metrics.own()
+    policy = read_policy(settings)
+    golden = read_golden_set(settings.having("golden.limit", None))
+    in_force = {*policy.metrics, *policy.named_metrics}
+    expected = replace(metrics, required=policy.named_metrics).select(golden)
+    selected = settings.run.metrics is not None
+    return DecisionTerms(
+        policy=policy,
+        golden=golden,
+        baseline=None if settings.gate.baseline is None else settings.path(settings.gate.baseline),
+        commit=commit,
+        judge=settings.judge.name,
+        today=today,
+        metrics=own,
+        required=[metric.info.name for metric in expected if selected or metric.info.name in in_force],
+        part=settings.system.part,
+        price=settings.system.price,
+        seed=settings.run.seed,
     )
 
 

@@ -68,7 +68,6 @@ class SystemSource:
             entrypoint=system.entrypoint,
             commit=self.commit,
             version=self.settings.version,
-            image=self.settings.image,
             part=self.settings.part,
             conversations=sum(bool(sample.history) for sample in golden),
             takes_history=takes_history(system),

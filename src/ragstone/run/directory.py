@@ -36,10 +36,6 @@ LOCK = ".lock"
 HISTORY = "history.jsonl"
 VERDICT = "verdict.json"
 """The verdict of a gate, for its reports."""
-ATTESTATION = "verdict.intoto.json"
-"""What `ragstone verify` checks a run against: see docs/verifying.md."""
-TEST_RESULT = "verdict.test-result.intoto.json"
-DIGESTS = "verdict.predicate.json"
 PAGE = "page.txt"
 """What the HTML report of a gate holds on every sample."""
 SYSTEM_LOG = "system.log"
@@ -49,7 +45,6 @@ ORACLE = "oracle"
 """The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
-_DIGEST_BYTES = 32
 
 
 Check = Callable[[SampleRecord, RecordFacts], None]
@@ -67,7 +62,7 @@ class _Places:
 
 
 class RunDirectory:
-    """A stored run, for reading. Its scores, fingerprint and digests are read once, together, and cached."""
+    """A stored run, for reading. Its scores and fingerprint are read once, together, and cached."""
 
     def __init__(
         self,
@@ -76,7 +71,6 @@ class RunDirectory:
         scores: RunScores | None = None,
         fingerprint: str = "",
         places: _Places | None = None,
-        digests: bytes = b"",
     ) -> None:
         self.path = path
         self._file = str(path / SAMPLES)
@@ -84,7 +78,6 @@ class RunDirectory:
         self._scores = scores
         self._fingerprint = fingerprint
         self._places = places
-        self._digests = digests
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -139,25 +132,13 @@ class RunDirectory:
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
-        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places, self._digests)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places)
 
     @property
     def fingerprint(self) -> str:
         """A unique id of this run: 16 hexadecimal digits, from its records and start time."""
         self.scores()
         return self._fingerprint
-
-    @property
-    def record_digests(self) -> dict[str, str]:
-        """The SHA-256 (hex) of each line of samples.jsonl, with its line end, by sample id, in their order."""
-        names, size = self.scores().samples, _DIGEST_BYTES
-        return {name: self._digests[size * row : size * (row + 1)].hex() for row, name in enumerate(names)}
-
-    @property
-    def records_digest(self) -> str:
-        """The SHA-256 (hex) of samples.jsonl."""
-        self.scores()
-        return self._digests[-_DIGEST_BYTES:].hex()
 
     def scores(self, check: Check | None = None) -> RunScores:
         """The gate's view of the run. `check` is called with each record; an exception in it stops reading.
@@ -172,7 +153,7 @@ class RunDirectory:
 
     def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
         gathering = Gathering(self.manifest)
-        offsets, digests, whole = array("Q"), bytearray(), hashlib.sha256()
+        offsets = array("Q")
         offset = 0
         stamps: list[tuple[int, int]] = []
         for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
@@ -185,12 +166,9 @@ class RunDirectory:
                 check(record, facts)
             offsets.append(offset)
             offset += len(line)
-            digests += hashlib.sha256(line).digest()
-            whole.update(line)
         self._check_whole(len(offsets))
         scores = gathering.scores(self.path)
         self._places = _Places(stamps[0], gathering.ids.rows(), offsets)
-        self._digests = bytes(digests + whole.digest())
         return scores
 
     def _check_whole(self, found: int) -> None:

@@ -67,7 +67,7 @@ class Planted(_Part):
 
 
 class SystemManifest(_Part):
-    """The system under test: its entrypoint, and its commit, version and image (a digest) if known.
+    """The system under test: its entrypoint, and its commit and version if known.
 
     `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
     turns, and `takes_history` whether the entrypoint takes these (None if that can't be known).
@@ -76,7 +76,6 @@ class SystemManifest(_Part):
     entrypoint: str
     commit: str | None = None
     version: str | None = None
-    image: str | None = None
     part: Literal["retrieval", "generation"] | None = None
     conversations: int = Field(default=0, ge=0)
     takes_history: bool | None = None

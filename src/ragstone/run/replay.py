@@ -36,7 +36,7 @@ def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
     pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
     for recorded, scores in (*pairs, (record.scores, sample_scores(metrics, record.sample, replayed))):
         for name, score in scores.items():
-            if name not in recorded or not _same(recorded[name], score):
+            if name not in recorded or not same_score(recorded[name], score):
                 return name
     return None
 
@@ -109,7 +109,8 @@ def _why(manifest: Manifest, name: str, custom: Sequence[Metric]) -> str | None:
     return None
 
 
-def _same(recorded: Score, replayed: Score) -> bool:
+def same_score(recorded: Score, replayed: Score) -> bool:
+    """Whether two scores are the same, but for the last digits of a number and for the words of a reason."""
     if isinstance(recorded, Scored) and isinstance(replayed, Scored):
         return abs(recorded.value - replayed.value) <= _TOLERANCE
     return type(recorded) is type(replayed)

@@ -23,5 +23,4 @@ TOOL_COMMANDS: Mapping[str, ToolCommand] = {
     "convert": ToolCommand("Convert a golden set to native JSONL.", "generate.convert"),
     "label": ToolCommand("Let people label answers of a run.", "judging.labelling.command"),
     "calibrate": ToolCommand("Compare the judge with human labels.", "judging.calibrate"),
-    "verify": ToolCommand("Check a verdict against its attestation, offline.", "verify.command"),
 }

@@ -1,1 +1,0 @@
-"""`ragstone verify`: an attestation, checked part by part against the run and what the verifier has."""
