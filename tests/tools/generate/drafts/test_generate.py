@@ -643,7 +643,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     assert more.returncode == 0, more.stderr
     old = {sample.question for sample in reviewed}
     assert not old & {sample.question for sample in load_golden_set("more.jsonl", root=root)}
-    assert ragstone(["golden", "stats", "golden.jsonl", "--corpus", "docs", "--strict"], root).returncode == 0
+    assert ragstone(["golden", "golden.jsonl", "--corpus", "docs", "--strict"], root).returncode == 0
 
 
 def test_what_hostile_replies_hold_is_escaped_on_the_terminal(desk: Desk) -> None:
