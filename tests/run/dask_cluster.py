@@ -77,12 +77,12 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 0) -> Iterator[Cluster]:
+def cluster(folder: Path, workers: int = 0, environ: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """A scheduler and so many workers, killed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     found = Cluster(folder)
     try:
-        found.start_scheduler()
+        found.start_scheduler(environ)
         for _ in range(workers):
             found.start_worker()
         yield found

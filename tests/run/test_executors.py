@@ -434,7 +434,7 @@ def test_a_cluster_gives_the_records_of_one_process_also_if_a_worker_is_killed(t
 def test_a_sample_that_kills_the_workers_of_a_cluster_fails_and_no_other_one(tmp_path: Path) -> None:
     golden = samples(150)
     lines: list[str] = []
-    with cluster(tmp_path / "cluster") as found:
+    with cluster(tmp_path / "cluster", environ=TESTS_THERE) as found:
         for _ in range(2):
             found.start_worker(nanny=True, environ=TESTS_THERE)
         asyncio.run(on_cluster(found.address, golden, lambda one: lines.append(one.line), dangerous(golden, POISON)))
