@@ -71,9 +71,10 @@ def test_a_flood_takes_no_more_memory_than_one_reply_may(project: Path, side: st
         with hostile_server(kind) as port:
             argv, settings = arguments(side, port)
             code, peaks[kind], printed = peak_bytes([*argv, "--out", f"run {kind}"], project, environment(settings))
-        assert code == (4 if side == "system" else 5), printed
+        # Twenty failures in a row end the run with what is finished, as a judge that is down.
+        assert code in ((4,) if side == "system" else (0, 5)), printed
         records = list(RunDirectory.open(project / f"run {kind}").records())
-        assert len(records) == 8
+        assert len(records) == 8 or code == 5
         assert all(record.response.failure or record.scores["faithfulness"] for record in records)
     calm = peaks.pop("no HTTP")
     assert {kind: (peak - calm) // 1024**2 for kind, peak in peaks.items() if peak - calm > ROOM_BYTES} == {}
