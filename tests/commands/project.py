@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import ragstone as ragstone_package
 from ragstone.cli import main
 
 Completed = subprocess.CompletedProcess[str]
@@ -150,8 +151,13 @@ def _forget_user_modules(names: set[str], cwd: Path) -> None:
     """Forget modules imported from the user's repository, so that another test's module of the same name is its own."""
     for name in names:
         file = getattr(sys.modules[name], "__file__", None)
-        if file is not None and Path(file).is_relative_to(cwd):
+        if file is not None and Path(file).is_relative_to(cwd) and not _is_installed(Path(file)):
             del sys.modules[name]
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a module is Ragstone's own or of its environment, which may lie inside the folder of a command."""
+    return file.is_relative_to(sys.prefix) or file.is_relative_to(Path(ragstone_package.__file__).parent)
 
 
 def _text(stream: io.TextIOWrapper) -> str:
