@@ -32,7 +32,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -186,9 +186,11 @@ def measured(
     cores: int | None = None,
     after: int = 0,
     others: Sequence[int] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Step:
-    """Run `ragstone` with `arguments`, on `cores` cores only, `after` so many others. Raises SystemExit if it fails.
+    """Run `ragstone` with `arguments` and `variables`, on `cores` cores only, `after` so many others.
 
+    Raises SystemExit if it fails.
     Where there are fewer cores, they are shared. What the processes `others` need meanwhile counts too.
     """
     usable = sorted(os.sched_getaffinity(0))
@@ -196,6 +198,7 @@ def measured(
     process = subprocess.Popen(
         [sys.executable, "-m", "ragstone", *arguments],
         cwd=folder,
+        env={**os.environ, **(variables or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -305,18 +308,29 @@ def steps(
     for count in workers:
         shutil.rmtree(run, ignore_errors=True)
         name = f"run, {count} workers" if count > 1 else "run, one process"
-        asked = ["run", *given, "--out", "run", "--workers", str(count)]
-        yield written(measured(n, name, folder, asked, cores=count), run)
+        asked = ["run", *given, "--out", "run"]
+        variables = {"RAGSTONE_WORKERS": str(count)}
+        yield written(measured(n, name, folder, asked, cores=count, variables=variables), run)
     for count in dask:
         shutil.rmtree(run, ignore_errors=True)
         with tempfile.TemporaryDirectory() as scratch, dask_cluster(count, Path(scratch), count) as (address, pids):
-            asked = ["run", *given, "--out", "run", "--dask", address]
-            yield written(measured(n, f"run, {count} Dask workers", folder, asked, cores=count, others=pids), run)
+            asked = ["run", *given, "--out", "run"]
+            name, variables = f"run, {count} Dask workers", {"RAGSTONE_DASK": address}
+            yield written(measured(n, name, folder, asked, cores=count, others=pids, variables=variables), run)
     with ThreadPoolExecutor(max(side_by_side, 1)) as begun:
         outs = [folder / f"run-{number}" for number in range(1, side_by_side + 1)]
-        asked = ["run", *given, "--workers", "1", "--out"]
+        asked, variables = ["run", *given, "--out"], {"RAGSTONE_WORKERS": "1"}
         at_once = [
-            begun.submit(measured, n, f"{out.name} of {side_by_side}", folder, [*asked, out.name], cores=1, after=at)
+            begun.submit(
+                measured,
+                n,
+                f"{out.name} of {side_by_side}",
+                folder,
+                [*asked, out.name],
+                cores=1,
+                after=at,
+                variables=variables,
+            )
             for at, out in enumerate(outs)
         ]
         for step, out in zip(at_once, outs, strict=True):

@@ -236,6 +236,7 @@ def test_without_a_gate_it_is_an_error_too(
     credulous(project.fake)
     monkeypatch.chdir(project.root)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.setenv("RAGSTONE_REFRESH", "true")
     (project.root / "ragstone.toml").write_text(
         f'[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:outputs.jsonl"\n'
         f'[judge]\nname = "openai:gpt-4o-mini"\nbase_url = "{project.fake.url}/v1"\n[run]\nmetrics = ["faithfulness"]\n'
@@ -243,7 +244,7 @@ def test_without_a_gate_it_is_an_error_too(
     if command == "rescore":
         project.gate("one", planted=0)
     with pytest.raises(SystemExit, match="5"):
-        main([command, *(["one", "--out", "two", "--refresh"] if command == "rescore" else [])])
+        main([command, *(["one", "--out", "two"] if command == "rescore" else [])])
     assert "let 3 of 3 planted wrong answers pass" in capfd.readouterr().err
 
 

@@ -163,7 +163,7 @@ def test_a_config_in_a_folder_and_a_relative_interpreter(project: Path, temporar
     (service / ".venv").mkdir()
     (service / ".venv" / "python").symlink_to(sys.executable)
     (service / "houses.py").write_text(BROKEN, encoding="utf-8")
-    found = gate(service, temporary, "--baseline-commit", "HEAD", "--python", ".venv/python")
+    found = gate(service, temporary, "--baseline-commit", "HEAD", RAGSTONE_PYTHON=".venv/python")
     assert found.returncode == 1, found.stdout + found.stderr
     assert "Faithfulness dropped" in found.stdout
 
@@ -410,7 +410,7 @@ def test_a_service_needs_a_second_address(project: Path, temporary: Path) -> Non
         ports = [int(server.stdout.readline()) for server in servers if server.stdout is not None]
         current, other = (f"http://127.0.0.1:{port}/ask" for port in ports)
         same = ["--baseline-commit", "HEAD", "--entrypoint", current]
-        found = gate(project, temporary, *same, "--baseline-entrypoint", other)
+        found = gate(project, temporary, *same, RAGSTONE_BASELINE_ENTRYPOINT=other)
         assert found.returncode == 1, found.stdout + found.stderr
         assert manifest(project / "ragstone-run" / "base-commit")["system"]["entrypoint"] == other
     finally:

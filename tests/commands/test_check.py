@@ -31,7 +31,9 @@ def other_golden_set(project: Path) -> list[str]:
 def foreign_folder(project: Path) -> list[str]:
     (project / "thesis").mkdir()
     (project / "thesis" / "chapter.txt").write_text("mine", encoding="utf-8")
-    return ["--out", "thesis"]
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
+        stream.write('[run]\nout = "thesis"\n')
+    return []
 
 
 def no_references(project: Path) -> list[str]:
@@ -61,7 +63,7 @@ REFUSED = {
     "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
     "a folder with something else": (foreign_folder, "thesis"),
     "a baseline inside the run directory": (
-        lambda _project: ["--baseline", "ragstone-run/x", "--out", "ragstone-run"],
+        lambda _project: ["--baseline", "ragstone-run/x"],
         "must not contain each other",
     ),
     "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], None),

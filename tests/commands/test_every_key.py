@@ -369,7 +369,7 @@ def test_every_key_has_an_example(model: type[BaseModel], examples: Mapping[str,
     assert set(keys_of(model)) - known == set()
     assert set(examples) - set(keys_of(model)) == set()
     for key, file in ELSEWHERE.items():
-        assert f"--{option_of(key).flag}" in (ROOT / file).read_text(encoding="utf-8")
+        assert f'{{"{option_of(key).table}": {{"{option_of(key).name}": ' in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

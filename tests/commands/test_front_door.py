@@ -131,7 +131,7 @@ def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp
     )
     project = make_project(tmp_path / "repo", n=3, system=chatty)
     secret = "key-of-the-index-4711"
-    done = ragstone(["run", "--system-env", "INDEX_API_KEY"], project, env={"INDEX_API_KEY": secret})
+    done = ragstone(["run"], project, env={"RAGSTONE_SYSTEM_ENV": "INDEX_API_KEY", "INDEX_API_KEY": secret})
     assert done.returncode == 0, done.stderr
     log = (project / "ragstone-run" / "system.log").read_text()
     assert "looking up What is the colour of house number 0?" in log
@@ -164,8 +164,8 @@ def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) 
 @pytest.mark.parametrize(("budget", "says"), [("0.0001", True), ("100", False)])
 def test_check_says_when_its_own_estimate_is_above_the_budget(tmp_path: Path, budget: str, says: bool) -> None:
     project = make_project(tmp_path)
-    judge = ["--judge", "openai:gpt-5.4-mini", "--max-cost-usd", budget]
-    done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
+    variables = {"RAGSTONE_MAX_COST_USD": budget, "OPENAI_API_KEY": "k-123456789"}
+    done = ragstone(["check", "--judge", "openai:gpt-5.4-mini"], project, env=variables)
     assert done.returncode == 0, done.stderr
     assert ("is less than that" in done.stdout) is says
 

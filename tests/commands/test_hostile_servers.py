@@ -56,11 +56,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def arguments(side: str, port: int) -> tuple[list[str], dict[str, str]]:
-    base = ["run", "--golden", "golden.jsonl", "--metrics", "faithfulness", "--concurrency", "4"]
+    base = ["run", "--golden", "golden.jsonl", "--metrics", "faithfulness"]
+    settings = {"RAGSTONE_CONCURRENCY": "4"}
     if side == "system":
-        return command(*base, "--entrypoint", f"http://127.0.0.1:{port}/", "--timeout", "20"), {}
-    judge = ["--judge", "openai-compatible:m", "--judge-base-url", f"http://127.0.0.1:{port}/v1"]
-    settings = {"RAGSTONE_JUDGE_TIMEOUT": "20", "RAGSTONE_JUDGE_CONCURRENCY": "4"}
+        return command(*base, "--entrypoint", f"http://127.0.0.1:{port}/"), settings | {"RAGSTONE_TIMEOUT": "20"}
+    judge = ["--judge", "openai-compatible:m"]
+    settings |= {"RAGSTONE_JUDGE_TIMEOUT": "20", "RAGSTONE_JUDGE_CONCURRENCY": "4"}
+    settings |= {"RAGSTONE_JUDGE_BASE_URL": f"http://127.0.0.1:{port}/v1"}
     return command(*base, "--entrypoint", "file:answers.jsonl", *judge), settings
 
 

@@ -185,7 +185,7 @@ def sample_words(parameter: click.Parameter) -> list[str]:
     if isinstance(parameter.type, click.Choice):
         return [flag, parameter.type.choices[-1]]
     value = {"integer": "3", "float": "2.5"}.get(parameter.type.name, "odd value's")
-    named = {"--metrics": "faithfulness", "--system-env": "ONE,TWO", "--workers": "3"}
+    named = {"--metrics": "faithfulness"}
     value = named.get(flag, value)
     return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
 
@@ -246,9 +246,9 @@ def test_what_a_variable_turns_off_stays_off(project: Path) -> None:
 
 
 def test_run_is_reproduced_with_its_own_options(project: Path) -> None:
-    flags: dict[str, object] = {"limit": 3, "seed": 7, "thresholds": "x.toml", "repeats": 2}
+    flags: dict[str, object] = {"limit": 3, "answers": 2, "thresholds": "x.toml"}
     found = again(settings_from(flags, {}), "run")
-    assert (found.golden.limit, found.run.repeats) == (3, 2)
+    assert (found.golden.limit, found.run.answers) == (3, 2)
     of_run = {one.name for one in run.command.params} - {"config"}
     assert of_run == {flag for flag, key in FLAGS.items() if not next(o for o in OPTIONS if o.key == key).of_gate}
     assert project.is_dir()

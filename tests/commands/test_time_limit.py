@@ -17,13 +17,13 @@ def answer(question):
         time.sleep(600)
     return {"answer": "Red.", "contexts": ["Red."]}
 """
-LIMIT = ["--time-limit", "10", "--timeout", "600"]
+LIMIT = ["--time-limit", "10"]
 
 
 @pytest.mark.parametrize("command", ["run", "gate"])
 def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(tmp_path: Path, command: str) -> None:
     project = make_project(tmp_path / "repo", n=3, system=SYSTEM)
-    done = ragstone([command, *LIMIT], project)
+    done = ragstone([command, *LIMIT], project, env={"RAGSTONE_TIMEOUT": "600"})
     assert done.returncode == 124, done.stderr
     assert "run.time_limit_s: the time limit was reached" in done.stderr
     assert "--resume" in done.stderr

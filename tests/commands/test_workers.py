@@ -62,7 +62,7 @@ def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_byte
     tmp_path: Path, number: int, code: int
 ) -> None:
     root = project(tmp_path)
-    process = start(["run", "--workers", "2"], root)
+    process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
     wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
     pids = workers_of(process.pid)
     assert len(pids) == 2
@@ -73,9 +73,9 @@ def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_byte
     wait_until_gone(pids)
     assert (root / "ragstone-run" / "samples.jsonl").read_bytes().count(b"\n") < 300
 
-    resumed = ragstone(["run", "--resume", "--workers", "2"], root)
+    resumed = ragstone(["run", "--resume"], root, env={"RAGSTONE_WORKERS": "2"})
     assert resumed.returncode == 0, resumed.stderr
-    assert ragstone(["run", "--out", "one", "--workers", "1"], root).returncode == 0
+    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
     assert records(root / "ragstone-run") == records(root / "one")
 
 
@@ -89,12 +89,12 @@ def records(run: Path) -> list[object]:
 
 def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
     root = project(tmp_path)
-    process = start(["run", "--workers", "2"], root)
+    process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
     wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
     os.kill(workers_of(process.pid)[0], signal.SIGKILL)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors.decode()
-    assert ragstone(["run", "--out", "one", "--workers", "1"], root).returncode == 0
+    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
     assert records(root / "ragstone-run") == records(root / "one")
 
 
@@ -106,7 +106,7 @@ def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process
     with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
         file.write(CUSTOM)
     for number in ("1", "2"):
-        done = ragstone(["run", "--out", number, "--workers", number, "--repeats", "2"], root)
+        done = ragstone(["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"})
         assert done.returncode == 0, done.stderr
         assert "polite is not scored" in done.stderr
     found = records(root / "2")

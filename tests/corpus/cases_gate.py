@@ -724,7 +724,8 @@ def _other_model(bench: Workbench) -> Steps:
         first = _judged(judge, bench, "--limit", "16", out="main")
         same = _judged(judge, bench, "--limit", "16", baseline="main", out="same")
         judge.fill = _strict
-        other = _judged(judge, bench, "--limit", "16", "--refresh", baseline="main")
+        bench.config("[judge]\ncanaries = 10\nrefresh = true\n")
+        other = _judged(judge, bench, "--limit", "16", baseline="main")
     return {"first run": first, "same": same, "another model": other}
 
 

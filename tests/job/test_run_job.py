@@ -275,8 +275,9 @@ def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not
 ) -> None:
     checkout.write("rag.py", CHATTY)
     environ = {**checkout.environ(github, "pull_request"), "PATH": os.environ["PATH"], "RAGSTONE_COMMENT_ID": "cli"}
+    environ["RAGSTONE_PYTHON"] = sys.executable
     command = ["gate", "--github", "--golden", "golden.jsonl"]
-    command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness", "--python", sys.executable]
+    command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness"]
     done = ragstone(command, checkout.root, env=environ)
     found = checkout.outcome(done.returncode, done.stdout + done.stderr)
     assert found.code == 1, found.log

@@ -102,8 +102,8 @@ def test_the_branch_can_be_another_one(repository: Repository) -> None:
     folder = repository.root / "baselines"
     job = repository.job("trunk", trunk)
     assert "not saved as a baseline" in gate(job, folder).stderr
-    assert "not saved as a baseline" in gate(job, folder, "--baseline-branch", "no such branch").stderr
-    assert "Saved to baselines/" in gate(job, folder, "--baseline-branch", "trunk").stderr
+    assert "not saved as a baseline" in gate(job, folder, RAGSTONE_BASELINE_BRANCH="no such branch").stderr
+    assert "Saved to baselines/" in gate(job, folder, RAGSTONE_BASELINE_BRANCH="trunk").stderr
 
 
 def test_a_config_file_does_not_name_the_branch(repository: Repository) -> None:
@@ -285,6 +285,6 @@ def test_another_front_door_says_that_it_does_not_read_the_folder(repository: Re
 
 def test_check_looks_the_baseline_up(repository: Repository) -> None:
     store, _, commit, _ = kept_run(repository)
-    done = ragstone(["check", "--baseline-folder", str(store.folder)], repository.root / "work")
+    done = ragstone(["check"], repository.root / "work", env={"RAGSTONE_BASELINE_FOLDER": str(store.folder)})
     assert done.returncode == 0, done.stderr
     assert f"baseline     Baseline: commit {commit[:12]}" in done.stdout

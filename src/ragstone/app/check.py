@@ -302,7 +302,7 @@ async def _ask(system: System, sample: Sample) -> Response:
             f"{response.failure.kind}: {response.failure.message}"
             + (f"\n{response.failure.detail}" if response.failure.detail else ""),
             where=system.entrypoint,
-            hint="Fix the system, or raise --timeout if it needs longer."
+            hint="Fix the system, or raise timeout_s in [system] if it needs longer."
             if response.failure.kind is SystemFailureKind.TIMEOUT
             else "Fix the system; it is asked like this for each sample.",
         )

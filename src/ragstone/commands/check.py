@@ -7,7 +7,7 @@ import click
 from ragstone.app.check import CheckResult, check
 from ragstone.ci.github.client import HOSTS
 from ragstone.commands.context import run_context, run_to_end
-from ragstone.commands.options import CONFIG, GATE, JUDGE, RUN, SYSTEM, settings_from, with_options
+from ragstone.commands.options import CHECK, CONFIG, settings_from, with_options
 from ragstone.commands.output import say
 from ragstone.formatting import dollars, percent, seconds
 from ragstone.gate.policy_table import MetricRule
@@ -89,7 +89,7 @@ def _must_pass(found: CheckResult) -> list[str]:
 
 
 @click.command(name="check")
-@with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
+@with_options((CONFIG,), CHECK)
 def command(**flags: object) -> int:
     """Validate everything that `ragstone gate` can refuse, before anything is paid for.
 

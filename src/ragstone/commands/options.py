@@ -63,7 +63,7 @@ def option(
 
 CONFIG = click.option("--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]")
 
-_ELSEWHERE = ("answers", "repeats", "metrics")
+_ELSEWHERE = ("answers", "metrics")
 """Flags of [run] that stand in help with what they are about."""
 
 
@@ -74,7 +74,7 @@ def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
 
 SYSTEM = (*_settings("golden", "system"), setting("answers"))
 
-SCORING = (*_settings("judge"), setting("repeats"))
+SCORING = _settings("judge")
 """What judges, for commands whose metrics are others by default."""
 
 JUDGE = (*SCORING, setting("metrics"))
@@ -82,6 +82,23 @@ JUDGE = (*SCORING, setting("metrics"))
 RUN = _settings("run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
+
+CHECK = tuple(
+    setting(flag)
+    for flag in (
+        "golden",
+        "limit",
+        "entrypoint",
+        "answers",
+        "judge",
+        "metrics",
+        "oracle",
+        "thresholds",
+        "baseline",
+        "baseline_commit",
+    )
+)
+"""What changes what `ragstone check` finds; the file and the environment say the rest, as for the gate."""
 
 OUTPUT = option("-o", "--output", value="FILE", help="Output file  [default: standard output]")
 JSON_LINES = option("-o", "--output", value="FILE", required=True, help="JSON Lines file to write.")

@@ -21,8 +21,6 @@ DEFAULT_OUT = "ragstone-rescored"
 @option("--out", value="DIR", type=str, default=DEFAULT_OUT, help="Run directory to write.")
 @option("--missing", is_flag=True, help="Extend the run in --out: score only what it has not scored already.")
 @option("--dry-run", is_flag=True, help="Only count the answers, and estimate the cost.")
-@setting("workers")
-@setting("dask")
 @setting("resume")
 @setting("time_limit")
 def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, dry_run: bool, **flags: object) -> int:

@@ -97,7 +97,7 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
         raise ConfigError(
             f"the base commit's system would have the same address as the current one, {shown_entrypoint(text)}.",
             where="gate.baseline_entrypoint",
-            hint="Start the base commit's service on another port, and name it with --baseline-entrypoint URL.",
+            hint="Start the base commit's service on another port, and name it in RAGSTONE_BASELINE_ENTRYPOINT.",
         )
     for path in entrypoint.kind.paths(entrypoint.rest):
         if path.is_absolute() and path.is_relative_to(above):

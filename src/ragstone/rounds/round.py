@@ -221,7 +221,7 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     if portable is None:
         if settings.dask is not None:
             say(
-                "--dask is not used, and answers are judged in this process: "
+                "run.dask is not used, and answers are judged in this process: "
                 f"{judge.identity.label()} can't be built elsewhere without its key and its limits."
             )
         return None

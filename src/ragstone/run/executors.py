@@ -335,7 +335,7 @@ class ProcessWorkers(Workers):
             if self._lost_pools > MAX_LOST_POOLS:
                 raise JudgeError(
                     f"worker processes ended {counted(self._lost_pools, 'time')} while they judged.",
-                    hint=f"{_RESUME}, with fewer workers if memory is short (--workers 1).",
+                    hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
                 )
             self._pool = _ProcessPool(self._count, self._task)
         await lost.close()
@@ -361,7 +361,7 @@ class _ProcessPool:
         except BrokenProcessPool:
             raise JudgeError(
                 "a worker process ended before it was ready.",
-                hint=f"{_RESUME}, and judge in one process: --workers 1.",
+                hint=f"{_RESUME}, and judge in one process: RAGSTONE_WORKERS=1.",
             ) from None
 
     async def close(self) -> None:
@@ -425,7 +425,7 @@ def refuse_without_dask() -> None:
         import distributed  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "--dask needs the package 'distributed', which is not installed.",
+            "run.dask needs the package 'distributed', which is not installed.",
             where="run.dask",
             hint='Run: pip install "ragstone[dask]"',
         ) from None

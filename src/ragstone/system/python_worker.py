@@ -235,9 +235,9 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
     python = _interpreter(settings.python, around.root, around.environ)
     local = Path(context.directory, ".venv", *_in_venv())
     hint = (
-        f"If the system is installed in {local}, set python in [system] (or --python) to it."
+        f"If the system is installed in {local}, set python in [system] to it."
         if settings.python is None and local.exists() and str(local) != python
-        else "To use another interpreter, set python in [system], or --python."
+        else "To use another interpreter, set python in [system]."
     )
     new = functools.partial(PythonPeer, python, spec, settings, context, hint, around.not_from)
     return Pool(f"python:{spec}", settings, new, context)

@@ -221,7 +221,7 @@ def command(
     if method is not None:
         if output is not None or fit is not None:
             raise ConfigError("pairs give no calibration: --method goes with neither --output nor --fit.")
-        return _measure_on_pairs(labels, method, settings_from({"config": config, "seed": seed, **flags}), form)
+        return _measure_on_pairs(labels, method, settings_from({"config": config, **flags}), seed, form)
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
         return _fit(run, people, fit, seed, form)
@@ -238,8 +238,8 @@ def command(
     return 0
 
 
-def _measure_on_pairs(path: Path, method: str, settings: Settings, form: str) -> int:
-    found = run_to_end(measure_on_pairs(settings, path, method))
+def _measure_on_pairs(path: Path, method: str, settings: Settings, seed: int, form: str) -> int:
+    found = run_to_end(measure_on_pairs(settings, path, method, seed=seed))
     click.echo(found.json() if form == "json" else terminal(found.text()))
     return 0
 

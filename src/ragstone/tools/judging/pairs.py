@@ -220,7 +220,7 @@ def _direct(judge: Judge, method: str) -> DirectJudge:
     return judge
 
 
-async def measure_on_pairs(settings: Settings, path: Path, method: str) -> PairResults:
+async def measure_on_pairs(settings: Settings, path: Path, method: str, *, seed: int = 0) -> PairResults:
     """How often the judge in `settings` prefers the better case of each pair in `path`.
 
     Judgements are cached in the run directory of `settings`, so that a stopped measurement can be resumed. Raises
@@ -236,7 +236,7 @@ async def measure_on_pairs(settings: Settings, path: Path, method: str) -> PairR
     golden = GoldenSet(tuple(questions.values()))
     judge = build_judge(settings.judge, golden_set=golden, cache=cache, environ=os.environ)
     try:
-        return await measure(judge, pairs, method, file=path.name, seed=settings.run.seed)
+        return await measure(judge, pairs, method, file=path.name, seed=seed)
     finally:
         await judge.close()
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from ragstone.commands.context import redactor, run_to_end
-from ragstone.commands.options import CONFIG, JSON_LINES, JUDGE, PATH, option, setting, settings_from, with_options
+from ragstone.commands.options import CONFIG, JSON_LINES, PATH, option, setting, settings_from
 from ragstone.commands.output import say
 from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
@@ -77,11 +77,10 @@ _Result = TypeVar("_Result")
 )
 @option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
 @option("--force", is_flag=True, help="Overwrite the output files.")
-@with_options((CONFIG,), JUDGE[:2])
+@CONFIG
+@setting("judge")
 @setting("golden", help="Golden set that no question may repeat, or whose questions are changed")
 @setting("max_cost_usd")
-@setting("refresh")
-@setting("seed")
 @setting("out", help="Directory of the cache of replies")
 def command(
     docs: tuple[Path, ...],

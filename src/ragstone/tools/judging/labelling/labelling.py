@@ -151,7 +151,7 @@ def draw_batch(
         raise ConfigError(
             "no judging rounds or answers disagree in this run.",
             where=str(run.path),
-            hint="Judge several times with --repeats 3, or draw by uncertainty.",
+            hint="Judge several times with RAGSTONE_REPEATS=3, or draw by uncertainty.",
         )
     drawn = systematic_sample(shares, seed=seed).tolist()
     rng = random.Random(seed)  # noqa: S311 - fair, not secret
