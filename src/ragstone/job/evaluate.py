@@ -12,6 +12,7 @@ from ragstone.app.baseline_search import TrustedBaseline, find_baseline, history
 from ragstone.app.gate import GateOutcome, GateRequest, gate
 from ragstone.app.history import RunHistory
 from ragstone.app.role import Role
+from ragstone.ci.github.changed_files import changed_files
 from ragstone.ci.github.event import EventKind
 from ragstone.ci.github.trusted_runs import TRUSTED_EVENTS
 from ragstone.config.settings import Settings
@@ -36,6 +37,7 @@ from ragstone.report.templates import Templates
 from ragstone.rounds.base_commit import BaseSystem
 from ragstone.rounds.context import RunContext
 from ragstone.rounds.judge_watch import CANARIES
+from ragstone.rounds.session import RunPlan
 from ragstone.run.archive_members import MEMBER_LIMITS, write_members
 from ragstone.run.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.run.lineage import CARRIED, lineage
@@ -163,6 +165,7 @@ def gate_request(
     """What to ask the gate for: the run, and what it is compared with. Raises ConfigError, BaselineError."""
     settings = judged.settings.value
     plan = run_plan(settings, context, golden=checkout.golden, command="gate").requiring(checkout.policy.named_metrics)
+    plan = _comparing_files(plan, job)
     baseline = _baseline(job, write)
     changes = job.gate_changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
     first = 0 if job.base.sentence is None else 1
@@ -182,6 +185,14 @@ def gate_request(
         folder=_policy_folder(job),
         unproven=judged.unproven,
     )
+
+
+def _comparing_files(plan: RunPlan, job: Job) -> RunPlan:
+    """`plan` that says how many files of the checkout differ from its commit, before any code of it runs."""
+    if job.api is None or plan.invocation is None:
+        return plan
+    changed = changed_files(job.api, job.event.sha, job.places.workspace)
+    return replace(plan, invocation=plan.invocation.model_copy(update={"changed": changed}))
 
 
 def _blocking(job: Job, settings: Settings) -> Settings:

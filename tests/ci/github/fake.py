@@ -241,7 +241,7 @@ class FakeGitHub:
         if fault is None or fault.after_write:
             reply = self._carry_out(seen)
         if fault is not None:
-            reply = Reply(fault.status or 200, {"message": fault.message}, dict(fault.headers), fault)
+            reply = Reply(fault.status or 200, _refused(fault.message), dict(fault.headers), fault)
         if fault is None or fault.how == "status":
             body = reply.body if reply.status != 204 else None
             self.problems += self.contract.problems_of_reply(seen.method, seen.path, reply.status, body)
@@ -553,6 +553,10 @@ class Reply:
     body: Any
     headers: dict[str, str] = field(default_factory=dict)
     fault: Fault | None = None
+
+
+def _refused(message: str) -> dict[str, str]:
+    return {"message": message, "documentation_url": "https://docs.github.com/rest"}
 
 
 def _next_fault(faults: list[Fault], seen: Seen) -> Fault | None:

@@ -41,14 +41,17 @@ class _Blob(ApiReply):
     content: str
 
 
-class _Entry(ApiReply):
+class CommitFile(ApiReply):
+    """A file, link or submodule of a commit; `sha` is Git's name for its content."""
+
     path: str
     type: str
     mode: str
+    sha: str
 
 
 class _Tree(ApiReply):
-    tree: list[_Entry]
+    tree: list[CommitFile]
     truncated: bool
 
 
@@ -78,16 +81,22 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
 
 
 SUBMODULE = "160000"
-LINKS = frozenset({"120000", SUBMODULE})
+LINK = "120000"
+LINKS = frozenset({LINK, SUBMODULE})
 """The modes of entries that lead elsewhere."""
+
+
+def list_commit_files(api: GitHubApi, sha: str) -> tuple[CommitFile, ...]:
+    """All files, links and submodules of commit `sha`. Raises GitHubApiError."""
+    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
+    if tree.truncated:
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
+    return tuple(entry for entry in tree.tree if entry.type != "tree")
 
 
 def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
     """The modes of all files, links and submodules at commit `sha`, by path. Raises GitHubApiError."""
-    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
-    if tree.truncated:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
-    return {entry.path: entry.mode for entry in tree.tree if entry.type != "tree"}
+    return {entry.path: entry.mode for entry in list_commit_files(api, sha)}
 
 
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
