@@ -33,7 +33,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-REPORT = ("report", "ragstone-run", "--baseline", "main", "--verbose")
+REPORT = ("report", "ragstone-run", "--verbose")
 COMPARE = ("compare", "main", "ragstone-run", "--verbose")
 COMMANDS = [REPORT, ("check",), ("plan",), COMPARE, ("check", "--golden", "no/such.jsonl")]
 

@@ -315,7 +315,7 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     assert "Check that the contexts reach the prompt" in html
     assert "Cause: <b>retrieved but ignored</b>" in html
     assert "40 of 40: retrieved but ignored" in (out / "junit.xml").read_text(encoding="utf-8")
-    again = run_ragstone(["report", "ragstone-run", "--baseline", "before", "--verbose"], root)
+    again = run_ragstone(["report", "ragstone-run", "--verbose"], root)
     assert "Causes: 40 of 40: retrieved but ignored." in " ".join(again.stdout.split()), again.stderr
 
 

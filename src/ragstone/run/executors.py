@@ -346,6 +346,7 @@ class _ProcessPool:
 
     def __init__(self, count: int, task: Task) -> None:
         context = get_context("spawn")
+        self._closed = False
         self._run_is_over, self._end = context.Pipe(duplex=False)
         self.executor = ProcessPoolExecutor(
             count, mp_context=context, initializer=begin_process, initargs=(task, self._run_is_over)
@@ -365,7 +366,10 @@ class _ProcessPool:
             ) from None
 
     async def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes, whatever they are doing. Of two batches that were lost with them, the first one closes."""
+        if self._closed:
+            return
+        self._closed = True
         self._end.close()
         await asyncio.to_thread(self.executor.shutdown, cancel_futures=True)
         self._run_is_over.close()

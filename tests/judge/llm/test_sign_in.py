@@ -137,7 +137,7 @@ def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, nam
     issuer.refuse = 503
     with pytest.raises(Exception, match=r"[Tt]oken exchange failed"):
         ask(world, judge_of(world, issuer, name))
-    assert len(issuer.exchanges) == 3
+    assert len(issuer.exchanges) == 5
 
 
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])

@@ -138,7 +138,7 @@ def test_the_history_is_listed_and_exported(gated: Path) -> None:
     rows = list(csv.DictReader((gated / "out.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 2
     assert float(rows[1]["faithfulness.low"]) <= float(rows[1]["faithfulness.mean"]) <= 1.0
-    again = ragstone(["report", "ragstone-run", "--format", "md", "--history", "kept/history.jsonl"], gated)
+    again = ragstone(["report", "ragstone-run", "--format", "md"], gated)
     assert "Trend over 2 runs" in again.stdout
 
 
@@ -158,7 +158,7 @@ def test_plain_and_rescored_runs_are_shown_without_a_verdict_and_are_no_part_of_
     time.sleep(1.0)  # runs of the same content that began in the same second are one run
     assert ragstone(["rescore", "plain", "--out", "again"], gated).returncode == 0
     (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    before = ragstone(["report", "ragstone-run", "--format", "md", "--history", "kept/history.jsonl"], gated).stdout
+    before = ragstone(["report", "ragstone-run", "--format", "md"], gated).stdout
     added = ragstone(["history", "add", "plain", "again"], gated)
     assert added.returncode == 0, added.stderr
     assert added.stdout.count("(no verdict)") == 2
