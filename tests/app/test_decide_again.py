@@ -142,6 +142,20 @@ def test_a_question_that_is_not_as_in_the_golden_set_is_named(
         assert error.exit_code == OTHER_QUESTIONS
 
 
+def test_of_many_questions_the_first_are_named_and_long_ids_are_cut(world: World) -> None:
+    with world.copy(world.good) as run:
+        lines = lines_of(run)
+        for number in range(40):
+            extra = json.loads(json.dumps(lines[0]))
+            extra["sample"]["id"] = f"{number} {'x' * 1_000}"
+            lines.append(extra)
+        write_lines(run, lines)
+        message = world.refusal(run).message
+        assert message.count("is not in the golden set") == 20
+        assert "and 20 more" in message
+        assert len(message) < 4_000
+
+
 def test_all_drafts_are_no_way_out(world: World) -> None:
     with world.copy(world.bad) as run:
         lines = lines_of(run)

@@ -25,6 +25,7 @@ from ragstone.app.requirements import (
     require_judge,
     require_metrics,
     require_whole,
+    shown_id,
     uncompared_drops,
     verdict_changes,
 )
@@ -186,7 +187,7 @@ def _scored_again(
     record: SampleRecord, sample: Sample, metrics: Sequence[Metric], answers: int, where: str
 ) -> SampleRecord:
     """`record` as the answers to `sample`, with scores from their judgements. Raises RunDirectoryError."""
-    shown = f"sample '{one_line(sample.id)}'"
+    shown = f"sample {shown_id(sample.id)}"
     if len(record.answers) != answers:
         found = counted(len(record.answers), "answer")
         raise RunDirectoryError(f"{shown} has {found}, but the manifest says {answers}.", where=where)
@@ -300,7 +301,7 @@ def _summary(run: RunDirectory, view: ReportView, terms: DecisionTerms, rescored
         f"{counted(len(terms.golden), 'question')}, commit {terms.commit[:12]}; {against}."
     ]
     if rescored:
-        names = [f"'{one_line(name)}'" for name in rescored]
+        names = [shown_id(name) for name in rescored]
         lines.append(
             f"The stored scores of {counted(len(rescored), 'sample')} do not follow from their judgements, and were "
             f"not used: {some(names, MAX_NAMED)}."
@@ -317,5 +318,5 @@ def _summary(run: RunDirectory, view: ReportView, terms: DecisionTerms, rescored
         lines.append(f"The stored verdict was {stored.status.value}.")
     changes = verdict_changes(stored, view)
     if changes:
-        lines.append(f"Otherwise than stored: {one_line(some(changes, MAX_NAMED))}.")
+        lines.append(f"Otherwise than stored: {some(changes, MAX_NAMED)}.")
     return lines

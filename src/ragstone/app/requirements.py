@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
-from ragstone.formatting import counted, some
+from ragstone.formatting import clipped, counted, some
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import MetricRule
@@ -27,6 +27,9 @@ from ragstone.run.record import SampleRecord
 
 MAX_NAMED = 20
 """Questions and checks that a message names; the others are counted."""
+
+MAX_ID_CHARACTERS = 100
+"""Longer ids are cut in messages."""
 
 _NOT_COMPARED = frozenset({"id", "origin"})
 
@@ -91,10 +94,14 @@ def require_metrics(
 
 @dataclass(slots=True)
 class QuestionCheck:
-    """Compares the records of a run, one by one, with the questions that must have been asked."""
+    """Compares the records of a run, one by one, with the questions that must have been asked.
+
+    `problems` are sentences on the first MAX_NAMED questions that differ, and `different` counts them all.
+    """
 
     golden: Mapping[str, Sample]
     problems: list[str] = field(default_factory=list)
+    different: int = 0
     _seen: set[str] = field(default_factory=set)
 
     @classmethod
@@ -103,33 +110,49 @@ class QuestionCheck:
 
     def golden_sample(self, record: SampleRecord) -> Sample | None:
         """The golden sample that `record` answers; None, and a problem more, if it does not answer one."""
-        recorded = record.sample
-        expected = self.golden.get(recorded.id)
-        problem = None
-        if recorded.id in self._seen:
-            problem = "is doubled"
-        elif expected is None:
-            problem = "is not in the golden set"
-        elif different := differing_fields(recorded, expected):
-            problem = f"has another {some(different)}"
-        elif not was_asked(record):
-            problem = "was not asked"
-        self._seen.add(recorded.id)
+        name = record.sample.id
+        expected = self.golden.get(name)
+        problem = self._problem(record, expected)
+        if expected is not None:
+            self._seen.add(name)
         if problem is None:
             return expected
-        self.problems.append(f"'{one_line(recorded.id)}' {problem}")
+        self._note(name, problem)
         return None
+
+    def _problem(self, record: SampleRecord, expected: Sample | None) -> str | None:
+        if expected is None:
+            return "is not in the golden set"
+        if expected.id in self._seen:
+            return "is doubled"
+        different = differing_fields(record.sample, expected)
+        if different:
+            return f"has another {some(different)}"
+        return None if was_asked(record) else "was not asked"
+
+    def _note(self, name: str, problem: str) -> None:
+        self.different += 1
+        if len(self.problems) < MAX_NAMED:
+            self.problems.append(f"{shown_id(name)} {problem}")
 
     def require_all(self, where: str) -> None:
         """Raise GoldenSetError that names each question that is missing, changed, doubled or was not asked."""
-        missing = [f"'{one_line(name)}' is missing" for name in self.golden if name not in self._seen]
-        problems = [*self.problems, *missing]
-        if problems:
+        for name in self.golden:
+            if name not in self._seen:
+                self._note(name, "is missing")
+        if self.problems:
+            more = self.different - len(self.problems)
+            named = ", ".join(self.problems) + (f" and {more:,} more" if more else "")
             raise GoldenSetError(
-                f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
+                f"the questions of the run are not those of the golden set: {named}.",
                 where=where,
                 hint="Evaluate the whole golden set, without a limit.",
             )
+
+
+def shown_id(name: str) -> str:
+    """The id of a sample, from anywhere, for a message."""
+    return f"'{clipped(one_line(name), MAX_ID_CHARACTERS)}'"
 
 
 def differing_fields(recorded: Sample, expected: Sample) -> list[str]:
@@ -163,5 +186,5 @@ def verdict_changes(stored: ReportView, decided: ReportView) -> list[str]:
     for name in dict.fromkeys((*after, *before)):
         was, now = before.get(name, "not checked"), after.get(name, "not checked")
         if was != now:
-            changes.append(f"{name} was {was} and is {now}")
+            changes.append(f"{clipped(one_line(name), MAX_ID_CHARACTERS)} was {was} and is {now}")
     return changes
