@@ -48,9 +48,10 @@ def peak_bytes(argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, in
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "golden.jsonl").write_text(golden_lines(8))
+    # Three samples, each tried five times: fewer failures than those after which a judge counts as down.
+    (tmp_path / "golden.jsonl").write_text(golden_lines(3))
     (tmp_path / "answers.jsonl").write_text(
-        "".join(f'{{"id": "house-{i}", "answer": "It is red.", "contexts": ["It is red."]}}\n' for i in range(8))
+        "".join(f'{{"id": "house-{i}", "answer": "It is red.", "contexts": ["It is red."]}}\n' for i in range(3))
     )
     return tmp_path
 
@@ -73,10 +74,9 @@ def test_a_flood_takes_no_more_memory_than_one_reply_may(project: Path, side: st
         with hostile_server(kind) as port:
             argv, settings = arguments(side, port)
             code, peaks[kind], printed = peak_bytes([*argv, "--out", f"run {kind}"], project, environment(settings))
-        # Twenty failures in a row end the run with what is finished, as a judge that is down.
-        assert code in ((4,) if side == "system" else (0, 5)), printed
+        assert code == (4 if side == "system" else 0), printed
         records = list(RunDirectory.open(project / f"run {kind}").records())
-        assert len(records) == 8 or code == 5
+        assert len(records) == 3
         assert all(record.response.failure or record.scores["faithfulness"] for record in records)
     calm = peaks.pop("no HTTP")
     assert {kind: (peak - calm) // 1024**2 for kind, peak in peaks.items() if peak - calm > ROOM_BYTES} == {}
