@@ -26,12 +26,12 @@ from gate_error_rates import drops_shown
 from numpy.typing import NDArray
 from score_families import BAD, FAMILIES, Family
 
-from ragstone.config.settings import JudgeSettings
+from ragstone.evaluation.engine import Work, run_samples
+from ragstone.evaluation.rounds.base_commit import Pace
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import select_metrics
-from ragstone.rounds.base_commit import Pace
-from ragstone.run.engine import Work, run_samples
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 
 Floats = NDArray[np.float64]

@@ -28,6 +28,13 @@ from pathlib import Path
 
 from systems import BROKEN, HEALTHY, SILENT, WORDINGS, Item, System, Truth
 
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.gather import Gathering
+from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scoring import needed_judgements, sample_scores, scored_answer
+from ragstone.evaluation.serialise import RecordFacts, facts_from_line, record_to_line
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy
 from ragstone.gate.verdict import GateVerdict, Status
@@ -39,19 +46,12 @@ from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import DEFAULT, select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.run.directory import RunDirectory
-from ragstone.run.gather import Gathering
-from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scores import RunScores
-from ragstone.run.scoring import needed_judgements, sample_scores, scored_answer
-from ragstone.run.serialise import RecordFacts, facts_from_line, record_to_line
 from ragstone.system.response import Context, Response
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline"
 FERRY = ROOT / "tests" / "corpus" / "ferry.json"
-STARTER = ROOT / "src" / "ragstone" / "app" / "starter" / "thresholds.toml"
+STARTER = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "thresholds.toml"
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 SIZES = (20, 50, 139)
 JUDGES = ("offline", "perfect", "noisy")

@@ -24,14 +24,14 @@ from pathlib import Path
 import numpy as np
 from data_sets import data_folder
 
-from ragstone.config.settings import JudgeSettings
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.engine import Work, run_samples
+from ragstone.evaluation.record import SampleRecord
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.metrics.registry import HEADLINE, select_metrics
 from ragstone.metrics.score import Scored
-from ragstone.run.directory import RunDirectory
-from ragstone.run.engine import Work, run_samples
-from ragstone.run.record import SampleRecord
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 
 FILES = ("wikieval.jsonl", "clapnq_dev.jsonl.gz")

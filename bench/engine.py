@@ -54,10 +54,10 @@ def write_world(folder: Path, n: int) -> None:
 
 def whole_run(folder: Path) -> None:
     """The work of `ragstone run`, in this process."""
-    from ragstone.app.run import evaluate_run
-    from ragstone.config.load import load_settings
-    from ragstone.project.plan import run_plan
-    from ragstone.rounds.context import RunContext
+    from ragstone.evaluation.rounds.context import RunContext
+    from ragstone.pipeline.run import evaluate_run
+    from ragstone.pipeline.run_plan import run_plan
+    from ragstone.settings.load import load_settings
 
     settings = load_settings(
         directory=folder,
@@ -74,12 +74,12 @@ def whole_run(folder: Path) -> None:
 
 def judge_alone(folder: Path) -> None:
     """The floor: the same judgements in a bare loop; nothing is asked, scored, or written."""
+    from ragstone.evaluation.scoring import needed_judgements
     from ragstone.golden.load import load_golden_set
     from ragstone.judge.collect import collect_judgements
     from ragstone.judge.offline import OfflineJudge
     from ragstone.judge.protocol import Call
     from ragstone.metrics.registry import select_metrics
-    from ragstone.run.scoring import needed_judgements
     from ragstone.system.response import Context, Response
 
     golden = load_golden_set([folder / "golden.jsonl"])

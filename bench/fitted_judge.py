@@ -20,10 +20,10 @@ import numpy as np
 from data_sets import data_folder
 from judge_opinions import brier
 
+from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline import OfflineJudge
 from ragstone.metrics.score import NotApplicable
-from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context, Response
 from ragstone.tools.judging.fit import features_of_record, predicted
 from ragstone.tools.judging.measures import auroc

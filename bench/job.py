@@ -48,10 +48,10 @@ from scale import HEADLINE, cpu_s, tree_of
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.ci.github.fake import BASE_SHA, TOKEN, FakeGitHub, Reply, Seen  # noqa: E402
-from tests.ci.github.openapi import Contract, load_contract  # noqa: E402
-from tests.ci.github.payloads import payload_of, runner, with_payload  # noqa: E402
-from tests.job.runs import artifact_of  # noqa: E402
+from tests.github.api.fake import BASE_SHA, TOKEN, FakeGitHub, Reply, Seen  # noqa: E402
+from tests.github.api.openapi import Contract, load_contract  # noqa: E402
+from tests.github.api.payloads import payload_of, runner, with_payload  # noqa: E402
+from tests.github.runs import artifact_of  # noqa: E402
 
 PHASES = ("start", "reads", "baseline", "evaluation", "decision", "reports", "comment", "end")
 _CONFIG = f"""

@@ -35,7 +35,6 @@ from typing import Any
 from aiohttp import web
 from pydantic import SecretStr
 
-from ragstone.config.settings import JudgeSettings, Price
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
@@ -44,6 +43,7 @@ from ragstone.judge.llm.prices import Tariff, tariff
 from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Call
+from ragstone.settings.settings import JudgeSettings, Price
 from ragstone.system.response import Context, Response
 
 HEADLINE = ("statements", "support", "context_use", "reverse_questions")

@@ -17,10 +17,10 @@ from judge_opinions import as_golden_set, run_judge
 from labelled_sets import HARD_CASES_NAME, Item, hard_cases
 from scipy.stats import binomtest
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.offline.reliability import Evidence, Grade
 from ragstone.judge.protocol import Judge, Ledger
+from ragstone.settings.settings import JudgeSettings
 
 _MAX_WEAKEST = 3
 _MIN_CASES = 4

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.codes import compact
@@ -38,7 +39,6 @@ from ragstone.history.drift import Drift, find_cause, measure_drift
 from ragstone.history.file import History
 from ragstone.history.level import looks_before, past_of
 from ragstone.history.lines import RunLine
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 Floats = NDArray[np.float64]
 

@@ -40,8 +40,8 @@ from pathlib import Path
 
 from engine import write_world
 
-from ragstone.run.directory import MANIFEST, SAMPLES
-from ragstone.run.serialise import facts_from_line
+from ragstone.evaluation.directory import MANIFEST, SAMPLES
+from ragstone.evaluation.serialise import facts_from_line
 
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 UNJUDGED = ("token_f1", "exact_match")

@@ -33,10 +33,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the fake GitHub is the tes
 
 import numpy as np
 
-import ragstone.rounds.sources as sources
-from ragstone.ci.github.client import RetryPolicy
-from ragstone.config.load import load_settings
-from ragstone.job.run_job import run_on_github
+import ragstone.evaluation.rounds.sources as sources
+from ragstone.github.api.client import RetryPolicy
+from ragstone.github.run_job import run_on_github
 from ragstone.judge.judgements import (
     ContextUse,
     ContextUsefulness,
@@ -49,10 +48,11 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.protocol import JudgeIdentity
-from tests.ci.github.fake import TOKEN, FakeGitHub
-from tests.ci.github.openapi import Contract, load_contract
-from tests.ci.github.payloads import pull_request, runner, with_payload
-from tests.ci.github.test_text_channels import parse_outputs
+from ragstone.settings.load import load_settings
+from tests.github.api.fake import TOKEN, FakeGitHub
+from tests.github.api.openapi import Contract, load_contract
+from tests.github.api.payloads import pull_request, runner, with_payload
+from tests.github.api.test_text_channels import parse_outputs
 
 METRICS = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 MEANS = {"faithfulness": 0.9, "answer_relevancy": 0.85, "context_recall": 0.85, "context_precision": 0.75}
@@ -548,7 +548,7 @@ def accept_by_command(workspace: Path, metric: str) -> None:
     """Run the command that the failing comment suggests."""
     from click.testing import CliRunner
 
-    from ragstone.cli import cli
+    from ragstone.cli.main import cli
 
     here = Path.cwd()
     os.chdir(workspace)

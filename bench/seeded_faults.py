@@ -30,6 +30,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the faults are those of th
 from broken_systems import EXAMPLE, ROOT, Bench, policy
 from systems import HEALTHY, Item, System, Truth
 
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.gather import Gathering
+from ragstone.evaluation.manifest import Canaries
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scoring import sample_scores, scored_answer
+from ragstone.evaluation.serialise import facts_from_line, record_to_line
 from ragstone.gate.changes import Corpus, changes_line, changes_since
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.facts import Facts, facts_of
@@ -38,13 +45,6 @@ from ragstone.gate.verdict import GateVerdict, Side, Status
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import SupportTable, Verdict
 from ragstone.metrics.score import Failed
-from ragstone.run.directory import RunDirectory
-from ragstone.run.gather import Gathering
-from ragstone.run.manifest import Canaries
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scores import RunScores
-from ragstone.run.scoring import sample_scores, scored_answer
-from ragstone.run.serialise import facts_from_line, record_to_line
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.corpus import ferry
 from tests.corpus.changes import GENERATION_FAULTS, Change

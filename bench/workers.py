@@ -19,14 +19,14 @@ from pathlib import Path
 from engine import write_world
 from scale import dask_cluster
 
+from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
+from ragstone.evaluation.serialise import record_to_line
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.portable import portable_judge
 from ragstone.metrics.registry import select_metrics
-from ragstone.run.engine import Work, run_samples, run_samples_in
-from ragstone.run.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
-from ragstone.run.serialise import record_to_line
 from ragstone.system.response import Context, Response
 
 

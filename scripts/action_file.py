@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 
 from ragstone._version import __version__
-from ragstone.job.inputs import INPUTS
-from ragstone.job.outputs import OUTPUTS
+from ragstone.github.inputs import INPUTS
+from ragstone.github.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/github-action.md", "README.md")
-STARTER = "src/ragstone/app/starter/workflow.yml"
+STARTER = "src/ragstone/pipeline/starter/workflow.yml"
 IMAGE = "Dockerfile"
 _RELEASE = re.compile(r"\bragstone/ragstone@v[\w.]*\w")
 
 _HEAD = """\
-# Written by scripts/action_file.py from src/ragstone/job/inputs.toml and outputs.py.
+# Written by scripts/action_file.py from src/ragstone/github/inputs.toml and outputs.py.
 name: Ragstone
 description: A quality gate for RAG systems. Golden set in, verdict out.
 author: The Ragstone authors

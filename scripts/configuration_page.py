@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from ragstone.commands.options import FLAGS
-from ragstone.config.load import OPTIONS, TEXTS, default_text
-from ragstone.config.settings import CustomMetric, Settings
+from ragstone.cli.options import FLAGS
+from ragstone.settings.load import OPTIONS, TEXTS, default_text
+from ragstone.settings.settings import CustomMetric, Settings
 
 HEAD = """\
 # Configuration

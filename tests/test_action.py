@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragstone import action
-from ragstone.config.settings import Settings
 from ragstone.errors import EXIT_BUG, ConfigError
-from ragstone.job.inputs import read_inputs
-from tests.ci.github.test_text_channels import acting, parse_outputs
+from ragstone.github.inputs import read_inputs
+from ragstone.settings.settings import Settings
+from tests.github.api.test_text_channels import acting, parse_outputs
 
 
 def environ(tmp_path: Path, **inputs: str) -> dict[str, str]:

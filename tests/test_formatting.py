@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone import formatting
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.metrics.score import Failed
 from ragstone.report.render import render
 from ragstone.report.view import build_view
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 
 @pytest.mark.parametrize(

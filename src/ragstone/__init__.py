@@ -10,13 +10,13 @@ from ragstone._version import __version__
 if TYPE_CHECKING:
     from ragstone.api import GoldenSet, Report, Run, Verdict, compare, evaluate, load_golden_set
     from ragstone.errors import RagstoneError
+    from ragstone.evaluation.scores import MetricScores, RunScores
     from ragstone.gate.policy import Policy
     from ragstone.gate.verdict import Check, GateVerdict
     from ragstone.golden.sample import Sample
     from ragstone.interaction_log import log_interaction
     from ragstone.judge.protocol import Judge
     from ragstone.judge.rubric import Rubric
-    from ragstone.run.scores import MetricScores, RunScores
     from ragstone.system.response import Context, Response, System
 
 __all__ = [

@@ -1,5 +1,5 @@
 """`python -m ragstone`."""
 
-from ragstone.cli import main
+from ragstone.cli.main import main
 
 main()

@@ -15,16 +15,16 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from ragstone.ci.github.commands import mask
-from ragstone.config.load import load_settings
-from ragstone.config.settings import Settings
-from ragstone.container.confinement import confine, confine_base, wipe_environment
-from ragstone.container.container import Container
-from ragstone.container.runner_folders import RunnerFolders
-from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
-from ragstone.job.inputs import ActionInputs, read_inputs
-from ragstone.job.run_job import end_job, run_on_github, workspace_of
+from ragstone.github.api.commands import mask
+from ragstone.github.container.confinement import confine, confine_base, wipe_environment
+from ragstone.github.container.container import Container
+from ragstone.github.container.runner_folders import RunnerFolders
+from ragstone.github.container.user_environment import SystemSetup
+from ragstone.github.inputs import ActionInputs, read_inputs
+from ragstone.github.run_job import end_job, run_on_github, workspace_of
+from ragstone.settings.load import load_settings
+from ragstone.settings.settings import Settings
 
 _SECRET = re.compile(r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 

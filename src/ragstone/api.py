@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
-from ragstone.app.compare import read_side
-from ragstone.app.decide import ComparedRun, Terms, decide, view_of
-from ragstone.app.page import page_of, read_page
-from ragstone.app.run import evaluate_run
-from ragstone.app.verdict_file import read_verdict
-from ragstone.config.settings import Settings, SystemSettings
 from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.engine import Progress, Quiet
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.project_metrics import Chosen, chosen_metrics
+from ragstone.evaluation.score_files import scores_from_mapping
+from ragstone.evaluation.scores import RunScores, means
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict
@@ -32,20 +34,18 @@ from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.project.known_secrets import known_secrets
-from ragstone.project.plan import run_plan
+from ragstone.pipeline.compare import read_side
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.known_secrets import known_secrets
+from ragstone.pipeline.page import page_of, read_page
+from ragstone.pipeline.run import evaluate_run
+from ragstone.pipeline.run_plan import run_plan
+from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
 from ragstone.report.parts import ReportView
 from ragstone.report.progress import notebook_progress, progress_for
 from ragstone.report.render import Format, render
-from ragstone.rounds.context import RunContext
-from ragstone.rounds.project_metrics import Chosen, chosen_metrics
-from ragstone.run.directory import RunDirectory
-from ragstone.run.engine import Progress, Quiet
-from ragstone.run.record import SampleRecord
-from ragstone.run.redact import Redactor
-from ragstone.run.score_files import scores_from_mapping
-from ragstone.run.scores import RunScores, means
+from ragstone.settings.settings import Settings, SystemSettings
 from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System

@@ -26,13 +26,13 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     import os
 
     from ragstone.api import Run
-    from ragstone.app.gate import gate
-    from ragstone.commands.context import redactor, run_context
-    from ragstone.config.load import load_settings
-    from ragstone.config.settings import Settings
+    from ragstone.cli.context import redactor, run_context
     from ragstone.errors import ConfigError, RagstoneError
-    from ragstone.project.gate import gate_request
+    from ragstone.pipeline.gate import gate
+    from ragstone.pipeline.gate_request import gate_request
     from ragstone.report.escape import terminal
+    from ragstone.settings.load import load_settings
+    from ragstone.settings.settings import Settings
 
     redact = redactor(Settings())
     try:
@@ -52,7 +52,7 @@ def assert_gate(run: Run) -> None:
 
     `run` is from `ragstone_run`, or opened from a directory that `ragstone gate` wrote.
     """
-    from ragstone.app.verdict_file import read_verdict
+    from ragstone.pipeline.verdict_file import read_verdict
     from ragstone.report.terminal import render_text
 
     view = read_verdict(run.directory)

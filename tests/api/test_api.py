@@ -13,7 +13,7 @@ import ragstone
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.gate.verdict import CheckKind
 from ragstone.golden.sample import GoldenSet
-from tests.commands.project import make_project
+from tests.cli.project import make_project
 
 
 def system(question: str) -> dict[str, object]:

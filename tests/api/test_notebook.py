@@ -17,7 +17,7 @@ import pytest
 import ragstone
 from ragstone.errors import ConfigError
 from ragstone.report.progress import NotebookProgress
-from tests.commands.project import ragstone as run_command
+from tests.cli.project import ragstone as run_command
 from tests.report.browser import chromium
 from tests.report.hostile import FRAGMENTS, every_fragment
 

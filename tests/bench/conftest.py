@@ -1,3 +1,3 @@
-from tests.ci.github.conftest import contract
+from tests.github.api.conftest import contract
 
 __all__ = ["contract"]

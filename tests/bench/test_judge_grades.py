@@ -14,7 +14,6 @@ from judge_grades import graded as graded_by
 from judge_opinions import as_golden_set
 from labelled_sets import Item, Pairwise, hard_cases
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import (
     ContextGrades,
@@ -32,6 +31,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context
 from tests.judge.conftest import KEY, FakeLlm, Loop
 

@@ -6,8 +6,8 @@ import pytest
 from season import Job, Season, accept_by_command, episodes, simulate
 
 from ragstone.gate.verdict import Status
-from tests.ci.github.fake import running
-from tests.ci.github.openapi import Contract
+from tests.github.api.fake import running
+from tests.github.api.openapi import Contract
 
 pytestmark = pytest.mark.heavy
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.container.confinement import Confinement, confine_base, give_to
 from ragstone.errors import ConfigError
+from ragstone.github.container.confinement import Confinement, confine_base, give_to
 from ragstone.system.environment import RunAs
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="changing users needs root")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.container.confinement import (
+from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.github.container.confinement import (
     NOBODY,
     Confinement,
     confine,
     hand_over,
     may_write,
 )
-from ragstone.container.user_environment import container_environ
-from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.github.container.user_environment import container_environ
 from ragstone.system.environment import RunAs
 
 OWNER = 1_000_000 + os.getpid()
@@ -63,7 +63,7 @@ def test_what_setup_actions_left_on_the_host_is_not_passed_on(tmp_path: Path) ->
 
 WIPING = """
 import os, sys
-from ragstone.container.confinement import wipe_environment
+from ragstone.github.container.confinement import wipe_environment
 kept = dict(os.environ)
 wipe_environment(["INPUT_JUDGE-API-KEY", "EMPTY", "NOT_THERE"])
 block = open("/proc/self/environ", "rb").read().decode()

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings, SystemSettings
-from ragstone.container.confinement import Confinement
-from ragstone.container.container import Container
-from ragstone.container.runner_folders import RunnerFolders
-from ragstone.container.user_environment import SystemSetup
 from ragstone.errors import ConfigError
+from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
+from ragstone.github.container.confinement import Confinement
+from ragstone.github.container.container import Container
+from ragstone.github.container.runner_folders import RunnerFolders
+from ragstone.github.container.user_environment import SystemSetup
 from ragstone.golden.sample import GoldenSet
-from ragstone.rounds.project_metrics import ProjectMetrics
-from ragstone.rounds.session import RunPlan
-from ragstone.rounds.sources import JudgeSource, SystemSource
+from ragstone.settings.settings import JudgeSettings, SystemSettings
 from ragstone.system.environment import RunAs
 
 

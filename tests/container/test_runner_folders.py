@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.ci.github.commands import append
-from ragstone.container.confinement import Confinement, confine
-from ragstone.container.runner_folders import RunnerFolders
 from ragstone.errors import ConfigError
-from tests.ci.github.test_command_files import FAKES
+from ragstone.github.api.commands import append
+from ragstone.github.container.confinement import Confinement, confine
+from ragstone.github.container.runner_folders import RunnerFolders
+from tests.github.api.test_command_files import FAKES
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 

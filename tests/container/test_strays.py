@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.container.confinement import end_strays, kill_all_of, living
 from ragstone.errors import SystemUnderTestError
+from ragstone.github.container.confinement import end_strays, kill_all_of, living
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0 or not Path("/proc/self/task").exists(),

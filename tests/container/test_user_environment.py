@@ -9,9 +9,9 @@ from time import monotonic, sleep
 
 import pytest
 
-from ragstone.container.confinement import Confinement, confine, living
-from ragstone.container.user_environment import Limits, Steps, installing
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
+from ragstone.github.container.confinement import Confinement, confine, living
+from ragstone.github.container.user_environment import Limits, Steps, installing
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
 

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tests.ci.github.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, running
-from tests.ci.github.openapi import load_contract
-from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
 from tests.corpus.registry import Registry, Steps
 from tests.corpus.workbench import Workbench
-from tests.job.builders import FACTS, POLICY, Checkout
-from tests.job.builders import Outcome as JobOutcome
-from tests.job.runs import artifact_of
-from tests.job.test_base_commit import Repository
-from tests.job.test_baseline_in_jobs import Season
+from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, running
+from tests.github.api.openapi import load_contract
+from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.github.builders import FACTS, POLICY, Checkout
+from tests.github.builders import Outcome as JobOutcome
+from tests.github.runs import artifact_of
+from tests.github.test_base_commit import Repository
+from tests.github.test_baseline_in_jobs import Season
 
 CASES = Registry()
 EVIL_SHA = "9" * 40

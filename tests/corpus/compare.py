@@ -20,10 +20,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.ci.github.openapi import Unavailable, load_contract
 from tests.corpus import cases_answers, cases_gate, cases_job
 from tests.corpus.registry import Steps
 from tests.corpus.workbench import Workbench, prepare
+from tests.github.api.openapi import Unavailable, load_contract
 
 EXPECTED = Path(__file__).with_name("expected.json")
 PROCESSES = 2

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.commands.project import ragstone
+from tests.cli.project import ragstone
 from tests.corpus import ferry
 from tests.corpus.ferry import Question, Reply
 from tests.corpus.outcome import Outcome, of_report

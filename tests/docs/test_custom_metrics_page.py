@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from ragstone.run.directory import RunDirectory
-from tests.commands.project import make_project, ragstone
+from ragstone.evaluation.directory import RunDirectory
+from tests.cli.project import make_project, ragstone
 
 PAGE = Path(__file__).parents[2] / "docs" / "custom-metrics.md"
 

@@ -18,16 +18,16 @@ import jinja2
 import pytest
 import yaml
 
-from ragstone.cli import COMMANDS, cli
-from ragstone.commands.options import FLAGS
-from ragstone.config.load import OPTIONS, load_settings
-from ragstone.config.settings import GoldenSettings
+from ragstone.cli.main import COMMANDS, cli
+from ragstone.cli.options import FLAGS
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import SystemRules
 from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
+from ragstone.settings.load import OPTIONS, load_settings
+from ragstone.settings.settings import GoldenSettings
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ragstone._version import __version__
-from ragstone.app.init import write_starter
-from ragstone.app.survey.look import survey
-from ragstone.app.survey.proposal import Proposal
+from ragstone.pipeline.init import write_starter
+from ragstone.pipeline.survey.look import survey
+from ragstone.pipeline.survey.proposal import Proposal
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_the_page_of_the_action_says_what_is_so_on_main_and_in_a_release() -> No
     assert "the `action.yml` of a release refers to an image by digest" in page
     assert "On `main`, `action.yml` refers to the `Dockerfile` instead" in page
     # A release makes the tag of its version, and no other such as v1: .github/workflows/release.yml.
-    starter = ROOT / "src" / "ragstone" / "app" / "starter" / "workflow.yml"
+    starter = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml"
     texts = [path.read_text(encoding="utf-8") for path in (*PAGES, starter)]
     named = {version for text in texts for version in re.findall(r"ragstone/ragstone@(v[\w.]*\w)", text)}
     assert named == {f"v{__version__}"}

@@ -21,9 +21,9 @@ from urllib.parse import parse_qs
 import pytest
 import yaml
 
-from tests.commands.project import environment
+from tests.cli.project import environment
 from tests.loopback import answering
-from tests.project.repository import WORSE, Repository
+from tests.pipeline.repository import WORSE, Repository
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 TOKEN = "glpat-4711-secret"

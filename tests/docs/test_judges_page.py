@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config.settings import Settings
 from ragstone.judge.judgements import Statement
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
+from ragstone.settings.settings import Settings
 from ragstone.system.response import Context
 from ragstone.tools.judging.pairs import measure_on_pairs
-from tests.commands.project import ragstone
+from tests.cli.project import ragstone
 
 ROOT = Path(__file__).parents[2]
 WIKIEVAL = ROOT / "../shared/data/wikieval.jsonl"

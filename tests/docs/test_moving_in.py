@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.golden.load import load_golden_set
-from ragstone.run.directory import RunDirectory
-from tests.commands.project import ragstone
+from tests.cli.project import ragstone
 
 PAGE = (Path(__file__).parents[2] / "docs/moving-in.md").read_text("utf-8")
 COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PAGE, re.MULTILINE)]

@@ -18,7 +18,7 @@ from typing import Any
 import pandas
 import pytest
 
-from tests.commands.project import make_project, ragstone
+from tests.cli.project import make_project, ragstone
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 METRICS = "faithfulness,context_recall,recall@5"

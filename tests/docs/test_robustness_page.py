@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from tests.commands.project import SYSTEM, make_project, ragstone
+from tests.cli.project import SYSTEM, make_project, ragstone
 from tests.docs.test_docs import ROOT
 
 PAGE = (ROOT / "docs" / "robustness.md").read_text(encoding="utf-8")

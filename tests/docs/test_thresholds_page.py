@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from ragstone.cli import cli
+from ragstone.cli.main import cli
 from ragstone.gate.policy import Policy, default_policy
 from ragstone.gate.policy_file import read_policy_mapping
 from ragstone.gate.policy_table import PolicyTable

@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
-from tests.commands.project import ragstone
+from tests.cli.project import ragstone
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "docs-qa"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import TokenUsage
 
 MakeRun = Callable[..., RunScores]

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.score_files import scores_from_mapping
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import (
     AcceptedEntry,
     InForce,
@@ -25,8 +27,6 @@ from ragstone.gate.accepted import (
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.run.score_files import scores_from_mapping
-from ragstone.run.scores import RunScores
 
 TODAY = datetime.date(2026, 11, 21)
 RUN, BASE, OTHER = "a" * 16, "b" * 16, "c" * 16

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragstone.evaluation.scores import RunScores, SampleFacts, SystemFacts
 from ragstone.gate.alignment import RankUse, alignment_warnings, contexts_used
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.metrics.alignment import UsedContexts
-from ragstone.run.scores import RunScores, SampleFacts, SystemFacts
 from tests.gate.conftest import build_run
 
 THREE = (0, 1, 2)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import GateVerdict, Side
-from ragstone.run.scores import RunScores
 
 MakeRun = Callable[..., RunScores]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.changes import Corpus, changes_line, changes_since
 from ragstone.gate.verdict import Changed
 from ragstone.golden.sample import Sample
 from ragstone.judge.protocol import JudgeIdentity
-from ragstone.run.manifest import Manifest
-from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import INDEX_DIGEST, Context, Response
 from tests.gate.conftest import build_run, make_manifest
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import new_ids, pair_runs, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Status
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
 
 MakeRun = Callable[..., RunScores]
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import ragstone
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of
 from ragstone.gate.facts import Facts, Said, facts_of
@@ -31,11 +33,9 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.report import wording
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scores import RunScores
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from tests.commands.project import SYSTEM, make_project
-from tests.commands.project import ragstone as run_ragstone
+from tests.cli.project import SYSTEM, make_project
+from tests.cli.project import ragstone as run_ragstone
 
 EVIDENCE = "The warranty of the Arden pump lasts five years from the day of purchase."
 OTHERS = (

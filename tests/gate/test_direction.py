@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import offers
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.decide import decide_gate
@@ -20,7 +21,6 @@ from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Side, Status
 from ragstone.report.rows import metric_rows
 from ragstone.report.view import build_view
 from ragstone.report.wording import thresholds
-from ragstone.run.scores import RunScores
 from tests.gate.conftest import build_run
 
 RATES = {"error_rate": {"max": 0.2, "max_rise": 0.02}}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.gate.grouping import group_labels
 from ragstone.history.codes import compact, group_codes
-from ragstone.run.scores import RunScores, SampleFacts
 
 
 def run(**groups: str | None) -> RunScores:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
+from ragstone.evaluation.manifest import Canaries, Manifest, Observed
+from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.judge_drift import ALPHA, STEADY, moved
 from ragstone.gate.policy import Policy, default_policy
 from ragstone.gate.verdict import Side, Status
-from ragstone.rounds.judge_watch import CANARIES
-from ragstone.run.manifest import Canaries, Manifest, Observed
 from tests.gate.conftest import build_run, make_manifest
 
 

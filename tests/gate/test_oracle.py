@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from ragstone.evaluation.manifest import OracleFact
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.verdict import MetricShares, OracleShares
 from ragstone.report.wording import oracle_lines
-from ragstone.run.manifest import OracleFact
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 
 NAME = "answer_correctness"
 

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 NAMES = ("faithfulness", "context_recall")
 heaped = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1)

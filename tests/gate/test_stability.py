@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.stability import variance_of, variance_words
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]

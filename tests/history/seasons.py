@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.history.codes import Compact, compact
 from ragstone.history.lines import MeanPart, RunLine
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")

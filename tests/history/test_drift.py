@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import offers
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import Action, CheckKind, Status
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.file import History, parse_history
-from ragstone.run.scores import RunScores
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 
 Change = Callable[[int], float]

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ragstone.evaluation.manifest import AcceptedDrop, BaselineFact, SystemManifest
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.history.entry import judge_key, run_line
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import AcceptedDrop, BaselineFact, SystemManifest
 from ragstone.stats.intervals import mean_interval
 from tests.gate.conftest import build_run, make_manifest
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.scores import RunScores, rekeyed
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.drift import Drift, find_cause, measure_drift
 from ragstone.history.file import History, parse_history
 from ragstone.history.level import LEVEL_RUNS, MetricPast, at_level, looks_before, needed_runs, past_of
-from ragstone.run.scores import RunScores, rekeyed
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 from tests.history.test_drift import POLICY, draw
 

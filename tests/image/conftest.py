@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from ragstone.container.confinement import kill_all_of
-from ragstone.job.inputs import INPUTS
-from tests.ci.github.conftest import contract, github  # noqa: F401 - fixtures
-from tests.ci.github.fake import TOKEN, FakeGitHub
-from tests.ci.github.payloads import payload_of, runner, with_payload
-from tests.job.builders import Checkout, Outcome
+from ragstone.github.container.confinement import kill_all_of
+from ragstone.github.inputs import INPUTS
+from tests.github.api.conftest import contract, github  # noqa: F401 - fixtures
+from tests.github.api.fake import TOKEN, FakeGitHub
+from tests.github.api.payloads import payload_of, runner, with_payload
+from tests.github.builders import Checkout, Outcome
 
 ROOT = Path(__file__).parents[2]
 STATE = Path(os.environ.get("RAGSTONE_IMAGE_STATE") or ROOT / ".cache" / "image")

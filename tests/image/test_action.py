@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragstone.run.directory import RunDirectory
-from tests.ci.github.fake import FORK_ID, FakeGitHub
-from tests.ci.github.payloads import HEAD_SHA, pull_request, workflow_run
+from ragstone.evaluation.directory import RunDirectory
+from tests.github.api.fake import FORK_ID, FakeGitHub
+from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.github.runs import files_of
 from tests.image.conftest import Runner
-from tests.job.runs import files_of
 
 pytestmark = pytest.mark.container
 

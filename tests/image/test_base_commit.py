@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.ci.github.fake import BASE_SHA, FakeGitHub
-from tests.ci.github.payloads import HEAD_SHA, MERGE_SHA
+from tests.github.api.fake import BASE_SHA, FakeGitHub
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
 from tests.image.conftest import Runner
 
 pytestmark = pytest.mark.container

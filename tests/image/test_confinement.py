@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from ragstone.ci.github.commands import COMMAND_FILES
-from ragstone.container.confinement import living
-from ragstone.run.directory import RunDirectory
-from tests.ci.github.fake import running
-from tests.ci.github.openapi import Contract
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.github.api.commands import COMMAND_FILES
+from ragstone.github.container.confinement import living
+from tests.github.api.fake import running
+from tests.github.api.openapi import Contract
+from tests.github.builders import FACTS, Outcome
 from tests.image.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
-from tests.job.builders import FACTS, Outcome
 
 pytestmark = pytest.mark.container
 

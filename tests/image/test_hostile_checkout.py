@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ragstone.run.directory import SAMPLES
-from tests.ci.github.fake import FakeGitHub
+from ragstone.evaluation.directory import SAMPLES
+from tests.github.api.fake import FakeGitHub
+from tests.github.test_hostile_checkout import FORGED, HOSTILE
+from tests.github.test_trusted_config import Listener, listener
 from tests.image.conftest import Runner
-from tests.job.test_hostile_checkout import FORGED, HOSTILE
-from tests.job.test_trusted_config import Listener, listener
 
 __all__ = ["listener"]
 

@@ -19,12 +19,12 @@ import pytest
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.assembly import Assembly
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.names import split_name
+from ragstone.settings.settings import JudgeSettings
 
 T = TypeVar("T")
 KEY = "sk-test-0123456789abcdefghijklmnop"

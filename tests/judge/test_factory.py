@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementFailure, Judgements, Statement, StatementList
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.scripted import ScriptedJudge
+from ragstone.settings.settings import JudgeSettings
 
 GOLDEN = GoldenSet((Sample("q1", "When?", reference="In 1931."),))
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragstone.config.settings import JudgeSettings, Price
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
@@ -19,6 +18,7 @@ from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.judge.providers import price_date
 from ragstone.metrics.registry import select_metrics
+from ragstone.settings.settings import JudgeSettings, Price
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
 

@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.serialise import facts_from_line, record_to_line
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
@@ -24,8 +26,6 @@ from ragstone.judge.protocol import Call
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.serialise import facts_from_line, record_to_line
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("a", "Who built the lighthouse?")

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.scoring import judge_sample
 from ragstone.golden.sample import LABELS, Assertions, Label, Sample
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS, labels_of
 from ragstone.metrics.score import Score
-from ragstone.run.scoring import judge_sample
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample(

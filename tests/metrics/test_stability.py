@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.engine import Work, run_samples
+from ragstone.evaluation.record import SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
@@ -26,8 +28,6 @@ from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
-from ragstone.run.engine import Work, run_samples
-from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 
 SAMPLE = Sample("q", "When was it opened?")

@@ -14,7 +14,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from tests.commands.project import ragstone
+from tests.cli.project import ragstone
 from tests.report.browser import Page, chromium
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "docs-qa"

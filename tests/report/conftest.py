@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragstone.config.settings import SystemPrice
+from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -35,11 +37,9 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, Scored
 from ragstone.report.parts import Links, ReportView
 from ragstone.report.view import build_view
-from ragstone.run.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
-from ragstone.run.record import SampleRecord
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import Context, Response
-from tests.run.builders import one_answer
+from tests.evaluation.builders import one_answer
 
 QUESTIONS = (
     "Which port does the gateway listen on by default?",

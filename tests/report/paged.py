@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from ragstone.evaluation.record import SampleRecord
 from ragstone.report.page import pack, read_line
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.texts import sample_texts
-from ragstone.run.record import SampleRecord
 
 NONE: Mapping[str, SampleRecord] = {}
 

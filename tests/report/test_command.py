@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ragstone.cli import main
+from ragstone.cli.main import main
 
 COLOURS = ("red", "green", "blue", "white", "grey")
 

@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import pytest
 
+from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.gate.verdict import Status
 from ragstone.printable import clean
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
-from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context
 from tests.report.browser import Page, chromium, needs_chromium
 from tests.report.conftest import Text, record

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 import ragstone.report
-from ragstone.config.settings import SystemPrice
+from ragstone.evaluation import manifest
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate import alignment
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.verdict import (
@@ -34,8 +35,7 @@ from ragstone.report.document import ELSEWHERE, schema
 from ragstone.report.parts import ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.view import build_view
-from ragstone.run import manifest
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
+from ragstone.settings.settings import SystemPrice
 
 SHIPPED = json.loads(
     (Path(ragstone.report.__file__).parent / "schema" / "report.schema.json").read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.view import build_view
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 
 
 def view_of(values: dict[str, float], must: list[str]) -> ReportView:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import figure
 from ragstone.gate.accepted import offers
 from ragstone.gate.decide import decide_gate
@@ -20,7 +21,6 @@ from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.view import build_view
-from ragstone.run.scores import RunScores
 from tests.gate.conftest import build_run, make_manifest
 
 NAMES = ("faithfulness", "answer_correctness", "context_recall", "mrr")

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
 from ragstone.report.parts import Links, PlacePart, ReportView, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
-from ragstone.run.redact import Redactor
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import packed_in, page_lines, paged, unpacked

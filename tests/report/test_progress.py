@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
+from ragstone.evaluation.engine import Quiet
 from ragstone.report.progress import BarProgress, LineProgress, progress_for
-from ragstone.run.engine import Quiet
 
 
 class Clock:

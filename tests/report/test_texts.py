@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.redact import Redactor
 from ragstone.golden.sample import Sample, Turn
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.redact import Redactor
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
-from tests.run.builders import one_answer
 
 PORT = "The gateway listens on port 8443 unless the file gateway.toml names another port for it."
 SAMPLE = Sample("port", "Which port?", "Port 8443.", reference_contexts=(PORT,))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import (
@@ -30,7 +31,6 @@ from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_s
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
 from ragstone.report.trend import Scale
 from ragstone.report.view import build_view
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from tests.report.conftest import Text, record, run_scores, verdict, view_of
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
 from ragstone.system.response import Response

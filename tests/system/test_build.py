@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.config.load import OPTIONS
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
+from ragstone.settings.load import OPTIONS
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import KINDS, build_system, parse_entrypoint
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool

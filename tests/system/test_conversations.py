@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample, Turn
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import takes_history

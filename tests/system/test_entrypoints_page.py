@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.load import load_settings
-from ragstone.config.settings import SystemSettings
 from ragstone.golden.sample import Sample
+from ragstone.settings.load import load_settings
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import command_line, environment, http_service, pool, worker
 from ragstone.system.entrypoint import parse_entrypoint
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.http_service import HttpService, without_secrets
 from ragstone.system.response import Context, Response
 from tests.hostile_http import REPLIES, hostile_server

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Response
 
@@ -159,7 +159,7 @@ def test_it_is_named_by_module_and_name() -> None:
 def test_a_call_that_hangs_does_not_keep_the_interpreter_from_ending() -> None:
     script = textwrap.dedent("""
         import asyncio, time
-        from ragstone.config.settings import SystemSettings
+        from ragstone.settings.settings import SystemSettings
         from ragstone.golden.sample import Sample
         from ragstone.system.in_process import CallableSystem
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.given import ignores

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import child, pool, worker
 from ragstone.system.entrypoint import build_system
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
@@ -615,7 +615,7 @@ def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
     gate = textwrap.dedent("""
         import asyncio, os, sys
         from pathlib import Path
-        from ragstone.config.settings import SystemSettings
+        from ragstone.settings.settings import SystemSettings
         from ragstone.golden.sample import Sample
         from ragstone.system.entrypoint import build_system
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
+from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
-from ragstone.run.stored import StoredAnswers
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import Context, Response, SystemFailureKind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.app.conftest import ragstone, write_run
-from tests.ci.github.conftest import contract, github
+from tests.github.api.conftest import contract, github
+from tests.pipeline.conftest import ragstone, write_run
 
 __all__ = ["contract", "github", "ragstone", "write_run"]

@@ -18,16 +18,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import ConfigError, expected, suggestion
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import lineage
+from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import POLICY_FILE, GateRules
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
-from ragstone.run.directory import RunDirectory
-from ragstone.run.lineage import lineage
-from ragstone.run.manifest import GOLDEN_SET
+from ragstone.settings.load import parse_toml, read_text
 
 ACCEPTED_FILE = "accepted.toml"
 """Next to the policy file, and separate from it: a command writes it, and must not change what people wrote."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.metrics.alignment import TopContextUsed, UsedContexts
-from ragstone.run.scores import RunScores
 
 MAX_IGNORED = 0.30
 """If more than this share of answers is shown to ignore the first context, there is a warning."""

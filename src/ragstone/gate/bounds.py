@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.run.scores import STEPS, RunScores
 from ragstone.stats.losses import Change, Floats, Ints, row_means
 
 ROUNDING = 1e-9

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.errors import disk_errors, parse_errors
+from ragstone.evaluation.scores import RunScores
 from ragstone.files import read_regular
 from ragstone.judge.protocol import JudgeIdentity
-from ragstone.run.scores import RunScores
 
 MAX_CALIBRATION_BYTES = 64 * 1024 * 1024
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
 from ragstone.gate.comparability import judge_difference, same_content
 from ragstone.gate.judge_drift import moved
 from ragstone.gate.verdict import MIN_SAMPLES, Changed
-from ragstone.run.manifest import Manifest
-from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
 from ragstone.system.response import INDEX_DIGEST
 
 

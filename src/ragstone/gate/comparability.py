@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores, rekeyed
 from ragstone.formatting import counted
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.verdict import Comparability
@@ -13,8 +15,6 @@ from ragstone.golden.sample import LABELS, Label, Sample
 from ragstone.metrics.custom import is_function
 from ragstone.metrics.registry import find_metric, is_relative, labels_of
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores, rekeyed
 from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 
 _PROBE = Sample(id="probe", question="?", reference="!")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
 from ragstone.gate.alignment import alignment_warnings
 from ragstone.gate.attribution import attribute
@@ -43,7 +44,6 @@ from ragstone.gate.warnings import (
     ungraded,
     without_contexts,
 )
-from ragstone.run.scores import RunScores
 
 
 def decide_gate(

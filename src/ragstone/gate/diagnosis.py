@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 
+from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.verdict import CauseCount, Diagnosis, Interval, Side
-from ragstone.run.record import SampleRecord
 from ragstone.stats.intervals import proportion_interval
 from ragstone.system.response import SystemFailureKind
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Check
-from ragstone.run.scores import RunScores
 
 
 @dataclass(frozen=True, slots=True)

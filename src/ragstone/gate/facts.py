@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from ragstone.evaluation.record import SampleRecord
 from ragstone.judge.judgements import (
     ContextUse,
     Judgements,
@@ -22,7 +23,6 @@ from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.normal import normalise
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
-from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragstone.run.scores import RunScores
+from ragstone.evaluation.scores import RunScores
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 

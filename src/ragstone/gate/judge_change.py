@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import change, counted, percent, score
 from ragstone.gate.comparability import outdated
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.judge_drift import observed_difference
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, krippendorff_alpha
 from ragstone.stats.estimate import Estimate
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ragstone.evaluation.manifest import Canaries, Manifest, Observed
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
 from ragstone.gate.verdict import Attribution, Side
 from ragstone.judge.names import other_models
-from ragstone.run.manifest import Canaries, Manifest, Observed
-from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import p_proportion_at_most, proportion_interval
 
 STEADY = 0.02

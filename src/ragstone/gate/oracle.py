@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ragstone.evaluation.manifest import OracleFact
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Interval, MetricShares, OracleShares
 from ragstone.metrics.registry import find_metric
-from ragstone.run.manifest import OracleFact
-from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import Floats, Groups, mean_interval
 
 

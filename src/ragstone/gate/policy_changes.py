@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ragstone.config.settings import CustomMetric
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
 from ragstone.golden.sample import Bound
+from ragstone.settings.settings import CustomMetric
 
 _CLIP = 120
 

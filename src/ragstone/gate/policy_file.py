@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import DEFAULT_METRICS, MetricRule, PolicyTable
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, key_lines
 from ragstone.metrics.registry import is_relative, lower_is_better
+from ragstone.settings.load import parse_toml, read_text
 
 
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, Source]:

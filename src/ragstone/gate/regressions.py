@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.must_pass import shortfalls
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import Direction
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Regression, Status
-from ragstone.run.scores import RunScores
 
 MAX_SAMPLES = 1000
 """Samples that a verdict names with their losses; the rest is counted."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric, compares_answers
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.system.response import Response
 
 

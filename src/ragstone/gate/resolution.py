@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import Pairing
@@ -18,7 +19,6 @@ from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.family import POWER
 from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
 from ragstone.stats.power import design_effect, detectable_drop, variance_of_drop

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ragstone.errors import suggestion
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
@@ -14,7 +15,6 @@ from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
-from ragstone.run.scores import RunScores
 
 
 @dataclass(frozen=True, slots=True)

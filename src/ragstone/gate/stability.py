@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ragstone.evaluation.scores import MetricScores
 from ragstone.formatting import counted, figure, percent, some
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
-from ragstone.run.scores import MetricScores
 from ragstone.stats.variance import VarianceComponents, variance_components
 
 _MAX_NAMED = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ragstone.evaluation.scores import MetricScores
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.confirm import FLOORS, look_at
@@ -14,7 +15,6 @@ from ragstone.gate.verdict import CHANGES, LEVELS, Action, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.metrics.registry import lower_is_better
-from ragstone.run.scores import MetricScores
 from ragstone.stats.losses import PARTS_SHARE
 from ragstone.system.response import NO_TEXTS
 

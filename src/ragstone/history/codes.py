@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.grouping import groups_of
 from ragstone.history.lines import SamplesLine
-from ragstone.run.scores import STEPS, RunScores
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import numpy as np
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import change, counted, figure, listed, percent, score
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
@@ -32,7 +33,6 @@ from ragstone.history.level import (
 )
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
-from ragstone.run.scores import RunScores
 from ragstone.stats.drift import (
     AT_ONCE,
     BEFORE,

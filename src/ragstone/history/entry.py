@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.policy import Policy
 from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
 from ragstone.judge.protocol import JudgeIdentity
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import mean_interval
 
 _DIGITS = 5

@@ -10,10 +10,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.files import open_regular
 from ragstone.history.codes import Compact, fits
 from ragstone.history.lines import LINE, AnyLine, RunLine, SamplesLine, line_text
-from ragstone.run.files import replace_text, writing_to
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024

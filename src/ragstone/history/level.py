@@ -9,11 +9,11 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code, sample_codes
 from ragstone.history.file import History, same_run
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
-from ragstone.run.scores import STEPS, RunScores
 from ragstone.stats.drift import BEFORE
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
+from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.history.lines import RunLine
-from ragstone.run.manifest import GOLDEN_SET
 
 MAX_POINTS = 60
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Judge
+from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ragstone.judge.offline import OfflineJudge

@@ -6,6 +6,7 @@ import html
 
 from markupsafe import Markup, escape
 
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.formatting import NONE, score
 from ragstone.gate.grouping import mean_of
 from ragstone.golden.sample import GoldenSet
@@ -16,7 +17,6 @@ from ragstone.report.markdown import ICONS
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason
 from ragstone.report.templates import PACKAGE
-from ragstone.run.scores import MetricScores, RunScores
 
 MAX_TEXT = 120
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
+from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.facts import Facts
 from ragstone.gate.headline import Headline
@@ -28,7 +29,6 @@ from ragstone.gate.verdict import (
 from ragstone.golden.sample import Origin
 from ragstone.history.trend import Trend
 from ragstone.metrics.score import FailedBy
-from ragstone.run.manifest import Cost, SystemUsage
 
 TITLE = "Ragstone"
 """The title of a report that has no other name."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.formatting import counted, seconds
 from ragstone.report.escape import terminal
-from ragstone.run.engine import Progress, Quiet
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

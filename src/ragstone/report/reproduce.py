@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterable
 
 from ragstone import formatting
-from ragstone.config.load import OPTIONS, Option, variable_of
-from ragstone.run.manifest import Invocation, Manifest
+from ragstone.evaluation.manifest import Invocation, Manifest
+from ragstone.settings.load import OPTIONS, Option, variable_of
 
 BASELINE_FOLDER = "ragstone-baseline"
 """The folder that the baseline's artifact is downloaded to."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from ragstone import formatting
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, GateVerdict, Status
 from ragstone.report import wording
 from ragstone.report.parts import CheckRow, MetricRow
-from ragstone.run.scores import MetricScores, RunScores
 
 _SEVERITY = (
     (Status.ERROR, Action.BLOCK),

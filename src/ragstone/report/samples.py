@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
@@ -26,8 +28,6 @@ from ragstone.report.parts import (
     SampleRow,
     StatementPart,
 )
-from ragstone.run.record import Answer, SampleRecord
-from ragstone.run.scores import RunScores, SampleFacts
 
 SAMPLE_ROWS = 2000
 """Maximum number of rows in the view; the worst are kept."""

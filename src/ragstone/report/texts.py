@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.judge.judgements import (
     ContextUse,
     Judgements,
@@ -20,7 +21,6 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.printable import clean
 from ragstone.report import wording
 from ragstone.report.escape import MAX_ANSWER
-from ragstone.run.record import Answer, SampleRecord
 from ragstone.system.response import Context
 
 ANSWER_CHARS = MAX_ANSWER

@@ -8,6 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.changes import changes_line
@@ -29,8 +31,6 @@ from ragstone.report.parts import (
 from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.rows import check_rows, metric_rows
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
-from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
 
 __all__ = ["Links", "ReportView", "build_view"]
 

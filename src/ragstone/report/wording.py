@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ragstone.evaluation.manifest import SystemUsage
 from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
 from ragstone.gate.verdict import (
     MIN_SAMPLES,
@@ -20,7 +21,6 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.report.escape import one_line
 from ragstone.report.parts import ChangePart, MetricRow, SamplePart
 from ragstone.report.templates import PACKAGE, render_lines
-from ragstone.run.manifest import SystemUsage
 
 STATUS_TITLES = {
     Status.PASS: "Pass",

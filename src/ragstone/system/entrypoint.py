@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import command_line, http_service
 from ragstone.system.command_line import ShellCommand
 from ragstone.system.environment import RunAs, child_environment

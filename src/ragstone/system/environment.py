@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.config.load import SECRET_VARIABLES
-from ragstone.config.variables import BY_NAME, SECRET_NAME, WITHHELD
 from ragstone.errors import ConfigError
+from ragstone.settings.load import SECRET_VARIABLES
+from ragstone.settings.variables import BY_NAME, SECRET_NAME, WITHHELD
 
 # Search paths, home and temporary folders, language and time zone: nothing that grants access.
 _POSIX = (

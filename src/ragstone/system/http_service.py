@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields

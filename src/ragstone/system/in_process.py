@@ -15,9 +15,9 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of

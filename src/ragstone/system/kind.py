@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, SystemFailureKind

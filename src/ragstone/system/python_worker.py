@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder

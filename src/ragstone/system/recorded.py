@@ -17,12 +17,12 @@ from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.json_records import CONTEXTS_NAMES, Record, is_table, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields

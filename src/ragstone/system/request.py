@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ragstone.config.settings import SystemSettings
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.recorded import QUESTION_NAMES
 from ragstone.system.response import GENERATION, turns_of
 from ragstone.system.worker import at_path

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from ragstone.cli.calibrate import calibrate
 from ragstone.errors import ConfigError
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import read_calibration
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate import calibrate
 from ragstone.tools.judging.labels import read_labels
 
 MakeRun = Callable[..., RunScores]

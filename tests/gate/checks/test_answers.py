@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores, SystemFacts, fingerprint
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores, SystemFacts, fingerprint
 
 MakeRun = Callable[..., RunScores]
 MakeManifest = Callable[..., Manifest]

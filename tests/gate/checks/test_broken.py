@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.answer_kinds import AnswerKind
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts, fingerprint
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.checks.registry import checker_of, key_of_check
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
-from ragstone.run.answer_kinds import AnswerKind
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores, SystemFacts, fingerprint
 
 MakeRun = Callable[..., RunScores]
 ABSTAINS, COPIES = AnswerKind.ABSTAINS, AnswerKind.COPIES

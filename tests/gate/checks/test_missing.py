@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed, FailedBy
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 MakeRun = Callable[..., RunScores]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.scores import RunScores, SystemFacts, fingerprint
 from ragstone.gate.accepted import AcceptedEntry, InForce, offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
-from ragstone.run.scores import RunScores, SystemFacts, fingerprint
 from tests.gate.conftest import build_run, make_manifest
 
 N = 40

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.golden.sample import Bound
 from ragstone.metrics.score import Failed
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import MetricScores, RunScores, SystemFacts
 from ragstone.system.response import NO_TEXTS
 
 MakeRun = Callable[..., RunScores]

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.config.settings import SystemPrice
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
-from ragstone.run.manifest import Manifest
-from ragstone.run.scores import RunScores
+from ragstone.settings.settings import SystemPrice
 from tests.gate.checks.test_run_checks import decide, of_kind
 from tests.gate.conftest import MakeRun, make_manifest
 

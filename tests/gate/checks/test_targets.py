@@ -12,8 +12,8 @@ from ragstone.errors import ConfigError
 from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.policy_changes import policy_changes
 from ragstone.gate.verdict import Check, GateVerdict
-from tests.commands.project import make_project
-from tests.commands.project import ragstone as run_ragstone
+from tests.cli.project import make_project
+from tests.cli.project import ragstone as run_ragstone
 
 
 def run_of(metric: str, values: list[float]) -> dict[str, dict[str, float]]:

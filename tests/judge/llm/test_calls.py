@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.engine import Work, run_samples
+from ragstone.evaluation.record import SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind, Judgements, Statement
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Scored
-from ragstone.run.engine import Work, run_samples
-from ragstone.run.record import SampleRecord
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("q1", "When was the Vell bridge opened?", reference="It was opened in 1931 by R. Okafor.")

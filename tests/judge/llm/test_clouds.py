@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.settings.settings import JudgeSettings
 from tests.judge.conftest import Seen
 
 BEDROCK = "bedrock:us.anthropic.claude-sonnet-5-v1:0"

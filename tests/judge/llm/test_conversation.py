@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings
+from ragstone.evaluation.scoring import score_response
 from ragstone.golden.sample import GoldenSet, Sample, Turn
 from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
@@ -17,7 +17,7 @@ from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics
-from ragstone.run.scoring import score_response
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 from tests.judge.conftest import fill_in
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.config.load import load_settings
-from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.providers import PROVIDERS
+from ragstone.settings.load import load_settings
+from ragstone.settings.settings import JudgeSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.collect import collect_judgements
@@ -20,6 +19,7 @@ from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.metrics.registry import select_metrics
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 
 TEXT = "The Flynas flight to Riyadh leaves at\n10:00."

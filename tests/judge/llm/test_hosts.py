@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import judge_hosts
+from ragstone.settings.settings import JudgeSettings
 from tests.judge.issuer import IDS
 
 AWS = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b" * 20}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings, Price
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.llm.prompts import NAMES, layout_of, load_prompt, prefix_tokens
 from ragstone.judge.protocol import Call
 from ragstone.metrics.registry import select_metrics
+from ragstone.settings.settings import JudgeSettings, Price
 from ragstone.system.response import Context
 
 HEADLINE = ("statements", "support", "context_use", "reverse_questions")

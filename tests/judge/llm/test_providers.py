@@ -13,8 +13,6 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from ragstone.config.load import load_settings
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.collect import collect_judgements
@@ -22,6 +20,8 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Statement
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.settings.load import load_settings
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context
 
 from .test_calls import HEADLINE, RESPONSE, SAMPLE
@@ -281,7 +281,7 @@ def test_headers_and_keys_may_not_stand_in_a_file(tmp_path: Path, name: str) -> 
 
 
 def test_headers_are_secrets_like_the_key(tmp_path: Path) -> None:
-    from ragstone.project.known_secrets import known_secrets
+    from ragstone.pipeline.known_secrets import known_secrets
 
     environ = {
         "RAGSTONE_JUDGE_HEADERS": "X-Key: gw-secret-1\nX-Other: gw-secret-2",

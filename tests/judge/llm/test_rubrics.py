@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost
@@ -16,6 +15,7 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.rubric import Rubric, graded_by
 from ragstone.metrics.custom import RubricMetric
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 
 TONE = Rubric("tone", "Is it polite?", ("rude", "neutral", "friendly"))

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from openai.auth import WorkloadIdentityAuth
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
+from ragstone.evaluation.redact import Redactor
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call
-from ragstone.run.redact import Redactor
+from ragstone.settings.settings import JudgeSettings
 from tests.judge.issuer import IDS, REQUEST_TOKEN, Issuer, jwt
 
 OPENAI = "openai:gpt-4o-mini"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.commands.project import environment, golden_lines
+from tests.cli.project import environment, golden_lines
 from tests.judge.conftest import KEY
 
 
@@ -32,7 +32,7 @@ def test_a_run_sends_its_first_request_before_it_imports_what_it_may_not_need(wo
         "    if not loaded and isinstance(address, tuple): loaded.extend(sys.modules)\n"
         "    return connect(self, address)\n"
         "socket.socket.connect = connecting\n"
-        "from ragstone.cli import main\n"
+        "from ragstone.cli.main import main\n"
         "arguments = ['run', '--golden', 'golden.jsonl', '--entrypoint', 'file:answers.jsonl',\n"
         "             '--judge', 'openai:gpt-4o-mini', '--metrics', 'faithfulness', '--out', 'run']\n"
         "try: main(arguments)\n"

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.provider import Busy
 from ragstone.judge.llm.transport import encoded, retry_after_s, room_of, status_error
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.settings.settings import JudgeSettings
 from tests.loopback import write_certificate
 
 OPENAI = "openai:gpt-4o-mini"

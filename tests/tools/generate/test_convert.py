@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.golden.load import load_golden_set
-from tests.commands.project import Completed, ragstone
+from tests.cli.project import Completed, ragstone
 
 
 def convert(folder: Path, *arguments: str) -> Completed:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from ragstone.cli import main
+from ragstone.cli.main import main
+from ragstone.cli.review import merge_review, review_page
 from ragstone.errors import ConfigError
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.render import render
-from ragstone.tools.generate.review import merge_review, review_page
-from tests.app.test_decide import gated, regress
-from tests.commands.project import make_project
+from tests.cli.project import make_project
+from tests.pipeline.test_decide import gated, regress
 
 POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n'
 

@@ -9,11 +9,11 @@ from functools import cache
 
 import numpy as np
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.codes import compact
 from ragstone.history.file import History
 from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.intervals import mean_interval
 from tests.history.seasons import HEADLINE, START
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.project import SYSTEM, command, environment, make_project, ragstone
+from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
 
 POLICY = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ragstone.cli.calibrate import command
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
-from ragstone.run.directory import RunDirectory
-from ragstone.tools.judging.calibrate import command
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(40)]

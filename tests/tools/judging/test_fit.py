@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.judge.fitted import read_fitted
-from ragstone.run.directory import RunDirectory
 from ragstone.tools.judging import fit
 from ragstone.tools.judging.fit import cross_validated, fit_model
-from tests.app.conftest import Ragstone
+from tests.pipeline.conftest import Ragstone
 
 N = 48
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.cli.calibrate import calibrate
 from ragstone.errors import ConfigError
-from ragstone.run.scores import RunScores
-from ragstone.tools.judging.calibrate import calibrate
+from ragstone.evaluation.scores import RunScores
 from ragstone.tools.judging.labels import Labels, read_labels
 from tests.gate.conftest import build_run
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ragstone.cli.calibrate import command
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.tools.judging.calibrate import command
 from ragstone.tools.judging.pairs import Case, Pair, PairResults, Quality, measure, read_pairs
 from tests.judge.conftest import KEY, FakeLlm, Loop, fill_in
 

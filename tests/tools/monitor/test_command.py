@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.project import Completed, ragstone
+from tests.cli.project import Completed, ragstone
 from tests.tools.monitor.receiver import Receiver, receiver
 
 __all__ = ["receiver"]

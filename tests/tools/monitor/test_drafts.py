@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from ragstone.config.settings import Settings
+from ragstone.cli.convert import write_samples
+from ragstone.cli.review import merge_review, review_page
 from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.source import Source
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample, Turn
-from ragstone.rounds.context import RunContext
-from ragstone.run.redact import Redactor
-from ragstone.tools.generate.convert import write_samples
+from ragstone.settings.settings import Settings
 from ragstone.tools.generate.near_duplicates import likeness
-from ragstone.tools.generate.review import merge_review, review_page
 from ragstone.tools.monitor.alerts_file import parse_alerts
 from ragstone.tools.monitor.outcome import Drafts, Monitored
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
 from ragstone.tools.monitor.watch import monitor
-from tests.app.test_decide import gated
-from tests.commands.project import make_project
+from tests.cli.project import make_project
+from tests.pipeline.test_decide import gated
 
 START = datetime(2026, 10, 1, 12, tzinfo=UTC)
 KEY = {"RAGSTONE_MONITOR_KEY": "a key of ours"}

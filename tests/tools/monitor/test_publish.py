@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.run.redact import Redactor
+from ragstone.cli.monitor import publish_monitored
+from ragstone.evaluation.redact import Redactor
 from ragstone.stats.surveillance import Look
-from ragstone.tools.monitor.command import publish_monitored
 from ragstone.tools.monitor.figures import Figure, Window, kind_of
 from ragstone.tools.monitor.outcome import LogRead, Monitored, Watched
-from tests.ci.github.conftest import QUICK
-from tests.ci.github.fake import FakeGitHub
-from tests.job.builders import Checkout
+from tests.github.api.conftest import QUICK
+from tests.github.api.fake import FakeGitHub
+from tests.github.builders import Checkout
 
 
 def found(*, alarm: bool, log: str = "log.jsonl") -> Monitored:

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import ragstone
-from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.source import Source
-from ragstone.rounds.context import RunContext
-from ragstone.run.directory import RunDirectory
+from ragstone.settings.settings import Settings
 from ragstone.system.response import Context
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts, read_alerts_file
 from ragstone.tools.monitor.figures import Figure, Window

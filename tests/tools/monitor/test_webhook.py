@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ragstone.cli.monitor import Format, post, signature, webhook_body
 from ragstone.errors import ConfigError
-from ragstone.tools.monitor.command import Format, post, signature, webhook_body
 from tests.tools.monitor.receiver import Receiver, receiver
 
 __all__ = ["receiver"]

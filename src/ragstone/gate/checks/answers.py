@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import alike, clipped, counted, figure, most_common, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
@@ -16,7 +17,6 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.policy_table import DEFAULT_METRICS
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
-from ragstone.run.scores import RunScores
 from ragstone.system.response import RETRIEVAL
 
 _HALF = 0.5

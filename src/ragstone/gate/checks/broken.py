@@ -11,6 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
+from ragstone.evaluation.manifest import GOLDEN_SET
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
@@ -18,9 +21,6 @@ from ragstone.gate.grouping import groups_of, mean_of
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.run.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
-from ragstone.run.manifest import GOLDEN_SET
-from ragstone.run.scores import RunScores
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 

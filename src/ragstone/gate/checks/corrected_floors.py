@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import LEAN, BoundCheck
 from ragstone.gate.calibration import MetricCalibration
 from ragstone.gate.grouping import mean_of
-from ragstone.run.scores import RunScores
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.family import Decision
 from ragstone.stats.intervals import mean_interval

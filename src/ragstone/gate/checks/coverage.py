@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.formatting import clipped, counted, most_common, percent
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.missing import verdicts_at_worst
@@ -14,7 +15,6 @@ from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 from ragstone.metrics.score import FAILED_BY, Failed
-from ragstone.run.scores import MetricScores, RunScores
 
 _NO_SCORES = MetricScores(values={})
 

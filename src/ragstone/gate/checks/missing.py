@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, Status
-from ragstone.run.scores import MetricScores, RunScores
 from ragstone.stats.intervals import p_proportion_at_most
 
 CHANCE = 0.01

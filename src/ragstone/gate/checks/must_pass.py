@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.formatting import counted, figure, some, threshold
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.direction import HIGHER, LOWER, Direction
@@ -11,7 +12,6 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import metrics_of
 from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.golden.sample import Bound
-from ragstone.run.scores import MetricScores, RunScores
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 _SAME = 1e-9

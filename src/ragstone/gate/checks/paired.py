@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ragstone.evaluation.manifest import GOLDEN_SET
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import clipped, counted, listed, most_common, percent
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import Pairing, other_half, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.run.manifest import GOLDEN_SET
-from ragstone.run.scores import RunScores
 
 _ROUNDING = 1e-6
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ragstone.evaluation.rounds.planted import credulous, lenient
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.rounds.planted import credulous, lenient
-from ragstone.run.scores import RunScores
 
 
 class PlantedAnswers(Checker):

@@ -14,6 +14,8 @@ from functools import partial
 
 import numpy as np
 
+from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.usage import cost_usd, tokens
 from ragstone.formatting import answer_cost, counted, percent, seconds, whole
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.families import family_of
@@ -21,8 +23,6 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
-from ragstone.run.scores import RunScores
-from ragstone.run.usage import cost_usd, tokens
 from ragstone.stats.intervals import quantile_interval, student_interval
 
 MIN_REPORTED = 0.98

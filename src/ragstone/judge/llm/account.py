@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from ragstone.config.load import variable_of
-from ragstone.config.settings import MIN_SECRET_CHARACTERS
 from ragstone.errors import ConfigError
 from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned
+from ragstone.settings.load import variable_of
+from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

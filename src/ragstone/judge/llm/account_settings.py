@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.judge.llm.account import (
     EMBEDDINGS_KEY_VARIABLE,
@@ -24,6 +23,7 @@ from ragstone.judge.llm.account import (
 from ragstone.judge.llm.sign_in import PERMISSION, REQUEST_TOKEN, REQUEST_URL, read_variables
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.providers import Provider, given
+from ragstone.settings.settings import JudgeSettings
 
 COMPATIBLE = "openai-compatible"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet
@@ -34,6 +33,7 @@ from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
+from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.openai import OpenAIEmbedder

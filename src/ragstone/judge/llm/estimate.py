@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import MAX_MATCHED
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.rubric import Rubric
+from ragstone.settings.settings import JudgeSettings
 
 _ANSWER = 400
 _CONTEXTS = 5

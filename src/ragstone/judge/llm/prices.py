@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ragstone.config.settings import Price
 from ragstone.errors import JudgeError
 from ragstone.formatting import dollars
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.providers import ModelPrice, find_provider
+from ragstone.settings.settings import Price
 
 _MILLION = 1_000_000
 

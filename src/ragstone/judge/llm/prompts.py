@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ragstone.config.settings import Price
 from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.providers import find_provider
 from ragstone.judge.untrusted_text import Block, fenced
+from ragstone.settings.settings import Price
 
 RUBRIC = "rubric"
 """The task of the user's own rubrics. Its prompt belongs to the version of their metrics, not to the judge's."""

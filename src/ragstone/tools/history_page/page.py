@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, dollars, score, seconds
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
@@ -23,7 +24,6 @@ from ragstone.report.escape import clip, url
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.report.wording import metric_title
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
 from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Line, Point, Span, draw_chart
 from ragstone.tools.history_page.production import Production

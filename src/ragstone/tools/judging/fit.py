@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.record import SampleRecord
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.fitted import FittedFile, FittedModel, Graded, features_of
 from ragstone.judge.judgements import JudgementKind, StatementList, SupportTable
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call
-from ragstone.run.directory import RunDirectory
-from ragstone.run.record import SampleRecord
 from ragstone.tools.judging.labels import PASS_MARK, Labels
 from ragstone.tools.judging.measures import auroc, estimate
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import ConfigError
-from ragstone.run.score_files import read_rows
+from ragstone.evaluation.score_files import read_rows
 
 MAX_LABELS_BYTES = 32 * 1024 * 1024
 """Maximum size of a file of labels, and of one that a labelling page saved: some 300,000 labels."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ragstone._version import __version__
-from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import CACHE
 from ragstone.golden.load import table_rows
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import GoldenSet, Sample
@@ -26,7 +26,7 @@ from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed,
 from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.report.templates import render_text_template
-from ragstone.run.directory import CACHE
+from ragstone.settings.settings import Settings
 from ragstone.system.response import Context, Response
 from ragstone.tools.judging.measures import Measured, estimate, pairwise_accuracy
 

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ragstone.config.load import parse_toml, read_text
 from ragstone.errors import suggestion
 from ragstone.gate.source import Source, key_lines
+from ragstone.settings.load import parse_toml, read_text
 from ragstone.stats.surveillance import MIN_ANCHOR
 from ragstone.tools.monitor.interaction import NAMES
 

@@ -10,14 +10,14 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ragstone._version import __version__
-from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError, disk_errors
+from ragstone.evaluation.files import replace_text
 from ragstone.files import read_regular
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
-from ragstone.run.files import replace_text
+from ragstone.settings.settings import Settings
 from ragstone.tools.generate.drafts.rules import configured_samples, invalid_sample
 from ragstone.tools.generate.near_duplicates import likeness, repeats, words_of
 from ragstone.tools.monitor.alerts_file import AlertsTable

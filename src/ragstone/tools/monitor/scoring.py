@@ -12,13 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ragstone.app.rescore import rescore
-from ragstone.config.settings import Settings
+from ragstone.evaluation.engine import Progress, Quiet
+from ragstone.evaluation.rescore import rescore
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.project.plan import run_plan
-from ragstone.rounds.context import RunContext
-from ragstone.run.engine import Progress, Quiet
-from ragstone.run.stored import StoredAnswers
+from ragstone.pipeline.run_plan import run_plan
+from ragstone.settings.settings import Settings
 from ragstone.system import payload
 from ragstone.system.response import Response
 from ragstone.tools.monitor.alerts_file import AlertsTable

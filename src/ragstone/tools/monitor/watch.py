@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ragstone.config.settings import Settings
 from ragstone.errors import ConfigError
+from ragstone.evaluation.rounds.context import RunContext
 from ragstone.judge.offline.statements import answer_abstains
 from ragstone.metrics.registry import find_metric
-from ragstone.rounds.context import RunContext
+from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.alerts_file import AlertsTable, Windows, zone_of
 from ragstone.tools.monitor.drafts import add_drafts, check_drafts_file
 from ragstone.tools.monitor.figures import KINDS, Window, figures_of, kind_of

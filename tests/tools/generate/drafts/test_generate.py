@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.config.settings import JudgeSettings
+from ragstone.cli.convert import write_samples
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.tools.generate.convert import write_samples
+from ragstone.settings.settings import JudgeSettings
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,
@@ -32,7 +32,7 @@ from ragstone.tools.generate.drafts.plan import (
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.judging.pairs import Quality, measure, read_pairs
-from tests.commands.project import command, environment, ragstone
+from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
 

@@ -22,7 +22,7 @@ from ragstone.tools.generate.drafts.perturb import (
     with_free_ids,
 )
 from ragstone.tools.generate.drafts.rules import invalid_sample
-from tests.commands.project import SYSTEM, Completed, make_project, ragstone
+from tests.cli.project import SYSTEM, Completed, make_project, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer
 

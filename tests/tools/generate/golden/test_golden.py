@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.app.conftest import Ragstone
-from tests.commands.project import golden_lines
+from tests.cli.project import golden_lines
+from tests.pipeline.conftest import Ragstone
 
 FLAWED: list[dict[str, object]] = [
     {"id": "w1", "question": "How long is the warranty?", "reference": "The warranty is 24 months."},

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ragstone.cli.golden import command
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import compact
 from ragstone.history.file import History, write_history
-from ragstone.run.scores import MetricScores, RunScores, SampleFacts
-from ragstone.tools.generate.golden.command import command
 from ragstone.tools.generate.golden.records import Records, records_of
 from tests.history import seasons
 

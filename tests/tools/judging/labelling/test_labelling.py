@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.metrics.registry import DEFAULT, find_metric
-from ragstone.run.directory import RunDirectory
 from ragstone.tools.judging.labelling.labelling import (
     Batch,
     disagree,
@@ -22,7 +22,7 @@ from ragstone.tools.judging.labelling.labelling import (
     questions,
     read_batch,
 )
-from tests.app.conftest import Ragstone, WriteRun
+from tests.pipeline.conftest import Ragstone, WriteRun
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from ragstone._version import __version__
 from ragstone.errors import ConfigError, JudgeError, first_in
+from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.formatting import counted
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.run.engine import Progress, Quiet
 from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, KINDS, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import repeats, similar_pairs

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
 
-from ragstone.config.settings import JudgeSettings
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.files import read_table
 from ragstone.formatting import counted, dollars
@@ -21,6 +20,7 @@ from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
 from ragstone.report.templates import render_text_template
+from ragstone.settings.settings import JudgeSettings
 from ragstone.tools.generate.documents import Document, Documents, read_documents
 from ragstone.tools.generate.passages import Passage, passages_of
 

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.files import replace_text, writing_to
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
 from ragstone.report.templates import read_template, render_text_template
-from ragstone.run.directory import RunDirectory
-from ragstone.run.files import replace_text, writing_to
-from ragstone.run.record import SampleRecord
-from ragstone.run.scores import RunScores
 from ragstone.stats.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from ragstone.stats.sampling import inclusion_probabilities, systematic_sample
 from ragstone.tools.judging.labelling.page import (

@@ -1,1 +1,0 @@
-"""Use cases: one module each, with clients and settings passed in by the entry points."""

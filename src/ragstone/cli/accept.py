@@ -1,0 +1,81 @@
+"""`ragstone accept`: accept a drop on purpose."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import click
+
+from ragstone.cli.options import CONFIG, PATH, option, setting, settings_from
+from ragstone.cli.output import say
+from ragstone.errors import ConfigError
+
+
+@click.command(name="accept")
+@click.argument("run", type=PATH, required=False)
+@option("--metric", value="NAME", required=True, help="The metric that dropped, or 'golden set'.")
+@option("--slice", "tag", value="TAG", help="The slice, if the drop is in a slice.")
+@option("--reason", value="TEXT", required=True, help="Why it is worth it, for the reviewer.")
+@option("--expires", value="DATE", type=click.DateTime(["%Y-%m-%d"]), help="The last day on which it is valid.")
+@option("--drop", value="SIZE", type=float, help="Size of the drop, if you don't have the RUN directory.")
+@option("--of-run", value="FINGERPRINT", help="The run with the drop, as shown in its report.")
+@option("--of-baseline", value="FINGERPRINT", help="The baseline of that run, as shown in its report.")
+@setting("thresholds")
+@CONFIG
+def command(
+    run: Path | None,
+    metric: str,
+    tag: str | None,
+    reason: str,
+    expires: datetime.datetime | None,
+    drop: float | None,
+    of_run: str | None,
+    of_baseline: str | None,
+    thresholds: str | None,
+    config: Path | None,
+) -> int:
+    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), or its edit of the golden set.
+
+    Appends an entry to accepted.toml, next to the policy. Commit it with the change; it is reviewed like code. The drop
+    is then allowed up to its size, for that metric only, in runs whose baseline is the one it was measured against, or
+    a descendant of it, until a baseline includes the change. The report of a failed run shows the full command, in case
+    you don't have its directory.
+
+    \b
+    Example:
+      ragstone accept --metric faithfulness --reason "half the latency is worth it"
+    """
+    from ragstone.pipeline.accept import Shown, accept
+    from ragstone.pipeline.gate_request import read_policy
+
+    settings = settings_from({"config": config, "thresholds": thresholds})
+    given = (drop, of_run, of_baseline)
+    if run is not None and any(value is not None for value in given):
+        raise ConfigError(
+            "a RUN already contains the size of its drop.", hint="Remove --drop, --of-run and --of-baseline."
+        )
+    shown: Shown | Path = run or settings.path(settings.run.out)
+    if any(value is not None for value in given):
+        if drop is None or of_run is None or of_baseline is None:
+            raise ConfigError(
+                "--drop, --of-run and --of-baseline must be used together.", hint="Give all three, or a RUN."
+            )
+        shown = Shown(drop, of_run, of_baseline)
+    done = accept(
+        read_policy(settings),
+        settings.root,
+        shown,
+        metric=metric,
+        reason=reason,
+        slice_=tag,
+        expires=expires.date() if expires is not None else None,
+        today=datetime.datetime.now(datetime.UTC).date(),
+        custom=settings.metrics,
+    )
+    entry = done.entry
+    say(f"Accepted {entry.with_size} ({entry.id}) in {done.file}.")
+    if done.left is not None:
+        say(f"But {done.left}")
+    say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
+    return 0

@@ -1,0 +1,67 @@
+"""`ragstone compare`: only the decision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import click
+
+from ragstone.cli.options import PATH, POLICY, REPORT, SEED, option, with_options
+from ragstone.cli.output import write_text
+
+
+@click.command(name="compare")
+@click.argument("runs", type=PATH, metavar="[BASELINE] RUN", nargs=-1, required=True)
+@option("--golden", value="FILE", type=str, multiple=True, help="Golden set of score files, can be repeated.")
+@POLICY
+@with_options(REPORT)
+@SEED
+def command(
+    runs: tuple[Path, ...],
+    golden: tuple[str, ...],
+    thresholds: Path | None,
+    form: str,
+    output: Path | None,
+    verbose: bool,
+    seed: int,
+) -> int:
+    """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared with the floors only.
+
+    Each is a run directory, or a score file from any evaluator: JSON Lines, or a table, with id, metric, value (in
+    [0, 1]) and, if samples belong together, group; or with one sample per row and a column for each metric, as ragas
+    writes it. Its rows are matched with the golden set, if one is given, by id, question or place.
+
+    Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline missing or not comparable ·
+    8 inconclusive, if the policy says that blocks.
+
+    \b
+    Examples:
+      ragstone compare scores.csv --thresholds thresholds.toml
+      ragstone compare baseline.csv current.csv
+      ragstone compare main-run small-chunks --format html -o chunks.html
+    """
+    from ragstone.golden.load import load_golden_set
+    from ragstone.pipeline.compare import compare, read_compare_policy
+    from ragstone.report.render import Format, render
+    from ragstone.report.terminal import print_report
+
+    if len(runs) > 2:
+        raise click.UsageError("Expected at most one BASELINE and one RUN.")
+    form = cast(Format, form)
+    compared = compare(
+        runs[0] if len(runs) == 2 else None,
+        runs[-1],
+        read_compare_policy(thresholds),
+        seed=seed,
+        golden=load_golden_set(golden) if golden else None,
+    )
+    if output is None and form == "text":
+        print_report(compared.view, verbose=verbose)
+        return compared.verdict.exit_code
+    text = render(compared.view, form, page=compared.page() if form == "html" else ())
+    if output is not None:
+        write_text(output, text)
+    else:
+        click.echo(text, nl=False)
+    return compared.verdict.exit_code

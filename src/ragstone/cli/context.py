@@ -1,0 +1,67 @@
+"""What the command line passes to a use case: environment, terminal, signals, secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ragstone.cli.output import say
+from ragstone.errors import Interrupted
+from ragstone.evaluation.directory import SYSTEM_LOG
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.pipeline.known_secrets import known_secrets
+from ragstone.report.progress import progress_for
+from ragstone.settings.settings import Settings
+
+Result = TypeVar("Result")
+
+
+def redactor(settings: Settings) -> Redactor:
+    """Removes the secrets that are known here from a text: those of the environment, and of the config."""
+    return Redactor(known_secrets(os.environ, settings))
+
+
+@contextlib.contextmanager
+def run_context(settings: Settings) -> Iterator[RunContext]:
+    """The surroundings of a command at a terminal or in a CI job."""
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        yield RunContext(
+            environ=os.environ,
+            progress=progress_for(sys.stderr),
+            say=lambda line: say(line, err=True),
+            redact=redactor(settings),
+            system_log=Path(private) / SYSTEM_LOG,
+        )
+
+
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and raise Interrupted."""
+    terminated = False
+
+    async def guarded() -> Result:
+        task = asyncio.current_task()
+
+        def on_term() -> None:
+            nonlocal terminated
+            terminated = True
+            if task is not None:
+                task.cancel()
+
+        with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
+        return await work
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        raise Interrupted(signal.SIGTERM if terminated else signal.SIGINT) from None
+    except KeyboardInterrupt:
+        raise Interrupted(signal.SIGINT) from None

@@ -1,0 +1,94 @@
+"""`ragstone gate`: the main command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import cast
+
+import click
+
+from ragstone.cli.options import (
+    CONFIG,
+    GATE,
+    JUDGE,
+    REPORT,
+    RUN,
+    SYSTEM,
+    option,
+    settings_from,
+    with_options,
+)
+from ragstone.cli.output import linked, write_text
+
+
+@click.command(name="gate")
+@with_options((CONFIG,), SYSTEM, JUDGE, RUN, GATE)
+@option(
+    "--github",
+    is_flag=True,
+    help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
+)
+@with_options(REPORT)
+def command(
+    github: bool,
+    form: str,
+    output: Path | None,
+    verbose: bool,
+    **flags: object,
+) -> int:
+    """Evaluate, compare with the thresholds and the baseline, and decide.
+
+    Writes the run directory with its reports, prints the verdict, and exits with
+    0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
+    4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
+    7 the base branch can't be read (--github) · 8 inconclusive, if the policy says that blocks.
+
+    With --output, the report is written to that file in the given format, and the verdict is still printed as text.
+    """
+    from ragstone.cli.context import run_context, run_to_end
+    from ragstone.errors import ConfigError
+    from ragstone.pipeline.gate import GateOutcome, gate
+    from ragstone.pipeline.gate_request import gate_request
+    from ragstone.pipeline.page import read_page
+    from ragstone.report.render import Format, render
+    from ragstone.report.templates import own_templates
+    from ragstone.report.terminal import print_report
+
+    if github and (form != "text" or output is not None):
+        raise ConfigError(
+            "--format and --output are not for --github, which writes all formats to the run directory.",
+            hint="Leave them out; the output 'run-directory' says where the reports are.",
+        )
+    if github:
+        from ragstone.github.run_job import end_job, run_on_github, workspace_of
+
+        def job() -> int:
+            settings = settings_from(flags, within=workspace_of(os.environ))
+            return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+
+        return end_job(job, os.environ, sys.stdout)
+    settings = settings_from(flags)
+
+    def show(outcome: GateOutcome) -> None:
+        text = None
+        if form != "text" or output is not None:
+            page = read_page(outcome.run) if form == "html" and outcome.run is not None else ()
+            text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root), page=page)
+        if output is not None and text is not None:
+            write_text(output, text)
+        if output is None and text is not None:
+            click.echo(text, nl=False)
+            return
+        pages = [f"HTML report: {linked(path)}" for path in outcome.reports if path.suffix == ".html"]
+        print_report(outcome.view, verbose=verbose, files=pages)
+
+    with run_context(settings) as context:
+        if settings.gate.baseline_folder is not None:
+            from ragstone.pipeline.folder_gate import gate_with_folder
+
+            return run_to_end(gate_with_folder(settings, context, show)).exit_code
+        outcome = run_to_end(gate(gate_request(settings, context), context))
+    show(outcome)
+    return outcome.exit_code

@@ -1,0 +1,176 @@
+"""`ragstone history`: past runs of the main branch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from ragstone.cli.context import redactor
+from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, output_format, settings_from
+from ragstone.errors import ConfigError
+from ragstone.evaluation.files import replace_text
+from ragstone.formatting import counted
+from ragstone.gate.policy import Policy
+from ragstone.history.codes import sample_code
+from ragstone.history.file import History, read_history, write_history
+from ragstone.pipeline.gate_request import history_file, read_policy
+from ragstone.pipeline.history import add_runs, damage
+from ragstone.pipeline.run_plan import read_golden_set
+from ragstone.report.escape import clip, terminal
+from ragstone.report.terminal import look_of
+from ragstone.settings.settings import Settings
+from ragstone.tools.history_page.page import history_page, render_history
+from ragstone.tools.history_page.production import production_of, read_monitor_report
+from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
+from ragstone.tools.history_page.versions import find_versions
+
+_NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
+_QUESTION = 300
+
+_FILE = option(
+    "--history",
+    value="FILE",
+    type=str,
+    help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
+)
+
+
+@click.group(name="history", invoke_without_command=True)
+@CONFIG
+@_FILE
+@output_format("text", "csv", "html")
+@option("--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs.")
+@option(
+    "--versions",
+    value="VERSIONS",
+    help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
+)
+@option("--monitor", value="FILE", help="Report of `ragstone monitor --format json`, to show its windows in the page.")
+@option("--no-questions", is_flag=True, help="Show questions in the page by their hash, without ids and texts.")
+@OUTPUT
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    form: str,
+    last: int | None,
+    versions: str | None,
+    monitor: Path | None,
+    no_questions: bool,
+    output: Path | None,
+    **flags: object,
+) -> int:
+    """List past runs, and where a metric fell below its level; or write them as a page that compares versions.
+
+    \b
+    Examples:
+      ragstone history
+      ragstone history --format csv -o history.csv
+      ragstone history --format html -o history.html --versions v1.3.0,v1.4.0
+      ragstone history add ragstone-run --release v1.4.0
+    """
+    ctx.obj = flags
+    if ctx.invoked_subcommand is not None:
+        return 0
+    if form != "html" and (versions or monitor or no_questions):
+        raise click.UsageError("--versions, --monitor and --no-questions need --format html.")
+    settings = settings_from(flags)
+    path = history_file(settings)
+    if flags.get("history") and not os.path.lexists(path):
+        raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
+    history = _read(path)
+    shown = history if last is None else replace(history, runs=history.runs[-last:])
+    if form == "csv":
+        text = csv_text(shown.runs)
+    elif form == "html":
+        names = {} if no_questions else _question_names(settings)
+        text = _page(settings, shown, versions=versions, monitor=monitor, names=names)
+    else:
+        policy = _policy(settings, history)
+        width = look_of(sys.stdout)[0] if output is None else None
+        lines = [*list_lines(shown.runs, width), *loss_lines(history, policy)]
+        text = "".join(f"{terminal(line)}\n" for line in lines)
+        if not os.path.lexists(path):
+            text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        replace_text(output, text)
+    return 0
+
+
+@command.command(name="add", short_help="Add finished runs, in any order.")
+@click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+@option(
+    "--release", value="NAME", help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.'
+)
+@_FILE
+@click.pass_obj
+def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, history: str | None) -> int:
+    """Add finished runs to the history, in any order. A run that was added before is replaced.
+
+    Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown, and are no part of the level.
+    """
+    settings = settings_from({**parent, "history": history or parent.get("history")})
+    path = history_file(settings)
+    past = _read(path)
+    had = {line.run for line in past.runs}
+    past, added = add_runs(past, runs, read_policy(settings), release=release)
+    write_history(path, past)
+    for line in added:
+        did = "Replaced" if line.run in had else "Added"
+        had.add(line.run)
+        verdict = "no verdict" if line.verdict == "none" else line.verdict
+        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict})."))
+    click.echo(terminal(f"{path} now has {counted(len(past.runs), 'run')}."))
+    return 0
+
+
+def _page(
+    settings: Settings, history: History, *, versions: str | None, monitor: Path | None, names: Mapping[str, str]
+) -> str:
+    """The history as a page, without the secrets that are known here."""
+    chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
+    policy = _policy(settings, history)
+    page = history_page(
+        history,
+        policy,
+        names=names,
+        versions=find_versions(history, chosen),
+        production=None if monitor is None else production_of(read_monitor_report(monitor)),
+        repository=_repository(os.environ),
+        notes=(*damage(history), *loss_lines(history, policy)),
+    )
+    return render_history(redactor(settings).view(page))
+
+
+def _question_names(settings: Settings) -> dict[str, str]:
+    """The questions of the golden set, with their ids, by the code that a history has for them."""
+    if not settings.golden.paths:
+        return {}
+    redact = redactor(settings)
+    return {
+        sample_code(sample.id, sample.content_hash()): clip(redact(f"{sample.id}: {sample.question}"), _QUESTION)
+        for sample in read_golden_set(settings)
+    }
+
+
+def _policy(settings: Settings, history: History) -> Policy:
+    return read_policy(settings, {name for run in history.runs for name in run.metrics})
+
+
+def _read(path: Path) -> History:
+    history = read_history(path)
+    for sentence in damage(history):
+        click.echo(f"warning: {terminal(sentence)}", err=True)
+    return history
+
+
+def _repository(environ: Mapping[str, str]) -> str | None:
+    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+    return f"{server}/{name}" if server and name else None

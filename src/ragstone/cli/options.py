@@ -1,0 +1,166 @@
+"""Options shared by several commands, and their settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import click
+
+from ragstone.settings.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings, option_of
+from ragstone.settings.settings import Settings
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if option.flag is not None}
+"""Flag (as a Python name) to the setting it overrides."""
+
+
+def setting(flag: str, **given: Any) -> Callable[[Function], Function]:
+    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`.
+
+    A `help` may end with a default of its own.
+    """
+    option = option_of(FLAGS[flag])
+    text, own, default = given.pop("help", "").partition("  [default: ")
+    default = default.removesuffix("]") if own else option.default.replace("`", "")
+    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **given}
+    text = text or option.sentence.replace("`", "")
+    if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):
+        arguments["multiple"] = option.is_path  # a path can contain a comma
+        text += ", can be repeated" if option.is_path else ", separated by commas"
+    arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
+    return click.option(f"--{flag.replace('_', '-')}", **arguments)
+
+
+def _type_of(annotation: object) -> dict[str, Any]:
+    """What click is to know of a setting of this type; all else is validated with the other sources."""
+    types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
+    if bool in types:
+        return {"is_flag": True, "default": None}
+    if get_origin(annotation) is Literal or (len(types) == 1 and get_origin(types[0]) is Literal):
+        return {"type": click.Choice(get_args(types[0]) or types)}
+    plain = {getattr(one, "__origin__", one) for one in types}  # without what Annotated adds
+    return {"type": next((one for one in (int, float) if one in plain), str)}
+
+
+PATH = click.Path(path_type=Path)
+_PATHS = ("FILE", "DIR", "FOLDER", "RUN")
+
+
+def option(
+    *names: str, help: str, value: str | None = None, choices: Sequence[str] = (), **given: Any
+) -> Callable[[Function], Function]:
+    """An option of one command. `value` stands for its value in help, and is a path if it is called so."""
+    if choices or value in _PATHS:
+        given = {"type": click.Choice(choices) if choices else PATH, **given}
+    if "default" in given:
+        given = {"show_default": True, **given}
+    return click.option(*names, metavar=value, help=help, **given)
+
+
+CONFIG = click.option("--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]")
+
+_ELSEWHERE = ("answers", "metrics")
+"""Flags of [run] that stand in help with what they are about."""
+
+
+def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
+    flags = [one.flag for one in OPTIONS if one.table in tables and not one.of_gate and one.flag is not None]
+    return tuple(setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE)
+
+
+SYSTEM = (*_settings("golden", "system"), setting("answers"))
+
+SCORING = _settings("judge")
+"""What judges, for commands whose metrics are others by default."""
+
+JUDGE = (*SCORING, setting("metrics"))
+
+RUN = _settings("run")
+
+GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
+
+CHECK = tuple(
+    setting(flag)
+    for flag in (
+        "golden",
+        "limit",
+        "entrypoint",
+        "answers",
+        "judge",
+        "metrics",
+        "oracle",
+        "thresholds",
+        "baseline",
+        "baseline_commit",
+    )
+)
+"""What changes what `ragstone check` finds; the file and the environment say the rest, as for the gate."""
+
+OUTPUT = option("-o", "--output", value="FILE", help="Output file  [default: standard output]")
+JSON_LINES = option("-o", "--output", value="FILE", required=True, help="JSON Lines file to write.")
+FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
+SEED = option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+
+
+def output_format(*names: str, what: str = "Output format.") -> Callable[[Function], Function]:
+    """`--format`, the parameter `form`: one of `names`, the first by default."""
+    return option("--format", "form", choices=names, default=names[0], help=what)
+
+
+FORMAT = output_format("text", "json")
+
+VERBOSE = option("--verbose", is_flag=True, help="Print the whole report, not what fits on a screen.")
+
+REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT, VERBOSE)
+"""Which report, and where to. A file has the whole report."""
+
+POLICY = setting("thresholds", type=PATH)
+"""For commands that read no other setting."""
+
+
+class DefaultGroup(click.Group):
+    """A group whose command `default` may be left out: ``label RUN`` is ``label draw RUN``."""
+
+    def __init__(self, *given: Any, default: str, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            return self.default, self.commands[self.default], args
+        return super().resolve_command(ctx, args)
+
+
+def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
+    def apply(function: Function) -> Function:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return apply
+
+
+def settings_from(
+    flags: Mapping[str, object], environ: Mapping[str, str] | None = None, *, within: Path | None = None
+) -> Settings:
+    """Settings from the flags of a command and the process's environment; files must be inside `within`."""
+    overrides = {key: flags[flag] for flag, key in FLAGS.items() if flag in flags and flags[flag] not in (None, ())}
+    config = flags.get("config")
+    return load_settings(
+        directory=Path(),
+        environ=os.environ if environ is None else environ,
+        overrides=overrides,
+        config=config if isinstance(config, Path) else None,
+        within=within,
+    )

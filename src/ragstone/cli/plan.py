@@ -1,0 +1,75 @@
+"""`ragstone plan`: how many samples are needed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ragstone.cli.options import CONFIG, FORMAT, PATH, POLICY, option, settings_from
+from ragstone.cli.output import show
+
+
+@click.command(name="plan")
+@click.argument("run", type=PATH, required=False)
+@option("--baseline", value="RUN", help="A second run to pair RUN with.")
+@option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
+@option("--power", type=float, default=0.8, help="Share of runs in which to detect it.")
+@CONFIG
+@POLICY
+@option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
+@option("--changed", type=float, default=0.4, help="Share of answers that change between runs.")
+@FORMAT
+def command(
+    run: Path | None,
+    baseline: Path | None,
+    drop: float | None,
+    power: float,
+    config: Path | None,
+    thresholds: Path | None,
+    sd: float | None,
+    changed: float,
+    form: str,
+) -> int:
+    """Calculate how many golden samples are needed to detect a drop.
+
+    RUN is a run directory or a score file, to use its variances or, with --baseline, the paired differences of the two
+    runs. Without RUN, typical variances are assumed, for the golden set and the judge of the config file. Only the
+    excess over the allowed drop (max_drop) counts.
+
+    \b
+    Examples:
+      ragstone plan
+      ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
+    """
+    from ragstone.errors import ConfigError
+    from ragstone.judge.names import split_name
+    from ragstone.pipeline.compare import read_compare_policy, read_side
+    from ragstone.pipeline.plan import plan, plan_text, usual_drops
+    from ragstone.pipeline.run_plan import golden_size
+
+    if baseline is not None and run is None:
+        raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
+    given = {"config": config, "thresholds": None if thresholds is None else str(thresholds)}
+    settings = settings_from(given)
+    named = settings.gate.thresholds
+    policy = read_compare_policy(None if named is None else settings.path(named))
+    found = [
+        plan(
+            policy,
+            drop=one,
+            power=power,
+            run=None if run is None else read_side(run).scores,
+            baseline=None if baseline is None else read_side(baseline).scores,
+            sd=sd,
+            changed=changed,
+            offline=split_name(settings.judge.name)[0] == "offline",
+            samples=golden_size(settings) if run is None else 0,
+        )
+        for one in ([drop] if drop is not None else usual_drops(policy))
+    ]
+    documents = [{**asdict(one), "needed": one.needed} for one in found]
+    document = documents[0] if drop is not None else {"plans": documents}
+    show(form, lambda: document, lambda: plan_text(*found))
+    return 0

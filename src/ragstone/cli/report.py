@@ -1,0 +1,126 @@
+"""`ragstone report`: render a stored run in any format, or decide it anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from ragstone.cli.options import CONFIG, PATH, REPORT, option, setting, settings_from, with_options
+from ragstone.cli.output import say, write_text
+from ragstone.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragstone.report.parts import ReportView
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_OF_DECIDE = {"thresholds": "--policy", "golden": "--golden", "baseline": "--baseline", "judge": "--judge"}
+
+
+@click.command(name="report")
+@click.argument("run", type=PATH, required=False)
+@with_options(REPORT, (CONFIG,))
+@option(
+    "--templates",
+    value="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder with your report.md.j2  [default: templates, if it contains one]",
+)
+@option("--link", value="URL", help="URL pattern for links to samples, with {file} and {line}.")
+@option("--decide", is_flag=True, help="Decide anew by what you name, and exit with the verdict's exit code.")
+@option("--policy", "thresholds", value="FILE", type=str, help="Policy to decide by  [default: as in the config]")
+@setting("golden", help="Golden set that must have been asked  [default: as in the config]")
+@setting("baseline", help="Run to compare with  [default: as in the config]")
+@setting("judge", help="Judge that the run must have had  [default: as in the config]")
+@option("--commit", value="SHA", help="Commit, in full, that must have been evaluated, with no changed file.")
+def command(
+    run: Path | None,
+    form: str,
+    output: Path | None,
+    verbose: bool,
+    templates: Path | None,
+    link: str | None,
+    decide: bool,
+    commit: str | None,
+    **flags: object,
+) -> int:
+    """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`  [default: as in the config]
+
+    Nothing is evaluated again. Shows the verdict that the gate stored; a run without one is decided by the policy and
+    the baseline of the config. Exits with 0, whatever the verdict.
+
+    With --decide, nothing that the run says of itself counts: scores are computed from the stored judgements, the
+    questions must be those of the golden set, all of them, and the policy, the baseline and the commit are those that
+    you name. Exits with 0 pass · 1 fail · 2 another commit, or changed files · 3 other questions · 5 unfinished, or
+    another judge · 6 no baseline for the policy's drops · 8 inconclusive.
+
+    \b
+    Examples:
+      ragstone report ragstone-run
+      ragstone report ragstone-run --format html -o report.html
+      ragstone report ragstone-run --decide --policy thresholds.toml --golden golden.jsonl \\
+        --baseline main-run --commit "$(git rev-parse HEAD)"
+    """
+    from ragstone.evaluation.directory import RunDirectory
+    from ragstone.evaluation.redact import Redactor
+    from ragstone.pipeline.gate_request import report_terms
+    from ragstone.pipeline.known_secrets import known_secrets
+    from ragstone.pipeline.report import report
+    from ragstone.report.parts import Links
+    from ragstone.report.render import Format
+
+    settings = settings_from(flags)
+    opened = RunDirectory.open(run if run is not None else settings.path(settings.run.out))
+    redact = Redactor(known_secrets(os.environ, settings))
+    links = Links.from_pattern(link) if link is not None else None
+    form = cast(Format, form)
+    if not decide:
+        _refuse_without_decide(commit, flags)
+        shown = report(opened, form, report_terms(settings, templates=templates), redact, links=links)
+        _show(shown.view, shown.text, form, output, verbose=verbose)
+        return 0
+
+    from datetime import UTC, datetime
+
+    from ragstone.pipeline.decide_again import decide_again
+    from ragstone.pipeline.gate_request import decision_terms, report_templates
+    from ragstone.report.render import render
+
+    terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
+    decision = decide_again(opened, terms, redact, links=links, page=form == "html")
+    text = render(decision.view, form, templates=report_templates(settings, templates), page=decision.page)
+    for line in decision.summary:
+        say(redact(line), err=output is None and form != "text")
+    _show(decision.view, text, form, output, verbose=verbose)
+    return decision.verdict.exit_code
+
+
+def _show(view: ReportView, text: str, form: str, output: Path | None, *, verbose: bool) -> None:
+    from ragstone.report.terminal import print_report
+
+    if output is not None:
+        write_text(output, text)
+    elif form == "text":
+        print_report(view, verbose=verbose)
+    else:
+        click.echo(text, nl=False)
+
+
+def _refuse_without_decide(commit: str | None, flags: dict[str, object]) -> None:
+    named = [option_name for name, option_name in _OF_DECIDE.items() if flags.get(name)]
+    if commit is not None:
+        named.append("--commit")
+    if named:
+        raise ConfigError("it says what a run is decided by.", where=named[0], hint="Add --decide.")
+
+
+def _full_commit(commit: str | None) -> str:
+    hint = 'Give it in full: --commit "$(git rev-parse HEAD)".'
+    if commit is None:
+        raise ConfigError("it is not named.", where="--commit", hint=hint)
+    if not _COMMIT.fullmatch(commit):
+        raise ConfigError(f"'{commit[:80]}' is no commit id.", where="--commit", hint=hint)
+    return commit

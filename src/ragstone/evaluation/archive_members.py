@@ -1,0 +1,124 @@
+"""Run directories in archives: which files to read, which run in them can be a baseline, and how to write them."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragstone.archive import ArchiveRefused
+from ragstone.errors import RunDirectoryError, disk_errors
+from ragstone.evaluation.directory import (
+    CACHE,
+    HISTORY,
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    SAMPLES,
+    RunDirectory,
+)
+from ragstone.evaluation.lineage import CARRIED, fingerprint_of
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.replay import confirm
+from ragstone.files import read_regular
+from ragstone.metrics.metric import Metric
+
+_MAX_RECORDS = 512 * 1024 * 1024
+MEMBER_LIMITS = {
+    MANIFEST: MAX_MANIFEST_BYTES,
+    SAMPLES: _MAX_RECORDS,
+    CACHE: 512 * 1024 * 1024,
+    HISTORY: 64 * 1024 * 1024,
+    f"{CARRIED}/{MANIFEST}": MAX_MANIFEST_BYTES,
+    f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
+}
+"""The files to read from a run directory, and their maximum decompressed size."""
+
+
+@dataclass(frozen=True, slots=True)
+class EligibleRun:
+    """A run in an archive that can be a baseline: its manifest, and its files by name."""
+
+    manifest: Manifest
+    files: Mapping[str, bytes] = field(repr=False)
+
+
+def manifest_of(files: Mapping[str, bytes]) -> Manifest:
+    """The manifest of the archive's own run. Raises ArchiveRefused."""
+    manifest = _manifest_in(files, MANIFEST)
+    if manifest is None or SAMPLES not in files:
+        raise ArchiveRefused("it contains no run that this version can read")
+    return manifest
+
+
+def own_run(files: Mapping[str, bytes]) -> EligibleRun | None:
+    """The archive's own run, if it can be a baseline. Raises ArchiveRefused."""
+    manifest = manifest_of(files)
+    if not manifest.standing.eligible:
+        return None
+    return EligibleRun(manifest, {name: files[name] for name in (MANIFEST, SAMPLES, CACHE) if name in files})
+
+
+def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
+    """The baseline that the archive's own run carries, if any. Raises ArchiveRefused if it is not the one it used."""
+    manifest = manifest_of(files)
+    inner = _manifest_in(files, f"{CARRIED}/{MANIFEST}")
+    records = files.get(f"{CARRIED}/{SAMPLES}")
+    used = manifest.baseline.used if manifest.baseline is not None else None
+    if inner is None or records is None or used is None:
+        return None
+    if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
+        raise ArchiveRefused("it carries a different run from the baseline it used")
+    own = {MANIFEST: files[f"{CARRIED}/{MANIFEST}"], SAMPLES: records}
+    if CACHE in files:
+        own[CACHE] = files[CACHE]
+    return EligibleRun(inner, own)
+
+
+def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[Metric] = ()) -> RunDirectory:
+    """Write the members to `directory` and open it as a run, recomputing every score, `custom` metrics too.
+
+    Raises RunDirectoryError if it is not a run that this version can read and confirm.
+    """
+    write_members(files, directory)
+    return confirm(RunDirectory.open(directory), custom)
+
+
+def write_members(files: Mapping[str, bytes], directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True)
+    for name in (MANIFEST, SAMPLES, CACHE):
+        if name in files:
+            # Our own names in our own directory: the archive can't choose any path.
+            descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(files[name])
+
+
+def pack_run(directory: Path) -> bytes:
+    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS takes.
+
+    Raises RunDirectoryError if the run can't be read.
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, limit in MEMBER_LIMITS.items():
+            path = directory / name
+            if not path.is_file():
+                continue
+            with disk_errors(path, kind=RunDirectoryError):
+                content = read_regular(path, within=directory, limit=limit)
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def _manifest_in(files: Mapping[str, bytes], name: str) -> Manifest | None:
+    if name not in files:
+        return None
+    try:
+        return Manifest.model_validate_json(files[name])
+    except ValidationError:
+        return None

@@ -1,0 +1,231 @@
+"""Reads a run directory and validates every field."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
+from ragstone.evaluation.gather import Gathering
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.serialise import (
+    MAX_LINE_BYTES,
+    RecordFacts,
+    facts_from_line,
+    record_and_facts_from_line,
+    record_from_line,
+)
+from ragstone.files import open_regular, read_regular
+
+MANIFEST = "manifest.json"
+SAMPLES = "samples.jsonl"
+ASIDE = f"{SAMPLES}.stored"
+"""A copy of a run's records, from which it is scored again; removed when the run is finished."""
+CACHE = "judgements.sqlite"
+SPENT = "spent.json"
+"""What judging the run has cost so far (`evaluation/spent.py`)."""
+LOCK = ".lock"
+HISTORY = "history.jsonl"
+VERDICT = "verdict.json"
+"""The verdict of a gate, for its reports."""
+PAGE = "page.txt"
+"""What the HTML report of a gate holds on every sample."""
+SYSTEM_LOG = "system.log"
+BASE_COMMIT = "base-commit"
+"""The folder in a run directory for the run of the base commit, asked in the same job."""
+ORACLE = "oracle"
+"""The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+FINGERPRINT_DIGITS = 16
+
+
+Check = Callable[[SampleRecord, RecordFacts], None]
+Lookup = Callable[[str], SampleRecord | None]
+"""The record of a sample by its id; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The row of each sample in samples.jsonl, as it was then, and the offset of its line; lines count from 1."""
+
+    stamp: tuple[int, int]
+    rows: Mapping[str, int]
+    offsets: Sequence[int]
+
+
+class RunDirectory:
+    """A stored run, for reading. Its scores and fingerprint are read once, together, and cached."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        scores: RunScores | None = None,
+        fingerprint: str = "",
+        places: _Places | None = None,
+    ) -> None:
+        self.path = path
+        self._file = str(path / SAMPLES)
+        self.manifest = manifest
+        self._scores = scores
+        self._fingerprint = fingerprint
+        self._places = places
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """The run in `path`. Raises RunDirectoryError if there is none, or if it can't be read."""
+        return cls(path, read_manifest(path))
+
+    def records(self) -> Iterator[SampleRecord]:
+        """Every record, one at a time. Raises RunDirectoryError with the line of a bad one."""
+        for number, line in self.lines():
+            yield record_from_line(line, f"{self._file}:{number}")
+
+    def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
+        wanted = dict.fromkeys(ids)
+        if not wanted:
+            return {}
+        with self.lookup() as record_of:
+            found = {sample_id: record_of(sample_id) for sample_id in wanted}
+        return {sample_id: record for sample_id, record in found.items() if record is not None}
+
+    @contextmanager
+    def lookup(self) -> Iterator[Lookup]:
+        """Look up any number of records by id; samples.jsonl is opened once, and no record is kept.
+
+        Raises RunDirectoryError for a bad record, here or when it is looked up.
+        """
+        with self._stream() as stream:
+            if self._places is None or self._places.stamp != _stamp(stream):
+                self._places = self._located(stream)
+            places = self._places
+
+            def record_of(sample_id: str) -> SampleRecord | None:
+                row = places.rows.get(sample_id)
+                if row is None:
+                    return None
+                stream.seek(places.offsets[row])
+                where = f"{self._file}:{row + 1}"
+                record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
+                if record.sample.id != sample_id:
+                    raise RunDirectoryError("the file was changed while it was read.", where=where)
+                return record
+
+            yield record_of
+
+    def _located(self, stream: BinaryIO) -> _Places:
+        rows: dict[str, int] = {}
+        offsets = array("Q", [0])
+        for number, line in self._lines_of(stream):
+            rows.setdefault(facts_from_line(line, f"{self._file}:{number}").sample_id, number - 1)
+            offsets.append(offsets[-1] + len(line))
+        return _Places(_stamp(stream), rows, offsets)
+
+    def with_manifest(self, manifest: Manifest) -> RunDirectory:
+        """These records with another manifest; cached data is kept."""
+        scores = None if self._scores is None else replace(self._scores, manifest=manifest)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places)
+
+    @property
+    def fingerprint(self) -> str:
+        """A unique id of this run: 16 hexadecimal digits, from its records and start time."""
+        self.scores()
+        return self._fingerprint
+
+    def scores(self, check: Check | None = None) -> RunScores:
+        """The gate's view of the run. `check` is called with each record; an exception in it stops reading.
+
+        Raises RunDirectoryError for a duplicate id, or if a finished run has fewer samples than it counted.
+        """
+        if self._scores is None or check is not None:
+            digest = hashlib.sha256(self.manifest.created_at.encode())
+            self._scores = self._read(digest.update, check)
+            self._fingerprint = digest.hexdigest()[:FINGERPRINT_DIGITS]
+        return self._scores
+
+    def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
+        gathering = Gathering(self.manifest)
+        offsets = array("Q")
+        offset = 0
+        stamps: list[tuple[int, int]] = []
+        for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
+            where = f"{self._file}:{number}"
+            if check is None:
+                gathering.add(facts_from_line(line, where), where)
+            else:
+                record, facts = record_and_facts_from_line(line, where)
+                gathering.add(facts, where)
+                check(record, facts)
+            offsets.append(offset)
+            offset += len(line)
+        self._check_whole(len(offsets))
+        scores = gathering.scores(self.path)
+        self._places = _Places(stamps[0], gathering.ids.rows(), offsets)
+        return scores
+
+    def _check_whole(self, found: int) -> None:
+        counted = self.manifest.counts.total
+        if self.manifest.state == "finished" and found != counted:
+            raise RunDirectoryError(
+                f"the manifest counts {counted} samples, but the file has {found}.",
+                where=self._file,
+                hint="The directory was changed or only partly copied; run the evaluation again.",
+            )
+
+    def lines(
+        self, digest: Callable[[bytes], None] | None = None, opened: Callable[[BinaryIO], None] | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Every line of samples.jsonl with its number, from 1; `digest` is called with each. Raises RunDirectoryError.
+
+        A last line that was being written when the run was killed is left out. `opened` is called with the open file.
+        """
+        with self._stream() as stream:
+            if opened is not None:
+                opened(stream)
+            yield from self._lines_of(stream, digest)
+
+    def _stream(self) -> BinaryIO:
+        path = self.path / SAMPLES
+        with disk_errors(path, kind=RunDirectoryError):
+            return open_regular(path)
+
+    def _lines_of(self, stream: BinaryIO, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if digest is not None:
+                digest(line)
+            if len(line) > MAX_LINE_BYTES:
+                raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self._file}:{number}")
+            if not line.endswith(b"\n") and self.manifest.state != "finished":
+                return  # the record that was being written when the run was killed
+            yield number, line
+
+
+def _stamp(stream: BinaryIO) -> tuple[int, int]:
+    """What changes when an open file does."""
+    found = os.fstat(stream.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def read_manifest(path: Path) -> Manifest:
+    file = path / MANIFEST
+    if not os.path.lexists(file):
+        raise RunDirectoryError(
+            f"no {MANIFEST}, so this is not a run directory." if path.exists() else "there is no such directory.",
+            where=str(path),
+            hint="Use a directory written by `ragstone run` or `ragstone gate`.",
+        )
+    with disk_errors(file, kind=RunDirectoryError):
+        body = read_regular(file, limit=MAX_MANIFEST_BYTES)
+    hint = "Run the evaluation again with this version of Ragstone."
+    with parse_errors(file, "not a valid manifest", kind=RunDirectoryError, hint=hint):
+        return Manifest.model_validate_json(body)

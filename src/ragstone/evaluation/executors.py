@@ -1,0 +1,525 @@
+"""Judging and scoring in other processes: worker processes of this machine, or the workers of a Dask cluster.
+
+Both are a `concurrent.futures.Executor`, which gets batches of samples with their answers, and returns the lines of
+their records. The system under test is asked, custom metrics are graded and the run is written by this process. Workers
+get no environment, no key and no code of the user's.
+
+If a worker is lost, the samples that were on their way are judged once more, one at a time. A sample over which a
+worker is lost a second time fails, and no other one with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import signal
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, cast
+from uuid import uuid4
+
+from ragstone.errors import ConfigError, JudgeError, RagstoneError
+from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.scoring import judge_sample
+from ragstone.evaluation.serialise import record_line
+from ragstone.formatting import counted
+from ragstone.golden.sample import Sample
+from ragstone.judge.collect import Measure
+from ragstone.judge.judgements import Grade, JudgementFailure
+from ragstone.judge.portable import PortableJudge
+from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
+from ragstone.metrics.metric import Metric
+from ragstone.system.response import Response
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+BATCH = 16
+"""Samples that are sent together: about 40 ms of judging."""
+
+MIN_ANSWERS = 500
+"""Fewer are judged sooner than worker processes have started."""
+
+MAX_WORKERS = 16
+MAX_LOST_POOLS = 10
+"""Worker processes that end so often have no single sample to blame."""
+
+PATIENCE_S = 300.0
+"""How long a Dask cluster may take for one batch, or to have its first worker."""
+
+CLOSE_S = 10.0
+LOST_S = 2.0
+MIN_DASK_LANES = 16
+"""Batches on their way at least, since workers may join."""
+
+PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "sentencex")
+"""Packages that records depend on: on a cluster they must have the same versions as here."""
+
+_ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""What an interpreter may need to start at all."""
+
+_CGROUP = Path("/sys/fs/cgroup/cpu.max")
+_DASK_LOGGERS = ("distributed.client", "distributed.batched", "distributed.comm")
+_RESUME = "Finished samples are saved: continue with --resume"
+_LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker does with every sample: who judges, how often, and for which metrics.
+
+    `identity` and `versions` are those of this process, and must be those of the worker too. `run` identifies the task.
+    """
+
+    judge: PortableJudge
+    metrics: tuple[Metric, ...]
+    repeats: int
+    identity: JudgeIdentity
+    versions: Mapping[str, str]
+    run: str = field(default_factory=lambda: uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A sample and the responses to it.
+
+    `grades` are those of custom metrics, by response, repeat and metric: none for a response that failed. `ledger` is
+    what they have cost.
+    """
+
+    sample: Sample
+    responses: tuple[Response, ...]
+    grades: tuple[tuple[Mapping[str, Grade | JudgementFailure], ...], ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+# -- in a worker -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    task: Task
+    judge: Judge
+
+
+_prepared: dict[str, _Prepared] = {}
+_task_of_this_process: list[Task] = []
+_one_at_a_time = threading.Lock()
+"""Judging is bound by the processor, and judges are made for one thread."""
+
+
+def begin_process(task: Task, run_is_over: Connection) -> None:
+    """Prepare a worker process to judge for `task`, and to end at once when the other end of the pipe is closed."""
+    _task_of_this_process.append(task)
+    threading.Thread(target=_end_with_run, args=(run_is_over,), daemon=True).start()
+
+
+def _end_with_run(run_is_over: Connection) -> None:
+    with suppress(EOFError, OSError):
+        run_is_over.recv_bytes()
+    os._exit(0)
+
+
+def judge_in_process(jobs: Sequence[Job]) -> list[RecordLine]:
+    """The records of `jobs`, for the task of this process."""
+    return judge_jobs(_task_of_this_process[0], jobs)
+
+
+def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
+    """The records of `jobs`, without their responses. Raises JudgeError if this worker can't judge as the run does."""
+    with _one_at_a_time:
+        if task.run not in _prepared:
+            _prepared.clear()
+            _prepared[task.run] = _prepare(task)
+        return asyncio.run(_judge(_prepared[task.run], jobs))
+
+
+def same(task: Task) -> Task:
+    """The task itself. As the result of a function, a cluster keeps it, and makes it again if a worker is lost."""
+    return task
+
+
+def _prepare(task: Task) -> _Prepared:
+    if differing := differences(versions(), task.versions):
+        raise JudgeError(
+            f"a worker differs from this process: {differing}.",
+            hint="Records depend on these versions: install the same ones everywhere, for example in the same image.",
+        )
+    judge = task.judge.build()
+    if judge.identity != task.identity:
+        raise JudgeError("a worker built a different judge than this process.")
+    return _Prepared(task, judge)
+
+
+async def _judge(prepared: _Prepared, jobs: Sequence[Job]) -> list[RecordLine]:
+    records: list[RecordLine] = []
+    for job in jobs:
+        record = await _judge_job(prepared.judge, prepared.task, job)
+        records.append(replace(record, responses=()))
+    return records
+
+
+async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
+    responses = tuple(map(replace, job.responses))  # one that comes twice is two objects, to tell them apart
+    record = await judge_sample(
+        judge,
+        task.metrics,
+        job.sample,
+        responses,
+        repeats=task.repeats,
+        custom=_graded_before(job, responses),
+        ledger=job.ledger,
+    )
+    return record_line(record)
+
+
+def _graded_before(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
+    """Measures that return the grades in `job` of the `responses` themselves."""
+    places = {id(response): place for place, response in enumerate(responses)}
+
+    def measure(name: str) -> Measure:
+        async def grade(_judge: Judge, _sample: Sample, response: Response, call: Call) -> Grade:
+            outcome = job.grades[places[id(response)]][call.repeat][name]
+            if isinstance(outcome, JudgementFailure):
+                raise JudgementFailed(outcome.reason, not_applicable=outcome.not_applicable)
+            return outcome
+
+        return grade
+
+    return {name: measure(name) for rounds in job.grades for grades in rounds for name in grades}
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of PACKAGES here; empty: not installed."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """The versions in `there` that are not those in `here`, in a phrase; empty if there are none."""
+    differing = [
+        f"{name} {there.get(name) or 'is missing'} (here {wanted or 'none'})"
+        for name, wanted in here.items()
+        if there.get(name, "") != wanted
+    ]
+    return ", ".join(differing)
+
+
+# -- in the run's process ----------------------------------------------------------------------------------------------
+
+
+class WorkerLost(Exception):  # noqa: N818 - its samples are judged once more
+    """A worker ended while a batch was on its way."""
+
+
+class Workers(ABC):
+    """Workers of one task. Call `start`, and always `close`. Up to `lanes` batches are worth being on their way."""
+
+    lanes: int
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._second_attempt = asyncio.Lock()
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Raises JudgeError if there are no workers."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End what is not finished, whatever the state of the workers."""
+
+    async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        """The records of `jobs`, in their order. Raises JudgeError if the workers can't judge any more."""
+        try:
+            return await self._judge(jobs)
+        except WorkerLost:
+            return [await self._judge_once_more(job) for job in jobs]
+
+    async def _judge_once_more(self, job: Job) -> RecordLine:
+        async with self._second_attempt:
+            try:
+                (record,) = await self._judge((job,), alone=True)
+            except WorkerLost:
+                record = await _judge_job(cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job)
+        return record
+
+    async def _judge(self, jobs: Sequence[Job], *, alone: bool = False) -> list[RecordLine]:
+        records = await self._submit(jobs, alone=alone)
+        return [replace(record, responses=job.responses) for record, job in zip(records, jobs, strict=True)]
+
+    @abstractmethod
+    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
+        """What `judge_jobs` returns in a worker, in one with nothing else to do if `alone`.
+
+        Raises WorkerLost, and JudgeError if the workers can't judge any more.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _FailingJudge:
+    """Fails every judgement for one reason."""
+
+    reason: str
+
+    def __getattr__(self, judgement: str) -> Callable[..., Any]:
+        async def fail(*_: object, **__: object) -> None:
+            raise JudgementFailed(self.reason)
+
+        return fail
+
+
+# -- worker processes --------------------------------------------------------------------------------------------------
+
+
+class ProcessWorkers(Workers):
+    """`count` processes of this machine. A process that ends takes its pool with it, which is replaced."""
+
+    def __init__(self, count: int, task: Task) -> None:
+        super().__init__(task)
+        self.lanes = 2 * count  # while a process judges one batch, the next one is on its way
+        self._count = count
+        self._pool: _ProcessPool | None = None
+        self._pool_of_one: _ProcessPool | None = None
+        self._lost_pools = 0
+
+    async def start(self) -> None:
+        self._pool = _ProcessPool(self._count, self._task)
+
+    async def close(self) -> None:
+        for pool in (self._pool, self._pool_of_one):
+            if pool is not None:
+                await pool.close()
+
+    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
+        pool = self._usable_pool(alone=alone)
+        await pool.started()
+        try:
+            return await asyncio.wrap_future(pool.executor.submit(judge_in_process, jobs))
+        except BrokenProcessPool:
+            await self._replace(pool)
+            raise WorkerLost from None
+
+    def _usable_pool(self, *, alone: bool) -> _ProcessPool:
+        if not alone:
+            assert self._pool is not None  # noqa: S101 - started
+            return self._pool
+        if self._pool_of_one is None:
+            self._pool_of_one = _ProcessPool(1, self._task)
+        return self._pool_of_one
+
+    async def _replace(self, lost: _ProcessPool) -> None:
+        """Put a new pool in the place of `lost`, once. Raises JudgeError if too many were lost."""
+        if lost is self._pool_of_one:
+            self._pool_of_one = None
+        elif lost is self._pool:
+            self._lost_pools += 1
+            if self._lost_pools > MAX_LOST_POOLS:
+                raise JudgeError(
+                    f"worker processes ended {counted(self._lost_pools, 'time')} while they judged.",
+                    hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
+                )
+            self._pool = _ProcessPool(self._count, self._task)
+        await lost.close()
+
+
+class _ProcessPool:
+    """Fresh interpreters in a ProcessPoolExecutor. They end when this process does, or closes its end of a pipe."""
+
+    def __init__(self, count: int, task: Task) -> None:
+        context = get_context("spawn")
+        self._closed = False
+        self._run_is_over, self._end = context.Pipe(duplex=False)
+        self.executor = ProcessPoolExecutor(
+            count, mp_context=context, initializer=begin_process, initargs=(task, self._run_is_over)
+        )
+        with _start_of_processes():
+            # Each finds no process idle, so that it starts one.
+            self._starting = [self.executor.submit(judge_in_process, ()) for _ in range(count)]
+
+    async def started(self) -> None:
+        """Return when all processes are ready. Raises JudgeError if they can't be."""
+        try:
+            await asyncio.gather(*map(asyncio.wrap_future, self._starting))
+        except BrokenProcessPool:
+            raise JudgeError(
+                "a worker process ended before it was ready.",
+                hint=f"{_RESUME}, and judge in one process: RAGSTONE_WORKERS=1.",
+            ) from None
+
+    async def close(self) -> None:
+        """End the processes, whatever they are doing. Of two batches that were lost with them, the first one closes."""
+        if self._closed:
+            return
+        self._closed = True
+        self._end.close()
+        await asyncio.to_thread(self.executor.shutdown, cancel_futures=True)
+        self._run_is_over.close()
+
+
+@contextmanager
+def _start_of_processes() -> Iterator[None]:
+    """Start interpreters inside the block that know neither the environment nor the main module of this process.
+
+    The user's script may be that module, which would be run again, and a process can show its first environment to
+    others. Ctrl-C is for this process: it ends the others.
+    """
+    environment, main = dict(os.environ), sys.modules["__main__"]
+    blocked: set[int] = set()
+    resource_tracker.ensure_running()
+    if sys.platform != "win32":
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ.clear()
+    os.environ.update({name: environment[name] for name in _ENVIRONMENT if name in environment})
+    os.environ["PYTHONSAFEPATH"] = "1"  # imports nothing from the current directory by its name
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        os.environ.clear()
+        os.environ.update(environment)
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def worker_count(workers: int | Literal["auto"], answers: int) -> int:
+    """How many worker processes to judge so many answers with; 0: none, this process does it."""
+    if workers != "auto":
+        return 0 if workers == 1 else workers
+    cores = usable_cores()
+    return min(cores, MAX_WORKERS) if cores > 1 and answers >= MIN_ANSWERS else 0
+
+
+def usable_cores() -> int:
+    """The cores that this process may use: those of the machine, its affinity, and the limit of its container."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    try:
+        quota, _, period = _CGROUP.read_text(encoding="ascii").strip().partition(" ")
+        return max(1, min(cores, int(quota) // int(period)))
+    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no limit
+        return cores
+
+
+# -- a Dask cluster ----------------------------------------------------------------------------------------------------
+
+
+def refuse_without_dask() -> None:
+    """Raise ConfigError if Dask is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            "run.dask needs the package 'distributed', which is not installed.",
+            where="run.dask",
+            hint='Run: pip install "ragstone[dask]"',
+        ) from None
+
+
+class DaskWorkers(Workers):
+    """The workers of the cluster whose scheduler is at `address`. Dask gives the batches of a lost worker to others.
+
+    Whoever connects to a cluster trusts it: Dask unpickles what scheduler and workers send.
+    """
+
+    def __init__(self, address: str, task: Task, *, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
+        super().__init__(task)
+        self._address = address
+        self._say = say
+        self._patience_s = patience_s
+        self._levels: dict[str, int] = {}
+        self._client: Client | None = None
+        self._executor: Executor | None = None
+        self._task_there: Any = None
+
+    async def start(self) -> None:
+        """Connect, and wait for the first worker. Raises JudgeError."""
+        from distributed import Client
+
+        self._levels = {name: logging.getLogger(name).level for name in _DASK_LOGGERS}
+        for name in _DASK_LOGGERS:  # they also log what is raised here
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._client = Client(self._address, asynchronous=True, set_as_default=False, name="ragstone")
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._client
+        except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
+            raise JudgeError(
+                f"no connection with the Dask scheduler: {_line(error)}",
+                where=self._address,
+                hint="Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
+            ) from None
+        self._executor = self._client.get_executor(pure=False)
+        self._task_there = self._client.submit(same, self._task, pure=False)
+        try:
+            await self._submit((), alone=False)
+        except WorkerLost:
+            raise JudgeError("the Dask cluster lost its workers before they were ready.", where=self._address) from None
+        workers = len(await self._client.scheduler.ncores())
+        self.lanes = max(MIN_DASK_LANES, 2 * workers)
+        self._say(f"Judging with {counted(workers, 'Dask worker')} at {self._address}.")
+
+    async def close(self) -> None:
+        if self._client is not None:
+            with suppress(Exception):  # whatever the state of the cluster is
+                async with asyncio.timeout(CLOSE_S):
+                    await self._client.close()
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+
+    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:  # noqa: ARG002 - Dask shares
+        from distributed import KilledWorker
+
+        assert self._executor is not None and self._client is not None  # noqa: PT018, S101 - started
+        if self._task_there.cancelled():
+            self._task_there = self._client.submit(same, self._task, pure=False)
+        result = asyncio.wrap_future(self._executor.submit(judge_jobs, self._task_there, jobs))
+        try:
+            done, _ = await asyncio.wait({result}, timeout=self._patience_s)
+            if not done:
+                raise self._error(
+                    f"the Dask cluster gave no result for {counted(round(self._patience_s), 'second')}.",
+                    f"Start workers with `dask worker {self._address}`. {_RESUME}.",
+                )
+            if result.cancelled():
+                await asyncio.sleep(LOST_S)  # until it is known whether it was the scheduler or a worker
+                if self._client.status == "running":
+                    raise WorkerLost
+                raise self._error("the connection with the Dask scheduler was lost.", f"{_RESUME}.")
+            return result.result()
+        except KilledWorker:
+            raise WorkerLost from None
+        except (RagstoneError, WorkerLost):
+            raise
+        except Exception as error:
+            raise self._error(
+                f"the Dask cluster could not judge: {_line(error)}",
+                "Is Ragstone installed on the scheduler and on all workers, in this version?",
+            ) from None
+
+    def _error(self, message: str, hint: str) -> JudgeError:
+        return JudgeError(message, where=self._address, hint=hint)
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300]
+    return text if text and isinstance(error, OSError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,128 @@
+"""The lock on a run directory: one run at a time writes to it.
+
+The kernel holds it (flock), and releases it when the process ends, however it ends. So a process that died or a machine
+that went down can't leave a lock behind, process ids of other containers are never looked up, and containers that share
+a volume see each other's locks. The content of the file is only for the error message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import LOCK
+from ragstone.evaluation.files import writing_to
+from ragstone.evaluation.writer import refuse_foreign
+
+_MAX_OWNER_BYTES = 1000
+_TRIES = 100
+_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+
+
+@contextlib.contextmanager
+def run_lock(path: Path) -> Iterator[None]:
+    """Lock the run directory `path`, which is created if needed.
+
+    Does nothing if a caller already holds the lock. Raises RunDirectoryError if another run is writing there, if the
+    directory contains something other than a run, or if the file system is not writable or has no locks. Leaves no file
+    behind, and no unused directory. On Windows nothing is locked.
+    """
+    refuse_foreign(path)
+    place = path.resolve()
+    if place in _held.get():
+        yield
+        return
+    made = not path.exists()
+    with writing_to(path):
+        descriptor = _lock_file(path)
+    token = _held.set(_held.get() | {place})
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        with contextlib.suppress(OSError):
+            (path / LOCK).unlink()
+        os.close(descriptor)
+        if made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def _lock_file(path: Path) -> int:
+    """The open and locked file. Raises RunDirectoryError if the lock is held, OSError for disk errors."""
+    for _ in range(_TRIES):
+        path.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(path / LOCK, flags, 0o644)
+        except FileNotFoundError:
+            continue  # a run that ended removed the directory meanwhile
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
+            _lock(descriptor, path)
+            if _is_same_file(descriptor, path / LOCK):
+                _sign(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # a run that ended removed the file before we had it
+    raise OSError(errno.EAGAIN, "it is repeatedly created and removed")
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EAGAIN, errno.EACCES}:
+            raise RunDirectoryError(
+                f"another run is writing to this directory{_owner(descriptor)}.",
+                where=str(path),
+                hint="Wait until it ends, or use another directory with --out.",
+            ) from None
+        raise RunDirectoryError(
+            f"its file system does not support locks ({error.strerror}), so two runs there could interfere.",
+            where=str(path),
+            hint="Use a directory on a local disk with --out.",
+        ) from None
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int) -> None:
+    owner = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    os.truncate(descriptor, 0)
+    os.write(descriptor, json.dumps(owner).encode())
+
+
+def _owner(descriptor: int) -> str:
+    """` (process 4711 on host ci-7, since …)`, as far as the file says so."""
+    try:
+        owner = json.loads(os.pread(descriptor, _MAX_OWNER_BYTES, 0))
+        return f" (process {int(owner['pid'])} on host {owner['host']}, since {owner['since']})"
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return ""

@@ -1,0 +1,295 @@
+"""manifest.json: describes a run, including everything that decides whether two runs are comparable."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstone.formatting import percent
+from ragstone.judge.protocol import JudgeIdentity, Ledger
+from ragstone.settings.settings import SystemPrice
+
+SAME_JOB = "it is the run of a base commit, made for one comparison only"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Summed(_Part):
+    """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
+
+    def plus(self, other: Self) -> Self:
+        return type(self)(**{name: _sum(value, getattr(other, name)) for name, value in self})
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(sorted({*one, *other}))
+    return None if one is None or other is None else one + other
+
+
+class Observed(_Summed):
+    """The reported models and request modes in a judge's replies of a run, each once, sorted.
+
+    `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
+    schema. Judgements reused from a baseline count with its observations.
+    """
+
+    models: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+
+
+class Canaries(_Part):
+    """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
+
+    `models` are the models reported by the provider.
+    """
+
+    asked: int = Field(ge=0)
+    differing: int = Field(ge=0)
+    unanswered: int = Field(default=0, ge=0)
+    supported_then: int = Field(default=0, ge=0)
+    supported_now: int = Field(default=0, ge=0)
+    models: tuple[str, ...] = ()
+
+
+class Planted(_Part):
+    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on."""
+
+    asked: int = Field(ge=0)
+    passed: int = Field(ge=0)
+    unanswered: int = Field(default=0, ge=0)
+
+
+class SystemManifest(_Part):
+    """The system under test: its entrypoint, and its commit and version if known.
+
+    `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
+    turns, and `takes_history` whether the entrypoint takes these (None if that can't be known).
+    """
+
+    entrypoint: str
+    commit: str | None = None
+    version: str | None = None
+    part: Literal["retrieval", "generation"] | None = None
+    conversations: int = Field(default=0, ge=0)
+    takes_history: bool | None = None
+
+
+class Invocation(_Part):
+    """How the run was started, for the commands that reproduce it.
+
+    `folder` is the place in the repository to start it from (None: not in a repository), and all other paths are
+    relative to it. `config` is the config file, None for the one in `folder`, if any. `options` has the settings that
+    differ from the config file, by key, without secrets; `secrets` are the keys of those that were set. `changed` and
+    `untracked` count the files that differed from the commit; None if that is not known. `from_github`: the commit may
+    have to be fetched.
+    """
+
+    command: Literal["run", "gate"]
+    folder: str | None = None
+    config: str | None = None
+    options: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    changed: int | None = Field(default=None, ge=0)
+    untracked: int | None = Field(default=None, ge=0)
+    from_github: bool = False
+
+
+class GoldenManifest(_Part):
+    """The golden set: its files, its hash, and how many samples were to be evaluated.
+
+    `limited`: a limit left samples out. `generated` counts those that a model wrote and nobody reviewed.
+    """
+
+    files: tuple[str, ...]
+    content_hash: str
+    samples: int = Field(ge=0)
+    limited: bool = False
+    generated: int = Field(default=0, ge=0)
+
+
+class Counts(_Part):
+    """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
+
+    scored: int = Field(default=0, ge=0)
+    partly_failed: int = Field(default=0, ge=0)
+    system_failed: int = Field(default=0, ge=0)
+
+    @property
+    def total(self) -> int:
+        return self.scored + self.partly_failed + self.system_failed
+
+
+class Cost(_Summed):
+    """The cost of judging. `usd` is None if the price of a call is unknown."""
+
+    calls: int = Field(default=0, ge=0)
+    cached_calls: int = Field(default=0, ge=0)
+    input_tokens: int = Field(default=0, ge=0)
+    cached_input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+    usd: float | None = Field(default=0.0, ge=0)
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Cost:
+        found = asdict(ledger)
+        return cls(usd=found.pop("cost_usd"), **found)
+
+    @property
+    def cached_share(self) -> str:
+        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
+        share = self.cached_input_tokens / max(1, self.input_tokens)
+        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
+
+
+class SystemUsage(_Part):
+    """The tokens that the system under test reports: totals over all answers, means and p95 over the first answers.
+
+    `answers` were given, `reported` of them with token counts. The costs are None without a price.
+    """
+
+    answers: int = Field(ge=1)
+    reported: int = Field(ge=1)
+    input_tokens: int = Field(ge=0)
+    output_tokens: int = Field(ge=0)
+    input_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    output_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    tokens_mean: float = Field(ge=0, allow_inf_nan=False)
+    tokens_p95: int = Field(ge=0)
+    price: SystemPrice | None = None
+    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cost_mean_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class RetrievalFacts(_Part):
+    """The number of samples whose retrieval fell since the baseline, by what became of their evidence.
+
+    Its text is `gone` from the contexts, ranks `lower`, or is still returned in other chunks or under other ids
+    (`rechunked`); for `other`, it is where it was, or not known.
+    """
+
+    fell: int = Field(ge=0)
+    gone: int = Field(ge=0)
+    lower: int = Field(ge=0)
+    rechunked: int = Field(ge=0)
+    other: int = Field(ge=0)
+
+
+class OracleFact(_Part):
+    """The oracle half of a run, whose records are in its folder `oracle/`: `asked` samples were to be asked again.
+
+    Not asked again were the samples `without` reference contexts, and those that the system had not answered before
+    (`unanswered`). `strangers` are the answers that came with other contexts than they were given. `incomplete` is why
+    the half has not reached its end.
+    """
+
+    asked: int = Field(ge=0)
+    without: int = Field(ge=0)
+    unanswered: int = Field(ge=0)
+    strangers: int = Field(default=0, ge=0)
+    incomplete: str | None = None
+
+
+class BaselineUsed(_Part):
+    """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
+
+    `artifact_run_id` and `artifact` say in which artifact of which run it was.
+    """
+
+    fingerprint: str
+    created_at: str
+    commit: str | None = None
+    run_id: int | None = None
+    artifact_run_id: int | None = None
+    artifact: str | None = None
+
+
+GOLDEN_SET = "golden set"
+"""Stands for the metric where an edit of the golden set is accepted; its size is a share of the baseline's samples."""
+
+
+class AcceptedDrop(_Part):
+    """An accepted drop in force in a run: its id in accepted.toml, and its size."""
+
+    id: str
+    metric: str
+    slice: str | None = None
+    drop: float = Field(ge=0, le=1)
+
+
+class BaselineFact(_Part):
+    """Whether later runs can be compared with this one, and what it was itself compared with.
+
+    `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are the drops in force in this run;
+    `spent` are the ids of all drops that its scores include, its own and those of its baselines.
+    """
+
+    eligible: bool
+    reason: str
+    used: BaselineUsed | None = None
+    lineage: tuple[str, ...] = ()
+    accepted: tuple[AcceptedDrop, ...] = ()
+    spent: tuple[str, ...] = ()
+
+
+class Manifest(_Part):
+    schema_version: Literal[2] = 2
+    ragstone_version: str
+    state: Literal["running", "finished", "stopped"]
+    created_at: str
+    golden: GoldenManifest
+    judge: JudgeIdentity
+    system: SystemManifest
+    metrics: dict[str, str] = Field(description="metric name to version")
+    repeats: int = Field(default=1, ge=1)
+    answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
+    confirmed: bool = Field(default=False, description="whether it was asked again because of a doubt")
+    observed: Observed | None = None
+    canaries: Canaries | None = None
+    planted: Planted | None = None
+    policy_hash: str | None = None
+    counts: Counts = Counts()
+    cost: Cost = Cost()
+    price: SystemPrice | None = Field(default=None, description="of the system's tokens")
+    usage: SystemUsage | None = Field(default=None, description="null: the system reported no tokens")
+    wall_s: float = Field(default=0.0, ge=0)
+    verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
+    stop_reason: str | None = None
+    baseline: BaselineFact | None = None
+    retrieval: RetrievalFacts | None = None
+    same_job: bool = Field(
+        default=False, description="the run of a base commit, asked in the same job as the run compared with it"
+    )
+    oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
+    oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
+    invocation: Invocation | None = None
+
+    @property
+    def day(self) -> date:
+        """The start date of the run, in UTC."""
+        try:
+            return datetime.fromisoformat(self.created_at).astimezone(UTC).date()
+        except (ValueError, OverflowError):
+            return date.min
+
+    @property
+    def standing(self) -> BaselineFact:
+        """Whether this run can be a baseline. If it is not recorded, its state and verdict decide."""
+        if self.state != "finished":
+            return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
+        if self.oracle_of is not None:
+            return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
+        if self.baseline is not None:
+            return self.baseline
+        if self.same_job:
+            return BaselineFact(eligible=False, reason=SAME_JOB)
+        if self.verdict in ("fail", "error"):
+            return BaselineFact(eligible=False, reason=f"its verdict was {self.verdict}")
+        return BaselineFact(eligible=True, reason="it finished, and no verdict is against it")

@@ -1,0 +1,223 @@
+"""The round of a base commit: its system is asked the same questions beside the current one.
+
+A provider's bad hour, or a model that moved since last night, then happens to both, and the difference is the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError, first_in
+from ragstone.evaluation.directory import BASE_COMMIT, MANIFEST, RunDirectory, read_manifest
+from ragstone.evaluation.manifest import SAME_JOB, BaselineFact
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.judge_watch import watch_judge
+from ragstone.evaluation.rounds.round import Round, add_cost, run_round
+from ragstone.evaluation.writer import update_manifest
+from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
+from ragstone.system.given import Wrapped
+from ragstone.system.response import Response, System
+
+SHORT = 12
+"""Characters of a commit in messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSystem:
+    """The system at the base commit, ready to be asked.
+
+    `make` builds it, not yet started; its output goes to `log`. `lineage` are the fingerprints by which accepted drops
+    know the commit, `spent` the ids of those that it includes. `notes` are for the report.
+    """
+
+    commit: str
+    settings: SystemSettings
+    make: Callable[[], System]
+    log: Path | None = None
+    lineage: tuple[str, ...] = ()
+    spent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"commit {self.commit[:SHORT]}"
+
+
+async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> RunDirectory:
+    """The round `head`, and the same one of `base`, each question asked of both at about the same time.
+
+    The run of the base is written to the folder `base-commit` of the run directory; what judging it costs counts as
+    this run's. Raises the errors of either; both runs can then be resumed.
+    """
+    out = head.out
+    _refuse_other_commit(head, base)
+    pace = Pace(sample.id for sample in head.samples)
+    mine, theirs = pace.systems(head.system, base.make())
+    source = replace(head.project.system, settings=base.settings, commit=base.commit)
+    before = replace(
+        head,
+        system=theirs,
+        project=replace(head.project, system=source),
+        out=(out / BASE_COMMIT).absolute(),
+        check=lambda _system: None,
+        policy_hash=None,
+        invocation=None,
+    )
+    quiet = replace(context.quiet(), system_log=base.log)
+
+    async def of_base() -> RunDirectory:
+        try:
+            return await run_round(before, quiet)
+        except SystemUnderTestError as error:
+            raise at_base(error, base) from None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            of_head = group.create_task(run_round(replace(head, system=mine), context))
+            of_before = group.create_task(of_base())
+    except asyncio.CancelledError as cancelled:
+        if pace.both_started:
+            _stop(out, f"interrupted ({type(cancelled).__name__})")
+        raise
+    except BaseExceptionGroup as errors:
+        error = first_in(errors)
+        # An error of the directory is one of an earlier run in it, which stays as it is.
+        if pace.both_started and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+            _stop(out, context.redact(error.message))
+        raise error from None
+    run, found = of_head.result(), of_before.result()
+    counts = found.manifest.counts
+    if counts.system_failed and not counts.scored + counts.partly_failed:
+        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
+    found = await watch_judge(found, head.judge, None, 0, inherits=False)
+    fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
+    update_manifest(found, same_job=True, baseline=fact)
+    return add_cost(run, found.manifest.cost)
+
+
+def base_run(run: RunDirectory) -> RunDirectory:
+    """The run of the base commit that `evaluate_both` wrote. Raises RunDirectoryError."""
+    return RunDirectory.open(run.path / BASE_COMMIT)
+
+
+def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
+    """A sentence if the base commit's system failed on some samples: those are not compared."""
+    counts = run.manifest.counts
+    total = counts.scored + counts.partly_failed + counts.system_failed
+    if not counts.system_failed:
+        return ()
+    return (f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",)
+
+
+def _refuse_other_commit(head: Round, base: BaseSystem) -> None:
+    folder = head.out / BASE_COMMIT
+    if not head.resume or not (folder / MANIFEST).is_file():
+        return
+    earlier = read_manifest(folder).system.commit
+    if earlier != base.commit:
+        raise RunDirectoryError(
+            f"can't resume: it was compared with commit {(earlier or 'unknown')[:SHORT]}, not with {base.name}.",
+            where=str(folder.parent),
+            hint=f"Use --baseline-commit {(earlier or '')[:SHORT]}, or start over without --resume.",
+        )
+
+
+def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+    """`error`, saying that it is the base's."""
+    return SystemUnderTestError(
+        f"the system at the base, {base.name}: {error.message}",
+        where=error.where,
+        hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
+    )
+
+
+def _stop(out: Path, reason: str) -> None:
+    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
+    for folder in (out, out / BASE_COMMIT):
+        if (folder / MANIFEST).is_file():
+            update_manifest(RunDirectory.open(folder), state="stopped", stop_reason=reason)
+
+
+@dataclass(slots=True)
+class _Side:
+    arrived: set[int] = field(default_factory=set)
+    asked: set[int] = field(default_factory=set)
+    furthest: int = -1
+    gone: bool = False
+
+
+class Pace:
+    """Keeps two systems at the same question. Each is asked first every other time.
+
+    The samples must be asked in the order `ids`, but not all of them by both: a resumed run skips those it has. No
+    system can be ahead by more questions than it answers concurrently, plus one. A system that has left holds up
+    nobody.
+    """
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._place = {sample_id: place for place, sample_id in enumerate(ids)}
+        self._sides = (_Side(), _Side())
+        self._moved = asyncio.Condition()
+        self._started = asyncio.Barrier(2)
+        self.both_started = False
+        """Whether both systems have started."""
+
+    def systems(self, first: System, second: System) -> tuple[System, System]:
+        """The two systems, kept at the same question. `leave` is called when they are closed."""
+        return _Paced(first, self, 0), _Paced(second, self, 1)
+
+    async def started(self) -> None:
+        """Wait until both systems have started: if one can't, the other writes nothing."""
+        await self._started.wait()
+        self.both_started = True
+
+    async def turn(self, side: int, sample_id: str) -> None:
+        """Wait until this side may ask about the sample. Questions that are repeated don't wait."""
+        place = self._place[sample_id]
+        mine, other = self._sides[side], self._sides[1 - side]
+        if place in mine.arrived:
+            return
+        async with self._moved:
+            mine.arrived.add(place)
+            mine.furthest = max(mine.furthest, place)
+            self._moved.notify_all()
+            if place % 2 != side:
+                await self._moved.wait_for(lambda: _has_had(other, place))
+            mine.asked.add(place)
+            self._moved.notify_all()
+
+    async def leave(self, side: int) -> None:
+        """This side asks no more questions."""
+        async with self._moved:
+            self._sides[side].gone = True
+            self._moved.notify_all()
+
+
+def _has_had(side: _Side, place: int) -> bool:
+    """Whether the side has asked about the sample at `place`, or won't: it has passed it, or is gone."""
+    return side.gone or place in side.asked or (side.furthest > place and place not in side.arrived)
+
+
+class _Paced(Wrapped):
+    """A system that waits for its turn before each question."""
+
+    def __init__(self, system: System, pace: Pace, side: int) -> None:
+        super().__init__(system)
+        self._pace = pace
+        self._side = side
+
+    async def start(self) -> None:
+        await self._system.start()
+        await self._pace.started()
+
+    async def ask(self, sample: Sample) -> Response:
+        await self._pace.turn(self._side, sample.id)
+        return await self._system.ask(sample)
+
+    async def close(self) -> None:
+        await self._pace.leave(self._side)
+        await self._system.close()

@@ -1,0 +1,115 @@
+"""The oracle half of a run: the same questions once more, with the reference contexts given to the system.
+
+It is a run of generation alone, in the folder `oracle/` of the run directory. It comes last, so that neither its load
+on the system nor its cost can touch what the gate decides: whatever keeps it from its end is a line in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
+from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory
+from ragstone.evaluation.lineage import drop_carried
+from ragstone.evaluation.manifest import Cost, OracleFact
+from ragstone.evaluation.rounds import needs
+from ragstone.evaluation.rounds.round import add_cost, run_round
+from ragstone.evaluation.rounds.session import Session
+from ragstone.evaluation.writer import update_manifest
+from ragstone.formatting import counted
+from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.metric import Metric
+from ragstone.system.given import ignores
+
+
+def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
+    """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
+    if not any(metric.info.divides for metric in metrics):
+        raise ConfigError(
+            f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
+            where=needs.ORACLE.where,
+            hint="Add one, preferably answer_correctness.",
+        )
+    if not any(sample.reference_contexts for sample in golden):
+        raise GoldenSetError(
+            "no sample has reference_contexts, which --oracle gives to the system.",
+            hint="Add the passages that contain the answer, or leave out --oracle.",
+        )
+
+
+async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirectory:
+    """Ask, judge and score the oracle half of `run`, which is finished; with --resume, what is left of it.
+
+    Only samples with reference contexts are asked, and only if the system has answered them without. What it costs
+    counts as this run's. An error of the system or the judge, a budget or a time limit that is used up end it, and
+    are recorded: the run itself is not touched.
+    """
+    plan, golden, context = session.plan, session.plan.golden, session.context
+    scores, out = run.scores(), run.path / ORACLE
+    evaluated = [sample for sample in golden if sample.id in scores.samples]
+    given = [sample for sample in evaluated if sample.reference_contexts]
+    asked = [sample for sample in given if sample.id not in scores.system.failures]
+    fact = OracleFact(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
+    if not asked:
+        return with_half(run, fact)
+    context.say(f"asking {counted(len(asked), 'sample')} again with the reference contexts (oracle)")
+    quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
+    try:
+        if not plan.resume or not (out / MANIFEST).is_file():
+            drop_carried(run.path, ORACLE)
+        if session.budget_spent(run.manifest.cost):
+            raise ConfigError("the judge's budget is used up.", where="judge.max_cost_usd")
+        metrics = divided(plan.selected_metrics())
+        own = replace(
+            plan.metrics,
+            system=plan.system.of_part("generation"),
+            selected=tuple(metric.info.name for metric in metrics),
+        )
+        half = session.round(
+            GoldenSet(tuple(asked), golden.mappings),
+            own.system.build(quiet),
+            metrics,
+            out.absolute(),
+            project=own,
+            resume=plan.resume,
+            whole=golden,
+        )
+        await run_round(half, quiet)
+    except RagstoneError as raised:
+        error = context.redact(raised.message.split("\n", 1)[0])
+        context.say(f"the oracle half ended early: {error}")
+    found = _claimed(run)
+    if found is not None:
+        strangers = sum(
+            ignores(record.sample.reference_contexts, record.response)
+            for record in found.records()
+            if record.response.failure is None
+        )
+        fact = fact.model_copy(update={"strangers": strangers})
+    return with_half(run, fact.model_copy(update={"incomplete": error}))
+
+
+def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """The metrics whose missing share can be divided into retrieval and generation."""
+    return tuple(metric for metric in metrics if metric.info.divides)
+
+
+def asked_again(golden: GoldenSet) -> GoldenSet:
+    """The samples that have contexts to give."""
+    return GoldenSet(tuple(sample for sample in golden if sample.reference_contexts), golden.mappings, golden.limited)
+
+
+def with_half(run: RunDirectory, fact: OracleFact) -> RunDirectory:
+    """`run` with the oracle half in its folder, if there is one, described by `fact`; its cost is that of both."""
+    half = _claimed(run)
+    found = run.with_manifest(run.manifest.model_copy(update={"oracle": fact}))
+    return add_cost(found, Cost() if half is None else half.manifest.cost)
+
+
+def _claimed(run: RunDirectory) -> RunDirectory | None:
+    """The oracle half of `run`, marked as such; None if nothing was written."""
+    folder = run.path / ORACLE
+    if not (folder / MANIFEST).is_file():
+        return None
+    return update_manifest(RunDirectory.open(folder), oracle_of=run.manifest.created_at)

@@ -1,0 +1,293 @@
+"""A round: one time that samples are asked, judged and scored, and written to a run directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+from ragstone._version import __version__
+from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
+from ragstone.evaluation.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.executors import (
+    DaskWorkers,
+    ProcessWorkers,
+    Task,
+    Workers,
+    refuse_without_dask,
+    versions,
+    worker_count,
+)
+from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.lineage import drop_carried
+from ragstone.evaluation.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.project_metrics import Measures, ProjectMetrics, ungraded
+from ragstone.evaluation.scoring import needed_judgements
+from ragstone.evaluation.stored import AnswersFirst, StoredAnswers, set_aside
+from ragstone.evaluation.writer import RunWriter, update_manifest
+from ragstone.formatting import counted, some
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.portable import portable_judge
+from ragstone.judge.protocol import Judge
+from ragstone.judge.rubric import NO_MODEL
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import find_metric
+from ragstone.system.response import GENERATION, System
+
+Begin = Callable[[Manifest], RunWriter]
+"""Starts the run that a manifest describes, or continues it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Who judges: so many worker processes of this machine, or the Dask cluster at an address."""
+
+    processes: int | Literal["auto"] = "auto"
+    dask: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One time that samples are asked, judged and scored.
+
+    `samples` are asked of `system`, which may play back stored answers: not yet started, and closed at the end. `judge`
+    is open, and stays so. Each question is asked `answers` times, and each answer is judged `repeats` times. `project`
+    says how custom metrics are graded. The run is written to `out`. It ends at `deadline`, a time of the event loop's
+    clock; what judging may cost is up to the judge.
+
+    `whole` is the golden set of which `samples` are a part. `recorded` is the system in the
+    manifest, if it is not the one that is asked. `begin` starts the run in another way than `resume` says. `check` is
+    called with the started system, before anything is written.
+    `clears` are folders of the run directory that belong to an earlier run, and are removed when this one starts.
+    """
+
+    samples: GoldenSet
+    system: System
+    judge: Judge
+    metrics: tuple[Metric, ...]
+    project: ProjectMetrics
+    out: Path
+    answers: int = 1
+    repeats: int = 1
+    workers: WorkerSettings | None = None
+    deadline: float | None = None
+    resume: bool = False
+    whole: GoldenSet | None = None
+    recorded: SystemManifest | None = None
+    begin: Begin | None = None
+    check: Callable[[System], None] = lambda _system: None
+    policy_hash: str | None = None
+    invocation: Invocation | None = None
+    clears: tuple[str, ...] = ()
+
+    @property
+    def golden(self) -> GoldenSet:
+        """The golden set that the samples are from."""
+        return self.whole or self.samples
+
+    def describe(self, context: RunContext) -> Manifest:
+        """The manifest of the run that is about to start."""
+        golden = self.golden
+        return Manifest(
+            ragstone_version=__version__,
+            state="running",
+            created_at=context.now().isoformat(timespec="seconds"),
+            golden=GoldenManifest(
+                files=golden.sources,
+                content_hash=golden.content_hash(),
+                samples=len(golden),
+                limited=golden.limited,
+                generated=sum(sample.generated for sample in golden),
+            ),
+            judge=self.judge.identity,
+            system=self.recorded or self.project.system.describe(self.system, golden),
+            metrics={metric.info.name: metric.info.version for metric in self.metrics},
+            repeats=self.repeats,
+            answers=self.answers,
+            price=self.project.system.settings.price,
+            policy_hash=self.policy_hash,
+            invocation=self.invocation,
+        )
+
+
+async def run_round(this: Round, context: RunContext) -> RunDirectory:
+    """Ask, judge, score, and write the run directory, which the caller has locked.
+
+    Raises the errors of system and judge as a whole, and TimeLimitReached; finished samples are saved, and the round
+    can be resumed. A system that can't start leaves no files.
+    """
+    out = this.out
+    writer: RunWriter | None = None
+    measures: Measures | None = None
+    workers: Workers | None = None
+    if this.begin is None and this.resume and (out / MANIFEST).is_file():
+        this = _with_its_answers(this, RunDirectory.open(out))
+    try:
+        if this.recorded is None:  # else the answers are there already
+            refuse_without_given(this.samples, this.project.system.settings.part)
+        if this.workers is not None and this.workers.dask is not None:
+            refuse_without_dask()
+        measures = this.project.measures(this.metrics, context)
+        for name in ungraded(this.metrics, this.judge):
+            context.say(f"{name} is not scored: {NO_MODEL.format(this.judge.identity.label())}.")
+        async with until(this.deadline):
+            await this.system.start()
+            this.check(this.system)
+            await measures.start()
+        manifest = this.describe(context)
+        for folder in this.clears:
+            drop_carried(out, folder)
+        start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
+        writer = (this.begin or start)(manifest)
+        workers = workers_of(this, len(this.samples) - len(writer.finished_ids), context.say)
+        return await _evaluate_pending(_Open(this, writer, measures, workers), context)
+    finally:
+        if workers is not None:
+            await workers.close()
+        await this.system.close()
+        if measures is not None:
+            await measures.close()
+        if writer is not None:
+            _store_log(context, out)
+
+
+def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
+    """`run`, whose manifest counts `cost` too: that of a round that belongs to it."""
+    return update_manifest(run, cost=run.manifest.cost.plus(cost))
+
+
+def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
+    """Raise GoldenSetError if only generation is evaluated, and an answerable sample has no contexts to give."""
+    if part != GENERATION:
+        return
+    bare = [sample for sample in golden if sample.answerable and not sample.reference_contexts]
+    if bare:
+        have = "has" if len(bare) == 1 else "have"
+        raise GoldenSetError(
+            f"{counted(len(bare), 'sample')} {have} no reference_contexts to give to the system: "
+            f"{some([sample.id for sample in bare])}.",
+            where=str(bare[0].origin) if bare[0].origin is not None else None,
+            hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
+        )
+
+
+def _with_its_answers(this: Round, run: RunDirectory) -> Round:
+    """The round that resumes `run`: with its metrics and those that are selected now, and with its answers.
+
+    Answers that lack a metric are not asked for again.
+    """
+    project = this.project
+    known = [name for name in run.manifest.metrics if name in project.custom or find_metric(name) is not None]
+    wanted = project.selected or ([metric.info.name for metric in this.metrics] if project.custom else ())
+    names = tuple(dict.fromkeys((*wanted, *known)))
+    metrics = project.select(this.golden, names or None)
+    added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
+    if not added and not (run.path / ASIDE).is_file():
+        return replace(this, metrics=metrics)
+    set_aside(run)
+    stored = StoredAnswers()
+    stored.read_aside(run.path)
+    return replace(this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples))
+
+
+def _store_log(context: RunContext, out: Path) -> None:
+    """Store the system's output next to the records, if there is any output and a run."""
+    log = context.system_log
+    if log is None or not (out / MANIFEST).is_file():
+        return
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        text = ""
+    if text.strip():
+        replace_text(out / SYSTEM_LOG, context.redact(text))
+    else:
+        (out / SYSTEM_LOG).unlink(missing_ok=True)
+
+
+def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
+    """Workers to judge so many samples of a round with, not started yet; None: judge in this process."""
+    settings, judge = this.workers, this.judge
+    if settings is None or samples == 0 or not any(needed_judgements(this.metrics, sample) for sample in this.samples):
+        return None
+    portable = portable_judge(judge)
+    if portable is None:
+        if settings.dask is not None:
+            say(
+                "run.dask is not used, and answers are judged in this process: "
+                f"{judge.identity.label()} can't be built elsewhere without its key and its limits."
+            )
+        return None
+    task = Task(portable, this.metrics, this.repeats, judge.identity, versions())
+    if settings.dask is not None:
+        return DaskWorkers(settings.dask, task, say=say)
+    count = worker_count(settings.processes, samples * this.answers * this.repeats)
+    return ProcessWorkers(count, task) if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A round whose system is started and whose run is open."""
+
+    round: Round
+    writer: RunWriter
+    measures: Measures
+    workers: Workers | None
+
+
+async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
+    writer, golden = this.writer, this.round.samples
+    started = monotonic()
+    try:
+        async with until(this.round.deadline):
+            if this.workers is not None:
+                await this.workers.start()
+            context.progress.start(len(golden) - len(writer.finished_ids))
+            try:
+                await _judge_all(this, context)
+            finally:
+                context.progress.finish()
+    except BaseException as error:
+        reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
+        writer.stop(context.redact(reason), wall_s=monotonic() - started)
+        done = len(writer.finished_ids)
+        context.say(f"{done} of {len(golden)} samples are saved in {writer.path}; continue with --resume.")
+        raise
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+
+
+async def _judge_all(this: _Open, context: RunContext) -> None:
+    evaluated, writer = this.round, this.writer
+    work = Work(
+        (sample for sample in evaluated.samples if sample.id not in writer.finished_ids),
+        evaluated.system,
+        evaluated.judge,
+        evaluated.metrics,
+        evaluated.repeats,
+        evaluated.answers,
+        context.progress,
+        this.measures.by_name,
+    )
+    if this.workers is not None:
+        await run_samples_in(this.workers, work, writer.append_line)
+    else:
+        await run_samples(work, writer.append)
+
+
+@asynccontextmanager
+async def until(deadline: float | None) -> AsyncIterator[None]:
+    """Cancel the block at `deadline` of the loop's clock, and raise TimeLimitReached."""
+    try:
+        async with asyncio.timeout_at(deadline) as limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeLimitReached from None

@@ -1,0 +1,286 @@
+"""The rounds of one run, from the first question to the last: one system, one judge, one budget, one time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, SPENT, RunDirectory
+from ragstone.evaluation.files import writing_to
+from ragstone.evaluation.lineage import cache_of, drop_carried
+from ragstone.evaluation.manifest import Cost, Invocation
+from ragstone.evaluation.placing import JUDGED
+from ragstone.evaluation.rounds import needs
+from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.judge_watch import watch_judge
+from ragstone.evaluation.rounds.needs import Part
+from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.round import Round, WorkerSettings, run_round
+from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
+from ragstone.evaluation.spent import read_spent, write_spent
+from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.writer import update_manifest
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.cache import JudgementCache
+from ragstone.judge.preference import WithEarlierAnswers
+from ragstone.judge.protocol import Judge, Ledger
+from ragstone.metrics.metric import Metric
+from ragstone.system.entrypoint import recognised
+from ragstone.system.given import Wrapped, refuse_without_contexts
+from ragstone.system.response import System
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A run: what its rounds have in common. `oracle`: a round with the reference contexts given follows.
+
+    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
+    run was started.
+    """
+
+    golden: GoldenSet
+    judge: JudgeSource
+    metrics: ProjectMetrics
+    out: Path
+    repeats: int = 1
+    answers: int = 1
+    resume: bool = False
+    time_limit_s: float | None = None
+    seed: int = 0
+    workers: int | Literal["auto"] = "auto"
+    dask: str | None = None
+    oracle: bool = False
+    cached: bool = True
+    """Whether judgements are stored in the run directory, to be reused."""
+    invocation: Invocation | None = field(default=None, repr=False)
+
+    @property
+    def system(self) -> SystemSource:
+        """The system under test."""
+        return self.metrics.system
+
+    def requiring(self, metrics: Sequence[str]) -> RunPlan:
+        """This plan with `metrics` among those that are scored."""
+        return replace(self, metrics=replace(self.metrics, required=tuple(metrics)))
+
+    def selected_metrics(self) -> tuple[Metric, ...]:
+        """The metrics to score. Raises ConfigError."""
+        return self.metrics.select(self.golden)
+
+    def parts(self) -> Iterator[Part]:
+        """The parts of the run that may not fit together."""
+        if self.answers > 1:
+            yield needs.ANSWERS
+        if self.oracle:
+            yield needs.ORACLE
+        settings = self.system.settings
+        if settings.part is not None:
+            yield needs.half(settings.part)
+        entrypoint = recognised(settings.entrypoint)
+        if entrypoint is not None and not entrypoint.can_be_asked_again:
+            yield needs.recorded(entrypoint.text)
+
+
+class StaysOpen(Wrapped):
+    """`system`, started once and kept open for several evaluations. `stop` closes it."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        self._started = False
+
+    async def start(self) -> None:
+        if not self._started:
+            self._started = True
+            await self._system.start()
+
+    async def close(self) -> None:
+        """Nothing: the next evaluation needs the system."""
+
+    async def stop(self) -> None:
+        await self._system.close()
+
+
+@dataclass(slots=True)
+class Session:
+    """The rounds of a run. The judge is built when it is first needed, the system when it is first asked.
+
+    `deadline` is when the time limit of all rounds ends, on the event loop's clock. Use `open_session`.
+    """
+
+    plan: RunPlan
+    context: RunContext
+    deadline: float | None = None
+    _judge: Judge | None = None
+    _system: StaysOpen | None = None
+    _spent: Ledger = field(default_factory=Ledger)
+    _evaluates: bool = False
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of all rounds, open. Raises ConfigError."""
+        if self._judge is None:
+            cache, spent = self.plan.out / CACHE if self.plan.cached else None, self.plan.out / SPENT
+            self._judge = self.plan.judge.build(self.plan.golden, cache, self.context)
+            if cache is not None and (budget := getattr(self._judge, "budget", None)) is not None:
+                budget.spent = read_spent(spent) if self.plan.resume else Ledger()
+                budget.record = partial(write_spent, spent)
+                self._spent = budget.spent
+        return self._judge
+
+    @property
+    def system(self) -> System:
+        """The system under test, which is started once for all rounds that ask it. Raises ConfigError."""
+        if self._system is None:
+            self._system = StaysOpen(self.plan.system.build(self.context))
+        return self._system
+
+    def budget_spent(self, cost: Cost) -> bool:
+        """Whether the judge's budget is used up by `cost`; True too if the cost is not known."""
+        budget = self.plan.judge.settings.max_cost_usd
+        return budget is not None and (cost.usd is None or cost.usd >= budget)
+
+    def with_whole_cost(self, run: RunDirectory) -> RunDirectory:
+        """`run`, evaluated here, with the cost of all calls: also for samples and rounds that were lost to a stop."""
+        if not (self._evaluates and self._spent.calls):
+            return run
+        return update_manifest(run, cost=Cost.of(replace(self._spent, cached_calls=run.manifest.cost.cached_calls)))
+
+    @property
+    def time_left_s(self) -> float | None:
+        """What is left of the time limit, in seconds; None: there is none."""
+        return None if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
+
+    def round(self, samples: GoldenSet, system: System, metrics: Iterable[Metric], out: Path, **more: Any) -> Round:
+        """A round of this run; `more` are other fields of it than those that the rounds have in common."""
+        plan = self.plan
+        common: dict[str, Any] = {
+            "judge": self.judge,
+            "project": plan.metrics,
+            "answers": plan.answers,
+            "repeats": plan.repeats,
+            "workers": WorkerSettings(plan.workers, plan.dask),
+            "deadline": self.deadline,
+        }
+        return Round(samples, system=system, metrics=tuple(metrics), out=out, **{**common, **more})
+
+    async def evaluate(
+        self,
+        *,
+        baseline: RunDirectory | None = None,
+        base: BaseSystem | None = None,
+        policy_hash: str | None = None,
+    ) -> RunDirectory:
+        """The first round: every question is asked, of the system and of `base` beside it.
+
+        Judgements of the trusted `baseline` are reused, and some are repeated, as the plan says. Raises the errors of
+        `run_round`.
+        """
+        plan, context, out = self.plan, self.context, self.plan.out
+        metrics = plan.selected_metrics()
+        system, self._evaluates = self.system, True
+        if baseline is not None and not plan.judge.settings.refresh:
+            restore_judgements(cache_of(baseline), out / CACHE)
+        judge = self.judge
+        compares = baseline is not None and any(metric.info.relative for metric in metrics)
+        earlier = StoredAnswers.of(baseline) if baseline is not None and compares else None
+        main = self.round(
+            plan.golden,
+            system,
+            metrics,
+            out,
+            judge=judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
+            resume=plan.resume,
+            check=self._refuse_started,
+            policy_hash=policy_hash,
+            invocation=plan.invocation,
+            clears=() if plan.oracle and plan.resume else (ORACLE,),
+        )
+        try:
+            run = await (run_round(main, context) if base is None else evaluate_both(main, base, context))
+        finally:
+            if earlier is not None:
+                await earlier.close()
+        run = await watch_judge(
+            run,
+            judge,
+            baseline,
+            plan.judge.settings.canaries or 0,
+            inherits=baseline is not None,
+            planted=plan.judge.settings.planted,
+        )
+        return self.with_whole_cost(run)
+
+    def _refuse_started(self, system: System) -> None:
+        """Raise SystemUnderTestError if the started `system` can't take the contexts that an oracle half gives it."""
+        if self.plan.oracle:
+            refuse_without_contexts(system, self.plan.system.settings.takes_contexts, needs.ORACLE.name)
+
+    async def close(self, *, finished: bool = False) -> None:
+        """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
+        if self._system is not None:
+            await self._system.stop()
+        if self._judge is None:
+            return
+        for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge
+            self.context.say(f"judge: {note}")
+        cache = getattr(self._judge, "cache", None)
+        if finished and isinstance(cache, JudgementCache):
+            cache.prune()
+        try:
+            if self.plan.judge.ready is None:
+                await self._judge.close()
+        finally:
+            with suppress(RunDirectoryError):
+                if not finished and (self.plan.out / MANIFEST).is_file():
+                    self.with_whole_cost(RunDirectory.open(self.plan.out))
+
+
+@asynccontextmanager
+async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Session]:
+    """The session of a run, whose directory is locked; system and judge are closed at the end.
+
+    Raises ConfigError before anything is built or written.
+    """
+    plan.selected_metrics()
+    if not context.trusts_checkout:
+        start_from_nothing(plan)
+        plan = replace(plan, resume=False)
+    session = Session(plan, context, deadline_of(plan))
+    finished = False
+    try:
+        yield session
+        finished = True
+    finally:
+        await session.close(finished=finished)
+
+
+def deadline_of(plan: RunPlan) -> float | None:
+    """When the time limit of a run that begins now ends, on the event loop's clock; None: there is none."""
+    return None if plan.time_limit_s is None else asyncio.get_running_loop().time() + plan.time_limit_s
+
+
+def start_from_nothing(plan: RunPlan) -> None:
+    """Remove from the run directory all that a run could reuse: it may not be trusted."""
+    out = plan.out
+    for name in (*JUDGED, HISTORY):
+        with writing_to(out / name):
+            (out / name).unlink(missing_ok=True)
+    drop_carried(out)
+    for name in (BASE_COMMIT, ORACLE):
+        drop_carried(out, name)
+
+
+def restore_judgements(source: Path, cache: Path) -> None:
+    """Copy the judgements of a trusted baseline, if any, to this run's cache."""
+    if not source.is_file() or (cache.exists() and source.samefile(cache)):
+        return
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with closing(JudgementCache(cache)) as taken:
+        taken.restore_from(source)

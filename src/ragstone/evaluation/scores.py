@@ -1,0 +1,186 @@
+"""The scores of one run, as input for the gate, from any source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from ragstone.errors import ConfigError, suggestion
+from ragstone.evaluation.answer_kinds import AnswerKind
+from ragstone.evaluation.manifest import Manifest
+from ragstone.formatting import counted, score
+from ragstone.golden.sample import Bound, Origin, Sample
+from ragstone.metrics.alignment import UsedContexts
+from ragstone.metrics.score import Failed
+from ragstone.system.response import TokenUsage
+
+_Value = TypeVar("_Value")
+
+STEPS = 2520
+"""A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFacts:
+    """The data of a sample that the gate and the reports need, without its record."""
+
+    question: str = ""
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    origin: Origin | None = None
+    content_hash: str | None = None
+    answerable: bool = True
+    reference: str | None = None
+    """The fingerprint of the reference answer; None if there is none."""
+    draft: bool = False
+    """Whether the sample counts in no check."""
+    parts: tuple[str, ...] = ()
+    """`Sample.part_hashes`; empty if they are not known."""
+    bounds: tuple[Bound, ...] = ()
+    """The floors and ceilings of its own scores."""
+
+    @classmethod
+    def of(cls, sample: Sample) -> SampleFacts:
+        """What is known of a sample before it is evaluated."""
+        return cls(
+            sample.question,
+            sample.tags,
+            sample.group,
+            sample.origin,
+            sample.content_hash(),
+            sample.answerable,
+            parts=sample.part_hashes(),
+            bounds=sample.bounds,
+        )
+
+    def changed(self, **changes: Any) -> SampleFacts:
+        """These facts with other values of some fields."""
+        return SampleFacts(**{one.name: getattr(self, one.name) for one in fields(SampleFacts)} | changes)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetricScores:
+    """One metric over a run: every sample is in exactly one of the three, by id.
+
+    `answers` has the score of each answer to a sample in `values`, in the order in which the system was asked (None:
+    the metric does not apply to that answer). It is empty if the system was asked each question once. `readings` has
+    the scores of all judging rounds of each answer, if there were several answers or rounds.
+    """
+
+    values: Mapping[str, float]
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+    version: str | None = None
+    answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over the samples that have a score; None if there are none."""
+        return sum(self.values.values()) / len(self.values) if self.values else None
+
+    def __repr__(self) -> str:
+        parts = [f"mean {score(self.mean)} of {counted(len(self.values), 'sample')}"]
+        parts += [f"{len(self.not_applicable):,} not applicable"] if self.not_applicable else []
+        parts += [f"{len(self.failed):,} failed"] if self.failed else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """How the system under test behaved, by sample id.
+
+    `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they were reported: one for each
+    sample, so that they are independent. `failures` are one-line failures, and `failed_answers` how many answers
+    failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
+    `used_contexts` are those that support the first answer, if there are contexts and support verdicts. `contexts` are
+    hashes of its contexts, equal in this process if the contexts are. `kinds` are what the `answers` are, of each
+    sample with one that doesn't just answer.
+    """
+
+    latencies_s: Mapping[str, float] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    failed_answers: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
+    usage: Mapping[str, TokenUsage] = field(default_factory=dict)
+    contexts: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
+
+
+def fingerprint(text: str) -> str:
+    """A fingerprint of `text`, ignoring case and the kind of white space; empty without a letter or digit."""
+    if not any(character.isalnum() for character in text):
+        return ""
+    return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_Part = TypeVar("_Part", MetricScores, SystemFacts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunScores:
+    """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
+    `remarks` are sentences on how a score file was read.
+
+    ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and raises ConfigError if the run does
+    not have that metric.
+    """
+
+    label: str
+    metrics: Mapping[str, MetricScores]
+    samples: Mapping[str, SampleFacts]
+    system: SystemFacts = field(default_factory=SystemFacts)
+    manifest: Manifest | None = None
+    remarks: tuple[str, ...] = ()
+
+    def __getitem__(self, metric: str) -> MetricScores:
+        if metric not in self.metrics:
+            raise ConfigError(f"this run has no metric '{metric}'.", hint=suggestion(str(metric), self.metrics))
+        return self.metrics[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.metrics
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.label!r}: {counted(len(self.samples), 'sample')}, {means(self.metrics)})"
+
+
+def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
+    """`run` with the ids that `name_of` gives to its samples; samples that get None are left out."""
+
+    def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
+        return {name: value for old, value in values.items() if (name := name_of(old)) is not None}
+
+    def within(part: _Part) -> _Part:
+        given: dict[str, Any] = {}
+        for one in fields(part):
+            value = getattr(part, one.name)
+            given[one.name] = keyed(value) if isinstance(value, Mapping) else value
+        return type(part)(**given)
+
+    return replace(
+        run,
+        metrics={name: within(scores) for name, scores in run.metrics.items()},
+        samples=keyed(run.samples),
+        system=within(run.system),
+    )
+
+
+def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
+    """`run` without the samples that are drafts, and those alone; None if there are none."""
+    drafts = {name for name, facts in run.samples.items() if facts.draft}
+    if not drafts:
+        return run, None
+    counting = rekeyed(run, lambda name: None if name in drafts else name)
+    return counting, rekeyed(run, lambda name: name if name in drafts else None)
+
+
+def means(metrics: Mapping[str, MetricScores]) -> str:
+    """``faithfulness 0.91, context_recall 0.84``."""
+    return ", ".join(f"{name} {score(scores.mean)}" for name, scores in metrics.items()) or "no metrics"

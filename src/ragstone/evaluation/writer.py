@@ -1,0 +1,306 @@
+"""Writes a run directory: every record as soon as it is finished, so that the run can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from array import array
+from collections.abc import Callable, Iterable, Set
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+from ragstone.errors import RunDirectoryError, disk_errors
+from ragstone.evaluation.columns import Ids
+from ragstone.evaluation.directory import (
+    ASIDE,
+    BASE_COMMIT,
+    CACHE,
+    LOCK,
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    SAMPLES,
+    SPENT,
+    RunDirectory,
+    read_manifest,
+)
+from ragstone.evaluation.files import open_new, replace_text, writing_to
+from ragstone.evaluation.manifest import Cost, Counts, Manifest
+from ragstone.evaluation.record import RecordLine, SampleRecord
+from ragstone.evaluation.scoring import sample_state
+from ragstone.evaluation.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_line
+from ragstone.evaluation.usage import UsageCount
+from ragstone.files import open_regular
+
+
+class _Written(Ids):
+    """The samples that are on disk, and where the record of each begins: the last one, if there are several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets = array("Q")
+
+    def add_at(self, offset: int, sample_id: str) -> None:
+        if self.add(sample_id):
+            self.offsets.append(offset)
+        elif (row := self.get(sample_id)) is not None:
+            self.offsets[row] = offset
+
+
+class RunWriter:
+    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        stream: IO[bytes],
+        written: _Written,
+        redact: Callable[[str], str],
+        usage: UsageCount,
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._stream = stream
+        self._written = written
+        self._redact = redact
+        self._usage = usage
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
+        """Start a run in `path`. An earlier run there is replaced, with its partners, but its judgement cache is kept.
+
+        The records of an unfinished run are kept as samples.jsonl.previous. Raises RunDirectoryError if `path` contains
+        something other than a run.
+        """
+        refuse_foreign(path)
+        with writing_to(path):
+            path.mkdir(parents=True, exist_ok=True)
+            _put_aside(path)
+            for name in (ASIDE, SPENT):
+                (path / name).unlink(missing_ok=True)
+            write_manifest(path, manifest)
+            stream = open_new(path / SAMPLES)
+        return cls(path, manifest, stream, _Written(), redact, UsageCount(manifest.price))
+
+    @classmethod
+    def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
+        """Resume the run in `path`, whose manifest must describe the same evaluation as `manifest`.
+
+        `manifest` may have more metrics: records without them are removed, to be scored again from their stored answers
+        (`evaluation/stored.py`). An incomplete last line of a killed run is removed. Raises RunDirectoryError that says
+        what differs.
+        """
+        if not (path / MANIFEST).exists():
+            return cls.create(path, manifest, redact=redact)
+        earlier = read_manifest(path)
+        if earlier.confirmed:
+            raise RunDirectoryError(
+                "there is nothing to resume: this run is finished, and its verdict was confirmed with more answers.",
+                where=str(path),
+                hint="Start over without --resume, or show its result with `ragstone report`.",
+            )
+        differing = [
+            name
+            for name in ("golden", "judge", "repeats", "answers")
+            if getattr(earlier, name) != getattr(manifest, name)
+        ]
+        if not earlier.metrics.items() <= manifest.metrics.items():
+            differing.append("metrics")
+        if earlier.system.entrypoint != manifest.system.entrypoint:
+            differing.append("entrypoint")
+        if earlier.system.part != manifest.system.part:
+            differing.append("part")
+        if differing:
+            raise RunDirectoryError(
+                f"can't resume: {' and '.join(differing)} differ from the existing run.",
+                where=str(path),
+                hint="Use the settings of that run, or start over without --resume.",
+            )
+        wanted = manifest.metrics.keys()
+        return cls._continue(path, manifest, earlier, redact, lambda record: record.scores.keys() >= wanted)
+
+    @classmethod
+    def extend(
+        cls, path: Path, manifest: Manifest, *, keep: Callable[[SampleRecord], bool], redact: Callable[[str], str] = str
+    ) -> RunWriter:
+        """Start the run that `manifest` describes with the records of the run in `path` for which `keep` is true."""
+        if not (path / MANIFEST).exists():
+            return cls.create(path, manifest, redact=redact)
+        return cls._continue(path, manifest, read_manifest(path), redact, keep)
+
+    @classmethod
+    def _continue(
+        cls,
+        path: Path,
+        manifest: Manifest,
+        earlier: Manifest,
+        redact: Callable[[str], str],
+        keep: Callable[[SampleRecord], bool],
+    ) -> RunWriter:
+        if (path / SAMPLES).is_symlink():
+            raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
+        with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
+            usage = UsageCount(manifest.price)
+            written, counts, cost = _finished_part(path, keep, usage)
+        planted = earlier.planted if earlier.judge == manifest.judge else None
+        told = {"wall_s": earlier.wall_s, "created_at": earlier.created_at, "planted": planted}
+        kept = manifest.model_copy(update={"counts": counts, "cost": cost, **told})
+        write_manifest(path, kept)
+        with writing_to(path / SAMPLES):
+            stream = (path / SAMPLES).open("ab")
+        return cls(path, kept, stream, written, redact, usage)
+
+    @property
+    def finished_ids(self) -> Set[str]:
+        return self._written
+
+    def append(self, record: SampleRecord) -> None:
+        """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
+        self.append_line(record_line(record))
+
+    def append_line(self, record: RecordLine) -> None:
+        """Write a record that was made into a line elsewhere. Raises RunDirectoryError for disk errors."""
+        line = self._redact(record.line).encode("utf-8", "replace") + b"\n"
+        with writing_to(self.path / SAMPLES):
+            offset = self._stream.tell()
+            self._stream.write(line)
+            self._stream.flush()
+        self._written.add_at(offset, record.sample_id)
+        self._usage.add(record.responses)
+        counts, state = self.manifest.counts, record.state
+        self.manifest = self.manifest.model_copy(
+            update={
+                "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),
+                "cost": self.manifest.cost.plus(Cost.of(record.ledger)),
+            }
+        )
+
+    def close(self) -> None:
+        """Leave the run as it is on disk: running, as after a kill."""
+        self._stream.close()
+
+    def stop(self, reason: str, *, wall_s: float) -> None:
+        """End a run that could not be finished; it can be resumed."""
+        with contextlib.suppress(OSError):  # the end of a line that didn't fit on the disk; it is removed on resume
+            self._stream.close()
+        self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
+
+    def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
+        """End the run: records in the order of the golden set, so that equal runs are equal files."""
+        with writing_to(self.path / SAMPLES):
+            self._stream.close()
+            _sort_records(self.path / SAMPLES, self._written, order)
+        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
+        for name in (f"{SAMPLES}.previous", ASIDE):
+            (self.path / name).unlink(missing_ok=True)
+        return RunDirectory(self.path, self.manifest)
+
+    def _write(self, **update: object) -> None:
+        self.manifest = self.manifest.model_copy(update={**update, "usage": self._usage.summary()})
+        write_manifest(self.path, self.manifest)
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Replace the manifest atomically."""
+    replace_text(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+
+
+def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
+    """`run` with these fields of its manifest changed, which is written."""
+    manifest = run.manifest.model_copy(update=changes)
+    write_manifest(run.path, manifest)
+    return run.with_manifest(manifest)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise RunDirectoryError if `path`, or its target, contains something other than a run."""
+    hint = "Use another directory with --out, or `out` under [run]."
+    with disk_errors(path, kind=RunDirectoryError):
+        if path.is_symlink() and not path.exists():
+            raise RunDirectoryError("it is a dangling link.", where=str(path), hint=hint)
+        place = path.resolve()
+        if place.exists() and not place.is_dir():
+            raise RunDirectoryError("it is a file.", where=str(path), hint=hint)
+        foreign = (
+            place.is_dir()
+            and any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir())
+            and not _holds_run(place)
+        )
+    if foreign:
+        raise RunDirectoryError("the directory exists and does not contain a run.", where=str(path), hint=hint)
+    if ".git" in place.parts:
+        raise RunDirectoryError("it is git's own folder, or is inside it.", where=str(path), hint=hint)
+
+
+def _holds_run(place: Path) -> bool:
+    """Whether a run was written there. A manifest.json alone may be anybody's."""
+    if any((place / name).exists() for name in (SAMPLES, CACHE)):
+        return True
+    try:
+        with open_regular(place / MANIFEST) as stream:
+            return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)
+    except FileNotFoundError:
+        return False
+
+
+def _put_aside(path: Path) -> None:
+    samples = path / SAMPLES
+    if not samples.exists():
+        return
+    finished = False
+    with contextlib.suppress(RunDirectoryError):
+        finished = read_manifest(path).state == "finished"
+    if not finished and samples.stat().st_size:
+        samples.replace(path / f"{SAMPLES}.previous")
+
+
+def _finished_part(
+    path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
+) -> tuple[_Written, Counts, Cost]:
+    """Where the records begin that are complete and to be kept; all others are removed from the file."""
+    samples = path / SAMPLES
+    if not samples.exists():
+        samples.touch()
+    written = _Written()
+    counts: dict[str, int] = {}
+    cost = Cost()
+    wanted = array("Q")
+    end = good = 0
+    with open_regular(samples) as stream:
+        while line := stream.readline(MAX_LINE_BYTES):
+            if not is_complete_line(line):
+                break
+            record = record_from_line(line, str(samples))
+            if keep(record):
+                wanted.append(end)
+                written.add_at(good, record.sample.id)
+                state = sample_state(record.scores, record.responses)
+                counts[state] = counts.get(state, 0) + 1
+                cost = cost.plus(Cost.of(record.ledger))
+                usage.add(record.responses)
+                good += len(line)
+            end += len(line)
+    if good == end:
+        os.truncate(samples, end)
+    else:
+        _write_records(samples, wanted)
+    return written, Counts(**counts), cost
+
+
+def _write_records(path: Path, offsets: Iterable[int]) -> None:
+    """Replace the file of records by those that begin at `offsets`."""
+    temporary = path.with_name(f".{SAMPLES}.tmp")
+    with path.open("rb") as stream, open_new(temporary) as out:
+        for offset in offsets:
+            stream.seek(offset)
+            out.write(stream.readline())
+    temporary.replace(path)
+
+
+def _sort_records(path: Path, written: _Written, order: Iterable[str]) -> None:
+    rows = (written.get(sample_id) for sample_id in order)
+    wanted = array("Q", (written.offsets[row] for row in rows if row is not None))
+    if all(one < other for one, other in pairwise(wanted)):
+        return
+    _write_records(path, wanted)

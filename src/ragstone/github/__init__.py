@@ -1,0 +1,1 @@
+"""One job on GitHub, from its event to its exit code."""

@@ -1,0 +1,113 @@
+"""Annotations: failing checks and samples at their lines, and errors at their location."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import quote
+
+from ragstone.errors import RagstoneError
+from ragstone.gate.checks.registry import key_of_check
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import Action, Check, Status
+from ragstone.github.api.commands import Annotation, Level
+from ragstone.golden.sample import Origin
+from ragstone.report.parts import ReportView, SamplePart
+from ragstone.report.wording import moved
+
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
+_TEXT = 200
+_SAMPLES = 20
+"""Of the samples that got worse; those that failed come after them."""
+_LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
+"""Files that GitHub renders: their lines can be linked only in the plain view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the checkout."""
+
+    root: Path
+    workspace: Path
+
+    def within(self, file: str) -> str | None:
+        """The path relative to the workspace with forward slashes, None if it is outside."""
+        return _within(self.root, file, self.workspace)
+
+    def link(self, origin: Origin, blob: str) -> str | None:
+        """The address of `origin` under `blob` (``https://github.com/owner/name/blob/SHA``)."""
+        path = self.within(origin.file)
+        if path is None:
+            return None
+        if origin.line is None:
+            return f"{blob}/{quote(path)}"
+        plain = "?plain=1" if path.lower().endswith(_LINE_NUMBERED) else ""
+        return f"{blob}/{quote(path)}{plain}#L{origin.line}"
+
+
+@lru_cache(maxsize=64)  # a report links each sample, and most are from the same file
+def _within(root: Path, file: str, workspace: Path) -> str | None:
+    try:
+        return (root / file).resolve().relative_to(workspace.resolve()).as_posix()
+    except (OSError, ValueError):
+        return None
+
+
+def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator[Annotation]:
+    """All annotations of a verdict, most severe first; the printer applies limits."""
+    for check in sorted(view.checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
+        if check.status is not Status.PASS:
+            yield _of_check(check, policy, places)
+    for sample in view.worst[:_SAMPLES]:
+        file, line = _at(sample.place, places)
+        yield Annotation(Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line)
+    for group in view.failures:
+        for failed in group.samples:
+            file, line = _at(failed.place, places)
+            what = ", ".join(group.metrics) or "no response"
+            message = f"{what}: {_short(group.reason)}"
+            yield Annotation(Level.WARNING, message, f"Sample {_short(failed.id)} failed ({group.by})", file, line)
+
+
+def error_annotation(error: RagstoneError, places: Places) -> Annotation:
+    """The error that ended the run, at its location if that is a file in the checkout."""
+    file, line = None, None
+    found = _PLACE.fullmatch(error.where or "")
+    if found is not None:
+        file, line = places.within(found["file"]), int(found["line"])
+    elif error.where is not None and (places.root / error.where).is_file():
+        file = places.within(error.where)
+    where = f"{error.where}: " if error.where and file is None else ""
+    hint = f"\n{error.hint}" if error.hint else ""
+    return Annotation(Level.ERROR, f"{where}{error.message}{hint}", "Ragstone", file, line if file else None)
+
+
+def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
+    grave = check.action is Action.BLOCK and check.status in (Status.FAIL, Status.ERROR)
+    file = places.within(policy.file) if policy.file is not None else None
+    line = policy.line_of(*key_of_check(check)) if file is not None else None
+    title = f"{check.name}: {check.status}"
+    return Annotation(Level.ERROR if grave else Level.WARNING, check.reason, title, file, line)
+
+
+def _of_sample(sample: SamplePart) -> str:
+    changes = "; ".join(moved(change) for change in sample.changes if change.current is not None)
+    parts = [changes or "worse", _short(sample.question)]
+    parts += [f"not in the contexts: {_short(bad.text)}" for bad in sample.unsupported[:2]]
+    parts += [f"missing from the contexts: {_short(text)}" for text in sample.missing[:2]]
+    return "\n".join(parts)
+
+
+def _at(origin: Origin | None, places: Places) -> tuple[str | None, int | None]:
+    if origin is None:
+        return None, None
+    file = places.within(origin.file)
+    return file, origin.line if file is not None else None
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT else line[: _TEXT - 1] + "…"

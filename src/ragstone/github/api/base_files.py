@@ -1,0 +1,143 @@
+"""Files of another commit of this repository, usually the base of a pull request, read through GitHub's API, and
+the names of those that differ between two commits.
+
+The files in a pull request can't be trusted, but those of its base were reviewed. Nothing in the checkout is read here,
+because it belongs to the pull request.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import posixpath
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import RootModel
+
+from ragstone.github.api.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
+
+MAX_FILES = 200
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_TOTAL_BYTES = 64 * 1024 * 1024
+
+
+class _Content(ApiReply):
+    type: str
+    size: int
+    sha: str
+    encoding: str | None = None
+    content: str | None = None
+
+
+class _Answer(RootModel[_Content | list[object]]):
+    """A file, a link or a submodule; a list if the path is a folder."""
+
+
+class _Blob(ApiReply):
+    encoding: str
+    content: str
+
+
+class CommitFile(ApiReply):
+    """A file, link or submodule of a commit; `sha` is Git's name for its content."""
+
+    path: str
+    type: str
+    mode: str
+    sha: str
+
+
+class _Tree(ApiReply):
+    tree: list[CommitFile]
+    truncated: bool
+
+
+def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+    """Write those of `paths` that are files at commit `sha` to `folder`, which must not exist yet.
+
+    Paths are relative to the repository's root, with forward slashes, and keep their structure in `folder`. The result
+    maps each existing path to its file; paths that are missing, lead out of the repository, or are not files (folders,
+    submodules, links that lead out) are left out. Raises GitHubApiError, also for files larger than MAX_FILE_BYTES, or
+    MAX_TOTAL_BYTES in total.
+    """
+    folder.mkdir(mode=0o700, parents=True)
+    wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
+    if len(wanted) > MAX_FILES:
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
+    found: dict[str, Path] = {}
+    total = 0
+    for path, inside in wanted.items():
+        body = _read(api, sha, inside)
+        if body is None:
+            continue
+        total += len(body)
+        if total > MAX_TOTAL_BYTES:
+            raise GitHubApiError(ApiErrorKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
+        found[path] = _write(folder / inside, body)
+    return found
+
+
+SUBMODULE = "160000"
+LINK = "120000"
+LINKS = frozenset({LINK, SUBMODULE})
+"""The modes of entries that lead elsewhere."""
+
+
+def list_commit_files(api: GitHubApi, sha: str) -> tuple[CommitFile, ...]:
+    """All files, links and submodules of commit `sha`. Raises GitHubApiError."""
+    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
+    if tree.truncated:
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
+    return tuple(entry for entry in tree.tree if entry.type != "tree")
+
+
+def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
+    """The modes of all files, links and submodules at commit `sha`, by path. Raises GitHubApiError."""
+    return {entry.path: entry.mode for entry in list_commit_files(api, sha)}
+
+
+def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
+    """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
+    return tuple(path for path, mode in list_base_modes(api, sha).items() if mode not in LINKS)
+
+
+def _inside(path: str) -> str | None:
+    inside = posixpath.normpath(path)
+    out = inside in (".", "..") or inside.startswith(("../", "/"))
+    return None if out or "\0" in path else inside
+
+
+def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
+    found = api.find(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha})
+    answer = found.root if found is not None else None
+    if not isinstance(answer, _Content) or answer.type != "file":
+        return None
+    if answer.size > MAX_FILE_BYTES:
+        raise GitHubApiError(ApiErrorKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
+    if answer.encoding == "base64" and answer.content is not None:
+        return _decoded(answer.content, path)
+    # From 1 MB on, GitHub returns no content here.
+    blob = api.get(_Blob, f"{api.base}/git/blobs/{quote(answer.sha, safe='')}")
+    if blob.encoding != "base64":
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'")
+    return _decoded(blob.content, path)
+
+
+def _decoded(content: str, path: str) -> bytes:
+    try:
+        body = base64.b64decode("".join(content.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: its content is not base64") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub reports")
+    return body
+
+
+def _write(target: Path, body: bytes) -> Path:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(body)
+    return target

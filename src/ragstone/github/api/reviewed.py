@@ -1,0 +1,104 @@
+"""Which branch of a job counts as reviewed: its settings, files and runs are trusted. Nothing else decides that.
+
+Whoever may push can push a branch and propose a change for it, so the base of a pull request says nothing about review.
+Only the default branch counts, and a branch that GitHub reports as protected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ragstone.formatting import clipped
+from ragstone.github.api.client import Branch, GitHubApi, GitHubApiError, Repository
+from ragstone.github.api.event import Event, EventKind
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedBase:
+    """What a job trusts, decided once.
+
+    `branch` is the one whose runs can be baselines; None: the default branch, which the event doesn't name. `proposed`
+    is the commit that a change is proposed for, None unless it is reviewed. `named` and `unreviewed` are of a change
+    that is proposed for a branch that doesn't count as reviewed: the branch, and why.
+    """
+
+    event: Event
+    branch: str | None
+    proposed: str | None = None
+    named: str = ""
+    unreviewed: str | None = None
+
+    @property
+    def sentence(self) -> str | None:
+        """What the reader of a report must know about a base that doesn't count; None if it does."""
+        if self.unreviewed is None:
+            return None
+        change = "merge" if self.event.kind is EventKind.MERGE_GROUP else "pull request"
+        default = f"'{self.event.default_branch}'" if self.event.default_branch else "the default branch"
+        return (
+            f"'{self.named}', the base of this {change}, {self.unreviewed}, so it doesn't count as "
+            f"reviewed: no judge's key is used, {default} is trusted instead, and the run can't pass; protect the "
+            f"branch, or propose the change for {default}."
+        )
+
+    @property
+    def unproven(self) -> str | None:
+        """Why the run can't pass, in a short sentence; None if it can."""
+        return None if self.unreviewed is None else f"Not proven: '{self.named}', the base, {self.unreviewed}."
+
+
+def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
+    """What is trusted for `event`. If GitHub can't be asked about a branch, it doesn't count. Never raises."""
+    pull = event.pull_request
+    if pull is not None:
+        return base_of_change(api, event, pull.base.ref, pull.base.sha)
+    if event.kind is EventKind.MERGE_GROUP and (event.merge_base_sha or event.merge_base_branch):
+        return base_of_change(api, event, event.merge_base_branch, event.merge_base_sha)
+    return ReviewedBase(event, event.default_branch)
+
+
+def base_of_change(api: GitHubApi | None, event: Event, branch: str | None, commit: str | None) -> ReviewedBase:
+    """What is trusted for a change that is proposed for `branch` at `commit`. Never raises."""
+    unreviewed = why_unreviewed(api, event, branch)
+    if unreviewed is None:
+        return ReviewedBase(event, branch, commit)
+    return ReviewedBase(event, event.default_branch, named=clipped(branch or "", 100), unreviewed=unreviewed)
+
+
+def why_unreviewed(api: GitHubApi | None, event: Event, branch: str | None) -> str | None:
+    """Why `branch` doesn't count as reviewed, as a clause; None if it does. Never raises GitHubApiError."""
+    if branch is None:
+        return "is not known"
+    if branch == event.default_branch:
+        return None
+    if api is None:
+        return "is not the default branch, and without a GitHub token it can't be asked whether it is protected"
+    try:
+        if event.default_branch is None and branch == api.get(Repository, api.base).default_branch:
+            return None
+        found = api.find(Branch, f"{api.base}/branches/{quote(branch, safe='', errors='replace')}")
+    except GitHubApiError as api_error:
+        return f"is not the default branch, and GitHub doesn't say whether it is protected ({api_error})"
+    # Asked for a branch that was renamed, GitHub answers with the new one.
+    if found is not None and found.protected and found.name == branch:
+        return None
+    return "is neither the default branch nor protected"
+
+
+def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
+    """The commit whose files are trusted; None: it is the one that is checked out.
+
+    This is the base of a change, or the default branch for a run on another branch or a tag, and for a change whose
+    base doesn't count as reviewed. A run on the default branch is its own base. Raises GitHubApiError.
+    """
+    if base.proposed is not None:
+        return base.proposed
+    if base.unreviewed is not None:
+        return _default_head(api, base.event)
+    branch = base.event.default_branch or api.get(Repository, api.base).default_branch
+    return None if base.event.branch == branch else api.head_of(branch)
+
+
+def _default_head(api: GitHubApi, event: Event) -> str:
+    return api.head_of(event.default_branch or api.get(Repository, api.base).default_branch)

@@ -1,0 +1,121 @@
+"""The folders of GitHub's runner, closed to the user's code while it runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ragstone.errors import ConfigError
+from ragstone.github.api.commands import COMMAND_FILES
+from ragstone.github.container.confinement import Confinement
+
+_CLOSED = 0o770
+_PASSABLE = 0o771
+"""For a folder on the way to the workspace, or to the folder of the user's code."""
+
+
+class RunnerFolders:
+    """The runner's own folders, which the user's code could otherwise access, because the runner has the same user.
+
+    From `close` to `give_back` they belong to root, so that nothing in them can be written, replaced or read. Their
+    group keeps its permissions, and the user's code is in another group: if the gate is killed, the runner can
+    continue, and finds only our files.
+    """
+
+    def __init__(self, environ: Mapping[str, str], workspace: Path) -> None:
+        self._workspace = workspace.resolve()
+        self._files = tuple(_resolved(environ[name]) for name in COMMAND_FILES if environ.get(name))
+        folders = [path.parent for path in self._files]
+        if environ.get("GITHUB_EVENT_PATH"):
+            folders.append(_resolved(environ["GITHUB_EVENT_PATH"]).parent)
+        others = (Path(environ[name]).resolve() for name in ("HOME", "RUNNER_TEMP") if environ.get(name))
+        folders += [folder for folder in others if not folder.is_relative_to(self._workspace)]
+        self._folders = tuple(dict.fromkeys(folders))
+        self._taken: dict[Path, os.stat_result] = {}
+
+    def close(self, confinement: Confinement) -> None:
+        """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
+        for folder in self._folders:
+            try:
+                self._close(folder, confinement)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise _not_closed(folder, error.strerror or str(error)) from None
+        for above in {above for path in self._files for above in path.parents if above.exists()}:
+            if not _is_out_of_reach(above.stat()):
+                raise _not_closed(above, "your system may replace what is in it")
+        self.renew()
+
+    def _close(self, folder: Path, confinement: Confinement) -> None:
+        with _opened(folder) as descriptor:
+            found = os.fstat(descriptor)
+            if _is_out_of_reach(found):
+                return
+            self._taken.setdefault(folder, found)
+            ways = (self._workspace, confinement.folder.resolve())
+            os.fchown(descriptor, 0, -1)
+            os.fchmod(descriptor, _PASSABLE if any(way.is_relative_to(folder) for way in ways) else _CLOSED)
+        if confinement.call(["/usr/bin/test", "-w", str(folder)]).returncode == 0:
+            raise _not_closed(folder, "your system may still write to it")
+
+    def renew(self) -> None:
+        """Create the command files afresh: anything in their place is removed unread. Raises ConfigError."""
+        for path in self._files:
+            try:
+                with _opened(path.parent) as folder:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path.name, dir_fd=folder)
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                    descriptor = os.open(path.name, flags, 0o600, dir_fd=folder)
+                    os.fchown(descriptor, 0, os.fstat(folder).st_gid)
+                    os.fchmod(descriptor, 0o660)
+                    os.close(descriptor)
+            except FileNotFoundError:
+                continue  # no such folder, so there is nothing to write
+            except OSError as error:
+                raise _not_closed(path, error.strerror or str(error)) from None
+
+    def give_back(self) -> None:
+        """Return folders and files to their owners. Call only when no user code runs any more."""
+        for path in self._files:
+            found = self._taken.get(path.parent)
+            if found is not None:
+                with suppress(OSError):
+                    os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
+        while self._taken:
+            folder, found = self._taken.popitem()
+            with suppress(OSError), _opened(folder) as descriptor:
+                os.fchown(descriptor, found.st_uid, found.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+
+
+def _resolved(path: str) -> Path:
+    """`path` with links in its folder resolved, but not the path itself."""
+    found = Path(path)
+    return found.parent.resolve() / found.name
+
+
+def _is_out_of_reach(found: os.stat_result) -> bool:
+    """Whether only root can replace root's files in the folder."""
+    return found.st_uid == 0 and (not found.st_mode & stat.S_IWOTH or bool(found.st_mode & stat.S_ISVTX))
+
+
+def _not_closed(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"the runner's files can't be protected from your system: {why}.",
+        where=str(path),
+        hint="Keep the runner's folders on a local file system, or use `ragstone gate --github` in a `run:` step.",
+    )
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,255 @@
+"""The environment of the user's own system: made with uv for the Python asked for, never Ragstone's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import IO
+
+from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached, disk_errors
+from ragstone.files import read_regular
+from ragstone.github.container.confinement import SAFE_PATH, Confinement
+from ragstone.system.child import MAX_LOG_BYTES
+from ragstone.system.environment import child_environment
+from ragstone.system.guardian import kill_group
+
+Write = Callable[[str], None]
+_COMPLETE = "ragstone-complete"
+_TAIL_LINES = 30
+_DRAIN_S = 1.0
+_MAX_LINE_BYTES = 8192
+_MAX_REQUIREMENTS_BYTES = 16 * 1024 * 1024
+_NETWORK = frozenset(
+    """
+    http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
+    """.split()  # noqa: SIM905
+)
+_WRONG_INSIDE = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+"""What setup actions leave behind on the host points at paths that are not in the container."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserEnvironment:
+    """Where the user's system runs: the interpreter of its own, and the variables that its children are made from."""
+
+    python: str
+    environ: Mapping[str, str]
+    made: bool = False
+
+
+def container_environ(environ: Mapping[str, str], confinement: Confinement) -> dict[str, str]:
+    """`environ` with what is wrong inside of the container set right. Children get an allow-list of it."""
+    kept = {name: value for name, value in environ.items() if name not in _WRONG_INSIDE}
+    return {
+        **kept,
+        "PATH": SAFE_PATH,
+        "HOME": str(confinement.run_as.home),
+        "TMPDIR": str(confinement.folder / "tmp"),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSetup:
+    """What the user's system needs before it runs: a Python version, requirements files, a shell script."""
+
+    script: str = ""
+    requirements: tuple[str, ...] = ()
+    python_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long each step may take, and by when (of the monotonic clock) the whole must be done."""
+
+    each_s: float
+    deadline: float | None = None
+
+    def left_s(self) -> float:
+        return self.each_s if self.deadline is None else max(0.0, min(self.each_s, self.deadline - monotonic()))
+
+    @property
+    def used_up(self) -> bool:
+        return self.deadline is not None and monotonic() >= self.deadline
+
+
+def prepare(
+    setup: SystemSetup,
+    *,
+    confinement: Confinement,
+    environ: Mapping[str, str],
+    system_env: Sequence[str],
+    directory: Path,
+    limits: Limits,
+    write: Write,
+) -> UserEnvironment:
+    """Make (or find) the environment, install `requirements` into it, and run `setup` with it, as the user.
+
+    Environments are kept by content under the runner's temp folder. `setup` runs every time: it may do more than
+    install. Raises ConfigError for files that are not there, SystemUnderTestError when something does not install or
+    takes too long, and TimeLimitReached.
+    """
+    base = container_environ(environ, confinement)
+    wanted = bool(setup.script or setup.requirements or setup.python_version)
+    if not wanted:
+        return UserEnvironment(_base_python(), base)
+    files = [_requirement(directory, name) for name in setup.requirements]
+    steps = Steps(confinement, installing(base, confinement, system_env), directory, limits, write)
+    target = confinement.folder / f"env-{_key(setup.python_version, files)}"
+    python = target / "bin" / "python"
+    if not (target / _COMPLETE).is_file():
+        _create(target, python, setup.python_version, files, steps)
+    inside = {"PATH": f"{target / 'bin'}:{SAFE_PATH}", "VIRTUAL_ENV": str(target)}
+    if setup.script:
+        shell = ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", setup.script]
+        steps.run(shell, "setup", inside)
+    return UserEnvironment(str(python), {**base, **inside}, made=True)
+
+
+def _create(target: Path, python: Path, version: str | None, files: Sequence[Path], steps: Steps) -> None:
+    uv = _uv()
+    # Half an environment, from a job that was cancelled, would be worse than none.
+    steps.confinement.call(["/bin/rm", "-rf", "--", str(target)])
+    make = [uv, "venv", "--seed", "--python", version or _base_python(), str(target)]
+    steps.run(make, "python-version" if version else "the environment")
+    if files:
+        listed = [argument for file in files for argument in ("--requirement", str(file))]
+        steps.run([uv, "pip", "install", "--python", str(python), *listed], "requirements")
+    steps.confinement.call(["/bin/touch", str(target / _COMPLETE)])
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Runs programs of the user's, as the user, and shows what they print as they print it."""
+
+    confinement: Confinement
+    environ: Mapping[str, str]
+    directory: Path
+    limits: Limits
+    write: Write
+
+    def run(self, argv: Sequence[str], what: str, inside: Mapping[str, str] | None = None) -> None:
+        """Run to the end of `argv` itself: what it left in the background (a server) goes on, its output dropped.
+
+        Raises SystemUnderTestError when it fails or takes too long, TimeLimitReached when all together does.
+        """
+        process = subprocess.Popen(  # noqa: S603 - what the user asked for, as the user
+            list(argv),
+            cwd=self.directory,
+            env={**self.environ, **(inside or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **self.confinement.run_as.popen_arguments(),  # type: ignore[call-overload]
+        )
+        printed = _Printed(process.stdout, self.write)
+        try:
+            code = process.wait(self.limits.left_s())
+        except subprocess.TimeoutExpired:
+            kill_group(process.pid)
+            process.wait()
+            printed.end()
+            if self.limits.used_up:
+                raise TimeLimitReached(f" by {what}") from None
+            raise SystemUnderTestError(
+                f"{what} did not end within {self.limits.each_s:g} s:\n{printed.tail()}",
+                hint="Let a server that it starts run in the background, or raise setup_timeout_s in [system].",
+            ) from None
+        printed.end()
+        if code != 0:
+            raise SystemUnderTestError(
+                f"{what} ended with exit code {code}:\n{printed.tail()}",
+                hint="Run the same lines in a fresh checkout to see why.",
+            )
+
+
+class _Printed:
+    """What a program prints: shown line by line up to a bound, its last lines kept."""
+
+    def __init__(self, stream: IO[bytes], write: Write) -> None:
+        self._stream = stream
+        self._write = write
+        self._room = MAX_LOG_BYTES
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._listening = True
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def end(self) -> None:
+        """Take in what is there; what comes later is dropped."""
+        self._reader.join(_DRAIN_S)
+        self._listening = False
+
+    def tail(self) -> str:
+        return "".join(self._tail).rstrip()
+
+    def _listen(self) -> None:
+        with self._stream:
+            while raw := self._stream.readline(_MAX_LINE_BYTES):
+                if self._listening:
+                    line = raw.decode("utf-8", "replace")
+                    self._tail.append(line)
+                    self._show(line, len(raw))
+
+    def _show(self, line: str, size: int) -> None:
+        if self._room <= 0:
+            return
+        self._room -= size
+        if self._room <= 0:
+            line += f"\n[ragstone] this is more than {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
+        self._write(line)
+
+
+def installing(base: Mapping[str, str], confinement: Confinement, system_env: Sequence[str]) -> dict[str, str]:
+    """Variables for installing: what the system itself gets, and how the network is reached, without passwords."""
+    allowed = child_environment(system_env, base, confinement.run_as)
+    network = {name: value for name, value in base.items() if name in _NETWORK and "@" not in value}
+    return {
+        **network,
+        **allowed,
+        "UV_CACHE_DIR": str(confinement.folder / "uv-cache"),
+        "UV_PYTHON_INSTALL_DIR": str(confinement.folder / "python"),
+        "UV_NO_PROGRESS": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+def _requirement(directory: Path, name: str) -> Path:
+    path = directory / name
+    if not path.is_file():
+        raise ConfigError(f"requirements file not found: {name}", where="input 'requirements'", hint="One path a line.")
+    return path
+
+
+def _key(version: str | None, files: Sequence[Path]) -> str:
+    contents = [[file.name, hashlib.sha256(_read(file)).hexdigest()] for file in files]
+    body = json.dumps([version, sys.version_info[:3], contents])
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
+def _read(file: Path) -> bytes:
+    with disk_errors(file):
+        return read_regular(file, limit=_MAX_REQUIREMENTS_BYTES)
+
+
+def _base_python() -> str:
+    """The image's own Python, which Ragstone's environment was made from and which holds no package of it."""
+    base: str = getattr(sys, "_base_executable", "") or sys.executable
+    return base
+
+
+def _uv() -> str:
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
+    if found is None:
+        raise ConfigError("uv is not installed beside Ragstone.", hint="Take the action's own image.")
+    return found

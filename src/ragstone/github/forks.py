@@ -1,0 +1,198 @@
+"""Reports the result of an untrusted run in a trusted job: its data is read, checked, decided on and rendered again.
+
+Nothing in the run is trusted except its records: no verdict, no rendered text, no pull request number. The pull request
+is found from the run's head commit, which comes from GitHub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.archive import ArchiveRefused
+from ragstone.errors import RagstoneError
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, open_members
+from ragstone.evaluation.directory import CACHE, RunDirectory
+from ragstone.evaluation.replay import vouch
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.session import RunPlan, Session
+from ragstone.evaluation.rounds.sources import JudgeSource
+from ragstone.gate.policy import Policy
+from ragstone.github.api.artifacts import newest_artifact, read_artifact
+from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.event import Event, PullRequest
+from ragstone.github.api.reviewed import base_of_change
+from ragstone.github.api.trusted_runs import WorkflowRun
+from ragstone.github.branch_history import tagged_commits
+from ragstone.github.job import Job
+from ragstone.github.plan import BaselineSource
+from ragstone.github.policy_changes import changes_by_a_fork
+from ragstone.github.publish import Report
+from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.metric import Metric
+from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline, history_from
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, policy_for, view_of
+from ragstone.pipeline.gate_request import read_policy
+from ragstone.pipeline.history import RunHistory
+from ragstone.pipeline.rejudge import Rejudged, rejudge
+from ragstone.pipeline.run_plan import project_metrics, read_golden_set
+from ragstone.report.parts import Links
+from ragstone.settings.settings import JudgeSettings
+
+PREFACE = (
+    "> [!NOTE]\n> These results come from the pull request's own run. Each score was checked against its recorded "
+    "judgements, but nothing was run again here: review the answers before you rely on them.\n\n"
+)
+
+UNVERIFIED = "Unverified: parts of this run can't be verified."
+MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ForkReport:
+    """What to post where. `number` None: nowhere, and `notices` say why; they are not redacted yet."""
+
+    report: Report
+    number: int | None = None
+    baseline_run_id: int | None = None
+    notices: tuple[str, ...] = ()
+
+
+async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
+    """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
+
+    Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
+    """
+    event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
+    golden = read_golden_set(settings)
+    policy, undrawn = policy_for(read_policy(settings), golden)
+    try:
+        head, pull = _head_and_pull(api, event)
+        base = base_of_change(api, event, pull.base.ref, pull.base.sha)
+        custom = project_metrics(settings).own()
+        run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
+        before, known = None, None
+        if job.plan.baseline is BaselineSource.ARTIFACT:
+            branch = job.plan.baseline_branch or base.branch
+            known = find_baseline(job.baseline_store(api, branch))
+            before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
+        vouched = vouch(run, golden, custom)
+        # From this checkout, not the fork's: drops accepted by a fork don't count here.
+        terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
+        history, damage = history_from(known.history if known is not None else None)
+        past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
+        changes = job.gate_changes = changes_by_a_fork(
+            api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
+        )
+        unreviewed = (base.sentence,) if base.sentence is not None else ()
+        none = (known.reason,) if isinstance(known, NoBaseline) else ()
+        current = ComparedRun(vouched.scores, run)
+        rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
+        terms = replace(terms, baseline=rejudged.baseline)
+        verdict = decide(
+            current,
+            terms,
+            past=past,
+            notes=rejudged.notes,
+            warnings=(
+                *unreviewed,
+                *undrawn,
+                *vouched.doubts,
+                *changes,
+                *none,
+                *((damage,) if damage else ()),
+                *rejudged.warnings,
+            ),
+            unproven=UNVERIFIED if vouched.doubts else base.unproven,
+        )
+    except _NothingToPost as nothing:
+        return ForkReport(Report(), notices=(nothing.reason,))
+    except GitHubApiError as api_error:
+        return ForkReport(Report(), notices=(f"The run could not be read: {api_error}",))
+    except ArchiveRefused as refused:
+        return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
+    except RagstoneError as error:
+        return ForkReport(Report(), notices=(f"The run's data was refused: {error.message}",))
+    blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
+    links = Links(
+        origin=lambda origin: job.places.link(origin, blob),
+        run=head.html_url,
+        baseline=known.url if isinstance(known, TrustedBaseline) else None,
+    )
+    view = job.redact.view(view_of(current, replace(verdict, accept=()), terms.baseline, links))
+    baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
+    return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
+
+
+async def _judged_offline(
+    job: Job, baseline: ComparedRun | None, current: ComparedRun, golden: GoldenSet, policy: Policy
+) -> Rejudged:
+    """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
+    # Functions of the project are code, and this job runs none: their baseline scores stay as they are.
+    rubrics = {name: given for name, given in job.settings.metrics.items() if given.python is None}
+    run, folder = job.settings.run, job.temporary / "rejudged"
+    plan = RunPlan(
+        golden,
+        JudgeSource(JudgeSettings(name="offline")),
+        replace(project_metrics(job.settings), custom=rubrics),
+        folder,
+        repeats=run.repeats,
+        seed=run.seed,
+        cached=False,
+    )
+    session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
+    try:
+        if current.run is None or current.run.manifest.judge != session.judge.identity:
+            return Rejudged(baseline)
+        return await rejudge(baseline, current, policy, session, folder=folder)
+    finally:
+        await session.close()
+
+
+class _NothingToPost(Exception):  # noqa: N818 - an outcome to report
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullRequest]:
+    """The run, from the API, and the one open pull request with its head commit."""
+    upstream = event.upstream
+    if upstream is None:
+        raise _NothingToPost("This workflow_run job does not name the run to report.")
+    head = api.get(WorkflowRun, f"{api.base}/actions/runs/{upstream.run_id}")
+    if head.event != "pull_request" or head.head_sha != upstream.head_sha:
+        raise _NothingToPost("The run that this job follows is not for a pull request.")
+    if upstream.head_owner is None or head.head_branch is None or head.head_repository is None:
+        raise _NothingToPost("The head repository of the pull request no longer exists: nothing to post.")
+    listing = {"state": "open", "head": f"{upstream.head_owner}:{head.head_branch}"}
+    found = [
+        pull
+        for pull in api.pages(PullRequest, f"{api.base}/pulls", listing, max_pages=3)
+        if pull.head.sha == head.head_sha
+        and pull.head.repo is not None
+        and pull.head.repo.id == head.head_repository.id
+        and pull.base.repo is not None
+        and pull.base.repo.id == head.repository.id
+    ]
+    if not found:
+        raise _NothingToPost("No open pull request has this commit as its head: nothing to post.")
+    if len(found) > 1:
+        raise _NothingToPost("Several open pull requests have this commit as their head: nothing to post.")
+    return head, found[0]
+
+
+def _read_run(
+    api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path, custom: Sequence[Metric]
+) -> RunDirectory:
+    """The run's records, with every score confirmed by its judgements."""
+    artifact = newest_artifact(api, head.id, artifact_name)
+    if artifact is None:
+        raise _NothingToPost(f"Run {head.id} left no artifact called '{artifact_name}': nothing to post.")
+    if artifact.size_in_bytes > MAX_UNTRUSTED_BYTES:
+        raise ArchiveRefused(f"it is larger than {MAX_UNTRUSTED_BYTES:,} bytes")
+    files = read_artifact(api, artifact, MEMBER_LIMITS)
+    # A cache can't prove that its judgements are true: an untrusted one is never used.
+    files.pop(CACHE, None)
+    return open_members(files, directory, custom)

@@ -1,0 +1,221 @@
+"""The action's inputs: one table (inputs.toml) for action.yml, the documentation and parsing."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.resources import files
+from typing import Any
+
+from pydantic import SecretStr
+
+from ragstone.errors import ConfigError, suggestion
+from ragstone.settings.load import option_of, variable_of
+from ragstone.settings.variables import TOKENS, Variables
+
+DEFAULT_ARTIFACT = "ragstone-run"
+TOKEN_INPUT = "github-token"  # noqa: S105 - the name of an input
+
+
+class CommentMode(StrEnum):
+    """When a pull request gets a comment."""
+
+    ALWAYS = "always"
+    CHANGES = "changes"
+    FAILURES = "failures"
+    OFF = "off"
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
+
+
+class _InvalidError(Exception):
+    """The value of an input is wrong; the message says how."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def _lines(value: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in value.splitlines() if line.strip())
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(value.replace(",", " ").split())
+
+
+def _boolean(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise _InvalidError(f"'{value[:80]}' is neither true nor false.")
+    return value.lower() == "true"
+
+
+def _amount(value: str) -> float:
+    try:
+        amount = float(value)
+    except ValueError:
+        amount = math.nan
+    if not math.isfinite(amount) or amount <= 0:
+        raise _InvalidError(f"'{value[:80]}' is not a number above 0, such as 2.50.")
+    return amount
+
+
+def _variables(value: str) -> tuple[str, ...]:
+    names = _words(value)
+    for name in names:
+        if not _VARIABLE.fullmatch(name):
+            raise _InvalidError(f"'{name[:80]}' is not a variable name.", "List names only, never name=value.")
+        if name.upper().startswith(_NEVER_PASSED):
+            hint = "Copy the value to a variable with another name, under `env:` of the step."
+            raise _InvalidError(f"'{name}' is never passed to the system under test.", hint)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input. `text` describes it; of the input for a setting (`key` in OPTIONS), the setting's description does.
+
+    Without a `key`, it is about GitHub or the container. `read` turns text that isn't empty into the value. Text that
+    doesn't fit `pattern` as a whole is refused, with what `invalid` says of it and a `hint`.
+    """
+
+    name: str
+    text: str = ""
+    default: str = ""
+    key: str | None = None
+    choices: Sequence[str] = ()
+    container_only: bool = False
+    read: Callable[[str], object] = str
+    pattern: str = ""
+    invalid: str = ""
+    hint: str | None = None
+
+    @property
+    def description(self) -> str:
+        """What the input is, in Markdown, and what counts without it."""
+        if self.key is None:
+            return self.text
+        option, default = option_of(self.key), option_of(self.key).default
+        default = default and f"Default: from the config, else {default}."
+        return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
+
+    def value_of(self, text: str) -> object:
+        """The value of `text`. Raises _InvalidError."""
+        if "\0" in text:
+            raise _InvalidError("contains a NUL character.")
+        if self.choices and text not in self.choices:
+            raise _InvalidError(f"'{text}' is not one of its values.", suggestion(text, self.choices))
+        if self.pattern and not re.fullmatch(self.pattern, text):
+            raise _InvalidError(f"'{text[:80]}' {self.invalid}", self.hint)
+        return self.read(text)
+
+    @property
+    def is_secret(self) -> bool:
+        return self.name == TOKEN_INPUT or (self.key is not None and option_of(self.key).secret)
+
+    @property
+    def input_variable(self) -> str:
+        """The runner's variable for it: spaces become underscores, letters upper case, dashes stay."""
+        return f"INPUT_{self.name.upper()}"
+
+    @property
+    def variable(self) -> str:
+        """The corresponding environment variable for `ragstone gate --github`."""
+        return variable_of(self.key) if self.key is not None else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
+
+
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "text": str,
+    "lines": _lines,
+    "words": _words,
+    "boolean": _boolean,
+    "amount": _amount,
+    "variables": _variables,
+    "comment": CommentMode,
+    "secret": SecretStr,
+    "workflow": lambda text: text.removeprefix(".github/workflows/"),
+    "branch": lambda text: text.removeprefix("refs/heads/"),
+}
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "inputs.toml").read_text(encoding="utf-8"))
+
+INPUTS = tuple(Input(name, **{**row, "read": _READERS[row.get("read", "text")]}) for name, row in _TABLES.items())
+
+COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
+"""What identifies a gate, as a regular expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInputs:
+    """The validated inputs. `overrides` maps keys of config.OPTIONS to values; secrets are kept out of every repr."""
+
+    config: str | None = None
+    setup: str = ""
+    requirements: tuple[str, ...] = ()
+    python_version: str | None = None
+    working_directory: str = "."
+    baseline: str = "artifact"
+    baseline_branch: str | None = None
+    baseline_workflow: str | None = None
+    artifact_name: str = DEFAULT_ARTIFACT
+    comment: CommentMode = CommentMode.ALWAYS
+    comment_id: str = "default"
+    annotations: bool = True
+    report_issue: bool = False
+    github_token: SecretStr = field(default_factory=lambda: SecretStr(""))
+    overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
+def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
+    """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the input."""
+    variables = Variables(environ)
+    return _read(lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'")
+
+
+def read_variables(environ: Mapping[str, str]) -> ActionInputs:
+    """What `ragstone gate --github` reads from ``RAGSTONE_*``; config/ reads its own settings.
+
+    The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
+    """
+
+    def value(spec: Input) -> str | None:
+        if spec.key is not None or spec.container_only or spec.name in ("config", "working-directory"):
+            return None
+        if spec.name == TOKEN_INPUT:
+            return next(filter(None, (_value(variables, spec, name) for name in TOKENS)), None)
+        return _value(variables, spec, spec.variable)
+
+    variables = Variables(environ)
+    return _read(value, "environment variable {0.variable}")
+
+
+def _value(variables: Variables, spec: Input, name: str) -> str:
+    if not spec.is_secret:
+        return variables.get(name)
+    found = variables.secret(name)
+    return found.get_secret_value() if found is not None else ""
+
+
+def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
+    fields: dict[str, Any] = {}
+    overrides: dict[str, object] = {}
+    for spec in INPUTS:
+        found = (lookup(spec) or "").strip()
+        # The runner fills in `${{ github.token }}`.
+        text = found or ("" if spec.is_secret else spec.default)
+        if not text:
+            continue
+        try:
+            value = spec.value_of(text)
+        except _InvalidError as invalid:
+            raise ConfigError(str(invalid), where=place.format(spec), hint=invalid.hint) from None
+        if spec.key is None:
+            fields[spec.name.replace("-", "_")] = value
+        else:
+            overrides[spec.key] = value
+    return ActionInputs(**fields, overrides=overrides)

@@ -1,0 +1,112 @@
+"""The state of one job on GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.redact import Redactor
+from ragstone.gate.policy import Policy
+from ragstone.github.annotations import Places
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.github.api.event import Event
+from ragstone.github.api.reviewed import ReviewedBase, why_unreviewed
+from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
+from ragstone.github.container.container import Container
+from ragstone.github.inputs import ActionInputs
+from ragstone.github.plan import JobPlan
+from ragstone.pipeline.baseline_search import TrustedBaseline
+from ragstone.report.parts import Links
+from ragstone.report.templates import Templates
+from ragstone.settings.settings import Settings
+from ragstone.system.entrypoint import recognised
+
+
+@dataclass(slots=True)
+class Job:
+    """The state of one job, filled in as it runs, so that it is available if an error occurs.
+
+    `base` is what the job trusts. If that is not what its change is proposed for, neither `settings` nor `environ` has
+    credentials of a judge. With a `base_commit`, the run is compared with that commit, and `baseline` only provides
+    judgements and lineage.
+    """
+
+    settings: Settings
+    environ: Mapping[str, str]
+    inputs: ActionInputs
+    out: TextIO
+    container: Container | None
+    event: Event
+    base: ReviewedBase
+    plan: JobPlan
+    redact: Redactor
+    places: Places
+    api: GitHubApi | None
+    temporary: Path
+    now: Callable[[], datetime]
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    gate_changes: Sequence[str] = ()
+    baseline: TrustedBaseline | None = None
+    base_commit: str | None = None
+    history: bytes | None = None
+    policy: Policy | None = None
+    templates: Templates | None = None
+
+    @property
+    def runs_users_code(self) -> bool:
+        """Whether any code of the checkout is run; not for an HTTP service or recorded answers."""
+        entrypoint = recognised(self.settings.system.entrypoint)
+        runs = entrypoint is None or entrypoint.kind.runs_users_code
+        return runs or bool(self.inputs.setup or self.inputs.requirements)
+
+    def check_baseline_inputs(self) -> None:
+        """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
+        branch, workflow = self.inputs.baseline_branch, self.inputs.baseline_workflow
+        if branch is not None and (why := why_unreviewed(self.api, self.event, branch)) is not None:
+            raise ConfigError(
+                f"'{branch}' {why}, so its runs can't be baselines.",
+                where="input 'baseline-branch'",
+                hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
+            )
+        if workflow is None or self.api is None:
+            return
+        try:
+            workflow_id(self.api, workflow)
+        except GitHubApiError as api_error:
+            if api_error.kind is ApiErrorKind.NOT_FOUND:
+                raise ConfigError(
+                    f"this repository has no workflow {workflow}.",
+                    where="input 'baseline-workflow'",
+                    hint="Name a file in .github/workflows on the default branch, such as ragstone.yml.",
+                ) from None
+            # For other reasons, the search for the baseline says why there is none.
+
+    def baseline_store(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
+        """The artifacts on `branch` of this job's workflow, the one whose run it reports, or that of the input."""
+        followed = self.event.upstream
+        return GitHubArtifacts(
+            api,
+            run_id=followed.run_id if followed is not None else self.event.run_id,
+            workflow=self.event.workflow if followed is None else None,
+            branch=branch,
+            artifact_name=self.inputs.artifact_name,
+            named=self.inputs.baseline_workflow,
+        )
+
+    def links(self) -> Links:
+        event = self.event
+        repository = f"{event.server_url}/{event.repository}"
+        blob = f"{repository}/blob/{event.report_sha}"
+        compared = self.baseline.url if self.baseline is not None else None
+        if self.base_commit is not None:
+            compared = f"{repository}/commit/{self.base_commit}"
+        return Links(
+            origin=lambda origin: self.places.link(origin, blob),
+            run=event.run_url,
+            baseline=compared,
+        )

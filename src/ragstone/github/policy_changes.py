@@ -1,0 +1,271 @@
+"""Finds what a pull request changes about its own gate, for the first lines of its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import SecretStr
+
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.files import read_regular
+from ragstone.formatting import clipped, counted, some
+from ragstone.gate.accepted import ACCEPTED_FILE
+from ragstone.gate.comparability import new_ids
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
+from ragstone.gate.policy_changes import loosened_bounds, metric_changes, policy_changes, sample_changes
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.github.api.base_files import list_base_files, read_base_files
+from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.event import EventKind
+from ragstone.github.api.reviewed import base_commit
+from ragstone.github.job import Job
+from ragstone.github.trusted_config import read_base_config
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.report.summary import SUBJECTS
+from ragstone.settings.settings import METRICS, TABLES, JudgeSettings, Settings
+from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
+
+_Read = Callable[[Iterable[str], str], Mapping[str, Path]]
+_Value = TypeVar("_Value")
+_PATTERN = "*?["
+_MAX_SHOWN = 80
+_MAX_SETTINGS = 6
+_SAID_ELSEWHERE = (
+    *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
+    # Speed, place and bookkeeping
+    *("judge.concurrency", "judge.refresh", "judge.timeout_s", "system.concurrency"),
+    *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.workers"),
+)
+"""Settings whose change is another sentence, or changes nothing that is measured or required."""
+
+
+def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None) -> list[str]:
+    """Sentences on what a pull request changes about policy, golden set and judge, from the files of its base.
+
+    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events.
+    """
+    if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
+        return []
+    subject = SUBJECTS[0 if job.event.kind is EventKind.PULL_REQUEST else 1]
+    try:
+        sha = base_commit(job.api, job.base) if job.api is not None else None
+        if job.api is None or sha is None:
+            return _from_baseline(policy, golden, baseline, "there is no GitHub token")
+        commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")
+        base = commit.settings()
+        rules = policy_changes(commit.policy(base), policy)
+        before = commit.samples(base)
+        then, now = _hashes(before), _hashes(golden)
+        floors = [{one.id: one.bounds for one in side} for side in (before, golden)]
+        found = in_turns(
+            [one for one in rules if one.startswith("accepts ")],
+            setting_changes(base, _own(job.settings, base), in_force=job.settings),
+            [one for one in rules if not one.startswith("accepts ")],
+            _judge_change(base, job.settings),
+            loosened_bounds(floors[0], floors[1], new_ids(now, then)),
+            sample_changes(then, now, drafts={one.id for one in golden if one.draft}),
+            commit.metric_changes(base, job.settings),
+            _price_change(base, job.settings),
+        )
+    except (GitHubApiError, RagstoneError) as error:
+        why = error.message if isinstance(error, RagstoneError) else str(error)
+        return _from_baseline(policy, golden, baseline, why)
+    return [f"{subject}{phrase}." for phrase in found]
+
+
+def in_turns(*kinds: Sequence[str]) -> list[str]:
+    """The first of each kind, then the second of each, and so on: many changes of one kind hide no other kind."""
+    return [one for turn in zip_longest(*kinds) for one in turn if one is not None]
+
+
+def changes_by_a_fork(
+    api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
+) -> list[str]:
+    """Sentences on what a fork's commit `sha` changes, compared with the `policy` of this checkout, which decides."""
+    try:
+        list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
+        commit = Commit(api, sha, settings, workspace, folder)
+        theirs = commit.settings()
+        found = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
+        measured = setting_changes(_own(settings, theirs), theirs)
+    except (GitHubApiError, RagstoneError) as error:
+        why = error.message if isinstance(error, RagstoneError) else str(error)
+        return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
+    # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
+    return in_turns(
+        [f"{SUBJECTS[0]}{phrase}." for phrase in measured],
+        [f"{SUBJECTS[0]}{phrase} (not counted in this report)." for phrase in found],
+    )
+
+
+class Commit:
+    """The gate's files at a commit. `settings` are those of the checkout, for the location of the files."""
+
+    def __init__(self, api: GitHubApi, sha: str, settings: Settings, workspace: Path, folder: Path) -> None:
+        self._api = api
+        self._sha = sha
+        self._checkout = settings
+        self._workspace = workspace.resolve()
+        self._folder = folder
+        self._place = settings.root.resolve().relative_to(self._workspace)
+
+    def settings(self) -> Settings:
+        """The settings in its config file alone. Raises GitHubApiError and ConfigError."""
+        return read_base_config(self._checkout, self._workspace, self._read, self._folder / "config")
+
+    def policy(self, settings: Settings) -> Policy:
+        """Its policy, with accepted drops. Raises GitHubApiError and ConfigError."""
+        name = self._given("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds) or POLICY_FILE
+        file = self._inside(name)
+        beside = file.with_name(ACCEPTED_FILE) if name != POLICY_FILE else self._place / ACCEPTED_FILE
+        found = self._read([file.as_posix(), beside.as_posix()], "policy")
+        if file.as_posix() in found:
+            return load_policy(found[file.as_posix()], known_metrics=None, calibration=False)
+        return default_policy(self._folder / "policy" / self._place)
+
+    def metric_changes(self, base: Settings, head: Settings) -> tuple[str, ...]:
+        """The metrics of the project that differ between two settings, one of them those of this commit.
+
+        A function's file is compared with that of the checkout. Raises GitHubApiError and ConfigError.
+        """
+        folder = self._inside(self._checkout.system.working_directory or ".")
+        paths: dict[str, Path] = {}
+        for name in base.metrics.keys() & head.metrics.keys():
+            spec = base.metrics[name].python
+            if spec is not None and spec == head.metrics[name].python:
+                file = source_file(spec, self._workspace / folder, where=f"metrics.{name}.python")
+                paths[name] = self._inside_root(folder / file)
+        names = {path.as_posix() for path in paths.values()}
+        theirs = self._read(sorted(names), "functions") if names else {}
+        changed: dict[str, str] = {}
+        for name, path in paths.items():
+            here = read_regular(self._workspace / path, within=self._workspace, limit=MAX_SOURCE_BYTES)
+            there = theirs.get(path.as_posix())
+            if there is None or source_digest(there.read_bytes()) != source_digest(here):
+                changed[name] = path.as_posix()
+        return metric_changes(base.metrics, head.metrics, changed)
+
+    def samples(self, settings: Settings) -> GoldenSet:
+        """The samples of its golden set that count. Raises GitHubApiError and GoldenSetError."""
+        paths = self._given("golden.paths", settings.golden.paths, self._checkout.golden.paths)
+        names = [self._inside(path).as_posix() for path in paths]
+        if not names:
+            return GoldenSet(())
+        if any(sign in name for name in names for sign in _PATTERN):
+            # This may be more than the patterns match: they are applied below as usual.
+            names = [path for path in list_base_files(self._api, self._sha) if any(fnmatch(path, n) for n in names)]
+        if not self._read(names, "golden"):
+            return GoldenSet(())
+        golden = load_golden_set(
+            [self._inside(path).as_posix() for path in paths],
+            root=self._folder / "golden",
+            columns=settings.golden.columns or None,
+            limit=self._checkout.golden.limit,
+        )
+        return golden.only(lambda sample: not sample.draft)
+
+    def _read(self, paths: Iterable[str], name: str) -> Mapping[str, Path]:
+        return read_base_files(self._api, self._sha, paths, self._folder / name)
+
+    def _given(self, key: str, theirs: _Value, ours: _Value) -> _Value:
+        """The value of a setting: a flag, input or environment variable applies to both commits."""
+        return theirs if key in self._checkout.from_file or not ours else ours
+
+    def _inside(self, path: str) -> Path:
+        """`path` from the settings, relative to the root of the repository."""
+        return self._inside_root(self._place / path)
+
+    def _inside_root(self, path: Path) -> Path:
+        given = Path(os.path.normpath(self._workspace / path))
+        if not given.is_relative_to(self._workspace):
+            raise ConfigError(f"{path} is outside the repository.")
+        return given.relative_to(self._workspace)
+
+
+def _judge_change(base: Settings, head: Settings) -> list[str]:
+    default = JudgeSettings().name
+    if "judge.name" not in head.from_file and head.judge.name != default:
+        return []  # set by input or environment, not in a file
+    if base.judge.name == head.judge.name:
+        return []
+    return [f"changes the judge from {base.judge.name} to {head.judge.name}"]
+
+
+def _price_change(base: Settings, head: Settings) -> list[str]:
+    """The price decides what an answer costs, which a policy can limit."""
+    if base.system.price == head.system.price:
+        return []
+    before, after = (
+        "nothing" if price is None else f"{price.input:g} and {price.output:g}"
+        for price in (base.system.price, head.system.price)
+    )
+    return [f"changes the price of the system's tokens ([system.price]) from {before} to {after}"]
+
+
+def setting_changes(base: Settings, head: Settings, *, in_force: Settings | None = None) -> list[str]:
+    """What `head` sets otherwise of what is measured, how, and against what; not of how fast it is. One phrase at most.
+
+    The system's entrypoint is named first. A value that does not count, because that of `base` is `in_force`, is left
+    out.
+    """
+    found = []
+    for table in sorted((name for name in TABLES if name != METRICS), key=lambda name: name != "system"):
+        then, now, used = (
+            dict(_flat(getattr(one, table).model_dump(), f"{table}.")) for one in (base, head, in_force or head)
+        )
+        for key in sorted(then.keys() | now.keys(), key=lambda key: (key != "system.entrypoint", key)):
+            changed = then.get(key) != now.get(key) and then.get(key) != used.get(key)
+            if changed and not key.startswith(_SAID_ELSEWHERE):
+                found.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")
+    return [f"changes {some(found, _MAX_SETTINGS)}"] if found else []
+
+
+def _own(settings: Settings, otherwise: Settings) -> Settings:
+    """Those of the config file alone; `otherwise` for a file that is not valid by itself."""
+    if settings.file is None:
+        return Settings()
+    return settings.of_file or otherwise
+
+
+def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _shown(value: object) -> str:
+    if value is None or value == ():
+        return "nothing"
+    if isinstance(value, SecretStr):
+        return "a secret"
+    return clipped(", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value), _MAX_SHOWN)
+
+
+def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:
+    start = f"Can't compare the gate's files with the base branch ({why.rstrip('.')})"
+    if baseline is None:
+        return [f"{start}."]
+    found = []
+    if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
+        found.append("the policy differs from that of the baseline's run")
+    before = baseline.scores().samples
+    then, now = {name: facts.content_hash for name, facts in before.items()}, _hashes(golden)
+    gone = len(then.keys() - now.keys() - new_ids(now, then).keys())
+    if gone:
+        found.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
+    if policy.accepted:
+        found.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
+    return [f"{start}; {', and '.join(found)}." if found else f"{start}."]
+
+
+def _hashes(golden: Iterable[Sample]) -> dict[str, str]:
+    return {sample.id: sample.content_hash() for sample in golden}

@@ -1,0 +1,257 @@
+"""One job on GitHub, from event to exit code: what the action and `ragstone gate --github` both do."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.redact import Redactor
+from ragstone.github.annotations import Places, error_annotation
+from ragstone.github.api.checkout_token import warn_of_token
+from ragstone.github.api.client import GitHubApi, RetryPolicy
+from ragstone.github.api.commands import (
+    Annotation,
+    Level,
+    commands_stopped,
+    group,
+    mask,
+    output_path,
+    print_annotations,
+    write_outputs,
+)
+from ragstone.github.api.event import Event, load_event
+from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.container.container import Container
+from ragstone.github.credentials import without_credentials
+from ragstone.github.evaluate import evaluate
+from ragstone.github.forks import fork_report
+from ragstone.github.inputs import ActionInputs, read_variables
+from ragstone.github.job import Job
+from ragstone.github.outputs import output_values
+from ragstone.github.plan import BaselineSource, JobTask, make_plan
+from ragstone.github.publish import Publisher, Report, close_quietly, warning_of
+from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.known_secrets import known_secrets
+from ragstone.report.render import render
+from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
+
+
+def workspace_of(environ: Mapping[str, str]) -> Path:
+    """The checkout: the folder that all files it names must be in."""
+    return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+
+
+def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) -> int:
+    """The exit code of `work`, one job. An error becomes an annotation and outputs on GitHub.
+
+    Raises only for signals.
+    """
+    redact = Redactor(known_secrets(environ, Settings()))
+    try:
+        return work()
+    except RagstoneError as error:
+        workspace = workspace_of(environ)
+        annotation, code = error_annotation(error, Places(workspace, workspace)), error.exit_code
+    except Exception:
+        with commands_stopped(out) as write:
+            write(redact(traceback.format_exc()))
+        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
+        annotation, code = Annotation(Level.ERROR, fault, "Ragstone"), EXIT_BUG
+    print_annotations([replace(annotation, message=redact(annotation.message))], out)
+    try:
+        write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
+    except OSError as error:
+        print(f"Can't write the outputs: {error.strerror}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+async def run_on_github(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    out: TextIO,
+    inputs: ActionInputs | None = None,
+    container: Container | None = None,
+    patience: RetryPolicy | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> int:
+    """Handle the event, publish the result on GitHub, and return the exit code.
+
+    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` can be
+    ``artifact`` or ``none`` as well as a path. If GitHub refuses a request, that becomes a notice: neither the verdict
+    nor the exit code depends on it. A RagstoneError is published (annotation, summary, comment, outputs) and becomes
+    its exit code; other errors propagate.
+    """
+    inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
+    event = load_event(environ)
+    plan = make_plan(event, inputs)
+    workspace = workspace_of(environ)
+    settings = settings.model_copy(update={"within": workspace})
+    secrets = (*known_secrets(environ, settings), inputs.github_token.get_secret_value())
+    redact = Redactor(secrets, {} if container is None else {str(container.staging): settings.run.out})
+    for secret in settings.judge.secrets():
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            mask(secret, out)
+    api = _connect(event, inputs, patience)
+    base = reviewed_base(api, event)
+    if plan.task is JobTask.GATE:
+        plan = replace(plan, baseline_branch=plan.baseline_branch or base.branch)
+    if base.unreviewed is not None:
+        settings, environ = without_credentials(settings, environ)
+        container = None if container is None else replace(container, environ=environ)
+    temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
+    job = Job(
+        settings=settings,
+        environ=environ,
+        inputs=inputs,
+        out=out,
+        container=container,
+        event=event,
+        base=base,
+        plan=plan,
+        redact=redact,
+        places=Places(settings.root, workspace),
+        api=api,
+        temporary=temporary,
+        now=now,
+        notes=[base.sentence] if base.sentence is not None else [],
+    )
+    try:
+        return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))
+    finally:
+        close_quietly(job.api)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
+    """A baseline set by flag overrides the default; a path stays in the settings."""
+    configured = settings.gate.baseline
+    chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
+    path = None if chosen in tuple(BaselineSource) else chosen
+    from_file = settings.from_file - ({"gate.baseline"} if inputs.baseline == "none" else frozenset())
+    settings = settings.having("gate.baseline", path).model_copy(update={"from_file": from_file})
+    return replace(inputs, baseline=chosen), settings
+
+
+def _connect(event: Event, inputs: ActionInputs, patience: RetryPolicy | None) -> GitHubApi | None:
+    if not inputs.github_token.get_secret_value():
+        return None
+    return GitHubApi(
+        inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy()
+    )
+
+
+# -- evaluating --------------------------------------------------------------------------------------------------------
+
+
+async def _gate(job: Job) -> int:
+    started = job.now()
+    if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
+        job.warnings.append(warning)
+    outcome: GateOutcome | None = None
+    report = Report()
+    try:
+        with commands_stopped(job.out) as write:
+            job.redact.on_add = write.mask
+            try:
+                outcome = await evaluate(job, lambda text: write(job.redact(text)))
+            except RagstoneError as error:
+                report = Report(error=error, said=job.redact(str(error)), preface=warning_of(job.base))
+                write(f"error: {report.said}\n")
+            else:
+                preface = "" if job.base.sentence in outcome.view.warnings else warning_of(job.base)
+                report = Report(outcome.view, templates=job.templates, preface=preface)
+                write(render(outcome.view, "text"))
+    finally:
+        job.redact.on_add = None
+        if job.container is not None:
+            job.container.seal()
+    directory, files = "", dict[str, str]()
+    run = outcome.run if outcome is not None else _stopped_run(job, started)
+    if run is not None:
+        try:
+            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
+        except ConfigError as error:
+            job.notes.append(str(error))
+    _publish(job, report, directory, files)
+    return outcome.exit_code if outcome is not None else report.exit_code
+
+
+def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
+    """The final location of the run directory, relative to the workspace, and its reports by format."""
+    target = job.settings.path(job.settings.run.out)
+    if job.container is not None:
+        job.container.publish(run.path, target)
+    shown = job.places.within(str(target.absolute())) or str(target)
+    present = {path.name for path in reports}
+    return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}
+
+
+def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
+    """The run that was started since `started` and could not be finished. It can't be a baseline, but is kept."""
+    place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
+    try:
+        run = RunDirectory.open(place)
+        created = datetime.fromisoformat(run.manifest.created_at)
+    except (RunDirectoryError, ValueError):
+        return None
+    return run if run.manifest.state == "stopped" and created >= started.replace(microsecond=0) else None
+
+
+# -- publishing --------------------------------------------------------------------------------------------------------
+
+
+def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
+    publisher = Publisher(job, report, _notices(job))
+    publisher.write_summary()
+    publisher.comment(job.plan.pull_request)
+    publisher.follow_up_issue()
+    baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
+    values = output_values(
+        report,
+        baseline_run_id=baseline_id,
+        run_directory=directory,
+        files=files,
+        comment_url=publisher.comment_url,
+    )
+    publisher.finish(values)
+
+
+def _notices(job: Job) -> tuple[str, ...]:
+    return (*job.plan.notices, *(job.container.confinement.notices if job.container else ()))
+
+
+# -- reporting for a fork ----------------------------------------------------------------------------------------------
+
+
+async def _report(job: Job) -> int:
+    """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
+    if job.api is None:
+        raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
+    job.check_baseline_inputs()
+    with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
+        found = await fork_report(job, job.api)
+        if found.report.view is not None:
+            write(render(found.report.view, "text"))
+    publisher = Publisher(job, found.report, found.notices)
+    if found.number is not None:
+        publisher.write_summary()
+        publisher.comment(found.number)
+    values = output_values(
+        found.report,
+        baseline_run_id=found.baseline_run_id,
+        run_directory="",
+        files={},
+        comment_url=publisher.comment_url,
+    )
+    publisher.finish(values)
+    return EXIT_PASS

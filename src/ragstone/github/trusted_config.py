@@ -1,0 +1,386 @@
+"""The workflow and the base branch decide where the judge's key is sent, and how much may be spent.
+
+The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
+`ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
+from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
+a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
+digests of fitted judges, because their files are also in the checkout, and to the address of a Dask cluster. What fails
+the job (`fail_on`) and how many samples are evaluated (`limit`) follow the base's config too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from ragstone.errors import ConfigError, GitHubError
+from ragstone.files import read_regular
+from ragstone.github.api.base_files import read_base_files
+from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.reviewed import ReviewedBase, base_commit
+from ragstone.github.inputs import INPUTS
+from ragstone.judge.llm.account_settings import has_job_identity
+from ragstone.judge.llm.transport import MAX_CA_BYTES
+from ragstone.judge.names import FITTED
+from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
+from ragstone.settings.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
+from ragstone.settings.settings import Settings
+from ragstone.settings.variables import SECRET_NAME
+from ragstone.system.environment import passed_names
+
+GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
+"""Settings that decide who gets the judge's key, and the assumed cost of a call."""
+
+DIGESTS = "judge.model_digests"
+"""Which fitted judges may be loaded; no key needs to be given."""
+
+CLUSTER = "run.dask"
+"""Who gets questions and answers to judge, and could run code in this process; no key needs to be given."""
+
+_FREE_PARAMETERS = frozenset(
+    {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
+    | {"frequency_penalty", "presence_penalty"}
+)
+"""Model parameters that neither redirect requests nor change the price of a token."""
+
+_BUDGET = "judge.max_cost_usd"
+_OF_VERDICT: Mapping[str, tuple[object, str]] = {
+    "gate.fail_on": (None, "as the policy says"),
+    "golden.limit": (None, "not set"),
+    "run.seed": (0, "0"),
+}
+"""Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
+
+A pull request's config file can't say that a failing gate passes, or leave out samples (slices and must-pass samples
+would not be checked).
+"""
+
+_ENV = "system.env"
+_WHY = {
+    "judge.name": "the judge's key would be sent to another provider",
+    "judge.base_url": "the judge's key would be sent there",
+    "judge.embeddings_base_url": "the embeddings' key would be sent there",
+    "judge.ca_bundle": "whoever controls its certificates could read the judge's key",
+    "judge.prices": "the cost limit is calculated with them",
+    "judge.parameters": "they can change the price of a call",
+    DIGESTS: "they decide which judges can be loaded",
+    CLUSTER: "golden set and answers would be sent there, and what comes back could run code here",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """`settings` that a pull request may have, and `notes` on values in the checkout's config that do not count."""
+
+    settings: Trusted[Settings]
+    notes: tuple[str, ...] = ()
+
+
+def restrict_to_base(
+    settings: Settings,
+    *,
+    reviewed: ReviewedBase,
+    api: GitHubApi | None,
+    environ: Mapping[str, str],
+    workspace: Path,
+    folder: Path,
+) -> Restricted:
+    """`settings` in which nothing can redirect the judge's key or the answers, or add a model.
+
+    `folder`, which must not exist yet, is for base files.
+
+    Raises ConfigError for a value in the checkout's config that differs from the base's, and GitHubError if the base is
+    needed and can't be read.
+    """
+    keys = _keys(settings, environ)
+    inside = _bundle_in(workspace, settings)
+    entrusted = bool(keys) or _has_identity(settings, environ)
+    bundle = inside if entrusted else None
+    wanted = [key for key in GUARDED if entrusted and key in settings.from_file and _matters(key, settings)]
+    if settings.judge.ca_bundle is not None and inside is None and "judge.ca_bundle" in settings.from_file:
+        wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
+    fitted = settings.judge.name.strip().startswith(FITTED)
+    unpinned = fitted and not settings.judge.model_digests
+    if fitted and DIGESTS in settings.from_file:
+        wanted.append(DIGESTS)
+    if settings.run.dask is not None and CLUSTER in settings.from_file:
+        wanted.append(CLUSTER)
+    secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
+    budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
+    verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
+    exposed = _exposed(settings, environ, workspace)
+    if not (wanted or bundle or secrets or entrusted or fitted or verdict_open):
+        return Restricted(Trusted(settings))
+    needed = bool(wanted or bundle or secrets or unpinned)
+    try:
+        base = _Base.of(settings, reviewed=reviewed, api=api, workspace=workspace, folder=folder)
+    except _Unreadable as unreadable:
+        if exposed is not None:
+            raise exposed from None
+        if not needed:
+            theirs = {key: value for key, (value, _) in _OF_VERDICT.items()}
+            allowed = _as_in_base(settings, theirs, f"the base branch can't be read: {unreadable}")
+            unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
+            return replace(allowed, notes=(*allowed.notes, *unread))
+        keys_named = (*wanted, *([_ENV] if secrets else ()), *([DIGESTS] if unpinned else ()))
+        named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
+        raise GitHubError(
+            f"can't compare {named} with the base branch: {unreadable}.",
+            where=_place(settings),
+            hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
+        ) from None
+    if base.is_checkout:
+        return Restricted(Trusted(settings))
+    if exposed is not None:
+        raise exposed
+    if unpinned:
+        raise _unpinned(settings.judge.name)
+    if entrusted:
+        wanted += [key for key in GUARDED if key in base.settings.from_file and not _value(settings, key)]
+        if _other_provider(settings, base.settings):
+            raise _refused("judge.name", settings, base)
+    for key in wanted:
+        if _value(settings, key) != _value(base.settings, key):
+            raise _refused(key, settings, base)
+    _check_secrets(secrets, settings, base, environ)
+    if bundle is not None:
+        settings = _with_bundle(settings, bundle, base)
+    notes: tuple[str, ...] = ()
+    if budget_open:
+        settings, notes = _within_budget(settings, base)
+    theirs = {key: _value(base.settings, key) for key in _OF_VERDICT}
+    allowed = _as_in_base(settings, theirs, "as in the base branch")
+    return replace(allowed, notes=(*notes, *allowed.notes))
+
+
+_NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
+
+
+class _Unreadable(Exception):  # noqa: N818 - an outcome to report
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The base's config, and how to read its files. `is_checkout`: the checkout is the base itself."""
+
+    settings: Settings
+    sha: str
+    read: Callable[[Iterable[str], str], Mapping[str, Path]]
+    workspace: Path
+    is_checkout: bool = False
+
+    @classmethod
+    def of(
+        cls, settings: Settings, *, reviewed: ReviewedBase, api: GitHubApi | None, workspace: Path, folder: Path
+    ) -> _Base:
+        if api is None:
+            raise _Unreadable("there is no GitHub token")
+        try:
+            sha = base_commit(api, reviewed)
+            if sha is None:
+                return cls(settings, reviewed.event.sha, lambda _paths, _name: {}, workspace, is_checkout=True)
+
+            def read(paths: Iterable[str], name: str) -> Mapping[str, Path]:
+                return read_base_files(api, sha, paths, folder / name)
+
+            found = read_base_config(settings, workspace, read, folder / "config")
+        except GitHubApiError as api_error:
+            raise _Unreadable(str(api_error)) from None
+        return cls(found, sha, read, workspace)
+
+
+def read_base_config(
+    settings: Settings, workspace: Path, read: Callable[[Iterable[str], str], Mapping[str, Path]], folder: Path
+) -> Settings:
+    """The settings in the base's config file alone; `read` writes files of the base to `folder`.
+
+    The file is the one named by the workflow, else the one at the location of the checkout's. Raises ConfigError if the
+    base's config can't be read, and GitHubApiError.
+    """
+    place = settings.root.resolve().relative_to(workspace.resolve())
+    names = (settings.config.name,) if settings.config is not None else (CONFIG_FILE, PYPROJECT)
+    read([(place / name).as_posix() for name in names], folder.name)
+    root = folder / place
+    config = root / names[0] if settings.config is not None and (root / names[0]).is_file() else None
+    try:
+        return load_settings(directory=root, environ={}, config=config)
+    except ConfigError as error:
+        raise ConfigError(f"the base branch's config can't be read: {error.message}", hint=error.hint) from None
+
+
+def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
+    found = (given(name, environ) for name in credential_variables())
+    return frozenset((*settings.judge.secrets(), *(value for value in found if value)))
+
+
+def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether the judge can use this job's identity, or that of the machine it runs on."""
+    judge = settings.judge.name.strip().partition(":")[0]
+    return any(
+        one.name == judge if one.cloud is not None else has_job_identity(one, environ) for one in all_providers()
+    )
+
+
+def _matters(key: str, settings: Settings) -> bool:
+    if key == "judge.parameters":
+        return not settings.judge.parameters.keys() <= _FREE_PARAMETERS
+    return True
+
+
+def _value(settings: Settings, key: str) -> object:
+    table, _, name = key.partition(".")
+    found: object = getattr(getattr(settings, table), name)
+    if key == "judge.ca_bundle" and isinstance(found, str):
+        return Path(found).relative_to(settings.root) if Path(found).is_relative_to(settings.root) else Path(found)
+    if key == "judge.parameters":
+        return {name: value for name, value in settings.judge.parameters.items() if name not in _FREE_PARAMETERS}
+    return found
+
+
+def _other_provider(settings: Settings, base: Settings) -> bool:
+    """Whether the checkout's config has a key that is not one provider's sent to another one than the base's."""
+    mine, theirs = (one.judge.name.strip().partition(":")[0] for one in (settings, base))
+    known = find_provider(theirs)
+    named = "judge.name" in settings.from_file and mine != theirs and known is not None and known.api is not None
+    return named and bool(settings.judge.secrets())
+
+
+def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) -> ConfigError | None:
+    """The error for a judge's file of credentials that lies among the code that this run's author wrote."""
+    provider = find_provider(settings.judge.name.strip().partition(":")[0])
+    name = provider.credentials_variable if provider is not None else None
+    file = Path(os.path.realpath(workspace / given(name, environ))) if name and given(name, environ) else None
+    if file is None or not file.is_file() or not file.is_relative_to(os.path.realpath(workspace)):
+        return None
+    return ConfigError(
+        f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
+        where=name,
+        hint="Give the judge a short-lived access token instead, or put the file elsewhere in a step before this one.",
+    )
+
+
+def _unpinned(name: str) -> ConfigError:
+    return ConfigError(
+        f"'{name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
+        where=DIGESTS,
+        hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, or "
+        "merge judge.model_digests into the config file first.",
+    )
+
+
+def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
+    given = "" if key in (DIGESTS, CLUSTER) else "with a key, "
+    return ConfigError(
+        f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
+        f"{given}it is not accepted from an unreviewed checkout.",
+        where=_place(settings),
+        hint=f"{_by_workflow(key)}merge the config change separately first.",
+    )
+
+
+def _by_workflow(key: str) -> str:
+    for spec in INPUTS:
+        if spec.key == key:
+            return f"Set the input '{spec.name}' in the workflow, or "
+    for option in OPTIONS:
+        if option.key == key:
+            return f"Set {option.env} under `env:` in the workflow, or "
+    return "Don't change it, or "
+
+
+def _place(settings: Settings) -> str:
+    return str(settings.config) if settings.config is not None else CONFIG_FILE
+
+
+# -- what the system under test may see --------------------------------------------------------------------------------
+
+
+def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozenset[str]) -> frozenset[str]:
+    """The variables passed by `system.env` that contain a judge's key, or whose name suggests a secret."""
+    passed = passed_names(settings.system.env, environ)
+    return frozenset(name for name in passed if environ[name].strip() in keys or SECRET_NAME.search(name))
+
+
+def _check_secrets(secrets: frozenset[str], settings: Settings, base: _Base, environ: Mapping[str, str]) -> None:
+    for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
+        raise ConfigError(
+            f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
+            f"(commit {base.sha[:12]}) does not.",
+            where=_place(settings),
+            hint=f"{_by_workflow(_ENV)}merge the config change separately first.",
+        )
+
+
+# -- certificates ------------------------------------------------------------------------------------------------------
+
+
+def _bundle_in(workspace: Path, settings: Settings) -> str | None:
+    """The CA bundle's path within the checkout, None if there is none, or if it is outside."""
+    if settings.judge.ca_bundle is None:
+        return None
+    path = Path(settings.judge.ca_bundle).absolute()
+    for root in (workspace.absolute(), Path(os.path.realpath(workspace))):
+        for one in (path, Path(os.path.realpath(path))):
+            if one.is_relative_to(root):
+                return one.relative_to(root).as_posix()
+    return None
+
+
+def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
+    """The base's copy of the certificates: the checkout's may be changed, now or while user code runs."""
+    found = base.read([bundle], "ca").get(bundle)
+    if found is None or found.read_bytes() != read_regular(
+        base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
+    ):
+        raise _refused("judge.ca_bundle", settings, base)
+    return settings.having("judge.ca_bundle", str(found))
+
+
+# -- the budget --------------------------------------------------------------------------------------------------------
+
+
+def _within_budget(settings: Settings, base: _Base) -> tuple[Settings, tuple[str, ...]]:
+    """A pull request can lower the base's limit, but not raise it."""
+    mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
+    if theirs is None or (mine is not None and mine <= theirs):
+        return settings, ()
+    says = "does not set it" if mine is None else f"has {mine:g}"
+    note = (
+        f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
+        "not count."
+    )
+    return settings.having(_BUDGET, theirs), (note,)
+
+
+def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> Restricted:
+    """`settings` with the values `theirs` in place of those in the checkout's config file, which do not count."""
+    notes = []
+    for key, (unset, in_words) in _OF_VERDICT.items():
+        mine, value = _value(settings, key), theirs[key]
+        if key in settings.from_file and mine != value:
+            quote = "'" if isinstance(mine, str) else ""
+            counts = in_words if value == unset else f"{quote}{value}{quote}"
+            notes.append(
+                f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{mine}{quote}, "
+                "does not count."
+            )
+            settings = settings.having(key, value)
+    return Restricted(Trusted(settings), tuple(notes))
+
+
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted(Generic[Value_co]):
+    """A value that was read from a reviewed branch, or that the workflow or the platform gave.
+
+    Build one only where such a value is read. A function that must not act on what a pull request says takes
+    ``Trusted[X]``; what comes from the checkout of a pull request is a plain ``X``.
+    """
+
+    value: Value_co

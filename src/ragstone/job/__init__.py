@@ -1,1 +1,0 @@
-"""One job on GitHub, from the event to the exit code."""

@@ -1,0 +1,94 @@
+"""The baseline in a directory: its run, or the baseline that this run carries."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import CARRIED, carried_run, carry, eligible_run
+
+
+def open_baseline(path: Path) -> RunDirectory:
+    """The run in `path` to compare with: itself, or the baseline that it carries if it can't be one.
+
+    Raises BaselineError if there is none.
+    """
+    try:
+        run = RunDirectory.open(path)
+        found = eligible_run(run)
+    except RunDirectoryError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
+        ) from None
+    if found is not None:
+        return found
+    if run.manifest.state != "finished":
+        raise BaselineError(
+            f"the baseline run was {run.manifest.state}, not finished.",
+            where=str(path),
+            hint="Use a finished run as the baseline.",
+        )
+    raise BaselineError(
+        f"this run can't be a baseline: {run.manifest.standing.reason}.",
+        where=str(path),
+        hint="Use a run that did not fail.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """The baseline in a run directory that the user named."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBaseline:
+    """The run to compare with, from a named directory.
+
+    `is_kept`: it is in the run directory that is about to be written. `stands_in`: the named run can't be a baseline,
+    and this is the one that it carries.
+    """
+
+    run: RunDirectory
+    is_kept: bool = False
+    stands_in: bool = False
+
+
+def refuse_nested(path: Path, out: Path) -> None:
+    """Raise ConfigError if the baseline in `path` and the run directory `out` are inside each other."""
+    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
+        raise ConfigError(
+            f"the run directory ({out}) and its baseline ({path}) must not contain each other.",
+            hint="Use a separate directory for --out.",
+        )
+
+
+def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
+    """The baseline in `path` for a run that is about to be written to `out`.
+
+    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
+    BaselineError if there is none, ConfigError if one is inside the other.
+    """
+    refuse_nested(path, out)
+    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    found = open_baseline(path)
+    itself = found.path == path
+    if theirs != ours:
+        return NamedBaseline(found, is_kept=theirs == ours / CARRIED, stands_in=not itself)
+    if itself and resume:
+        # The existing run is the one being resumed: only the baseline it carries is older.
+        carried = carried_run(found)
+        if carried is None:
+            raise BaselineError(
+                "a resumed run can't be its own baseline.",
+                where=str(path),
+                hint="Use another --baseline, or start over without --resume.",
+            )
+        return NamedBaseline(carried, is_kept=True)
+    return NamedBaseline(carry(found, out), is_kept=True, stands_in=not itself)

@@ -1,0 +1,72 @@
+"""A folder that keeps the runs of a branch, one archive per commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ragstone.archive import read_members
+from ragstone.evaluation.archive_members import pack_run
+from ragstone.files import read_regular
+from ragstone.pipeline.baseline_search import BaselineStore, StoredRun, StoreFailed
+
+MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
+MIN_SAVED = 20
+"""Number of runs that the folder has at least, before old ones are removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineFolder(BaselineStore):
+    """A folder that jobs share: a cache, a mounted volume, a disk of the agent.
+
+    `ancestors` are the commits whose runs count: the current commit and those before it, newest first.
+    """
+
+    folder: Path
+    ancestors: Sequence[str]
+
+    def newest(self) -> Iterator[StoredRun]:
+        for commit in self.ancestors:
+            path = self._archive(commit)
+            if not os.path.lexists(path):
+                continue
+            try:
+                archive = read_regular(path, within=self.folder, limit=MAX_ARCHIVE_BYTES)
+            except OSError as error:
+                raise StoreFailed(f"{path.name} can't be read: {error.strerror}") from None
+            yield StoredRun(
+                f"{self.folder.name}/{path.name}",
+                partial(read_members, archive),
+                self.ancestors.__contains__,
+                commit=commit,
+                exact=True,
+            )
+
+    def save(self, commit: str, run: Path) -> str:
+        """Save the run directory `run` for `commit`, in place of an earlier one; the name of its archive.
+
+        What is saved for ancestors beyond the newest MIN_SAVED is removed. Raises StoreFailed.
+        """
+        path = self._archive(commit)
+        temporary = self.folder / f".{commit}.{os.getpid()}.tmp"
+        archive = pack_run(run)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary.open("xb") as stream:
+                stream.write(archive)
+            temporary.replace(path)
+            saved = [path for path in map(self._archive, self.ancestors) if path.exists()]
+            for old in saved[MIN_SAVED:]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise StoreFailed(f"{path} can't be written: {error.strerror}") from None
+        return f"{self.folder.name}/{path.name}"
+
+    def _archive(self, commit: str) -> Path:
+        return self.folder / f"{commit}.zip"

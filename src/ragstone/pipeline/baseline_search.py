@@ -1,0 +1,213 @@
+"""The baseline: the newest run that can be one, in a folder or among GitHub's artifacts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragstone.archive import ArchiveRefused
+from ragstone.errors import RagstoneError
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
+from ragstone.evaluation.directory import HISTORY, RunDirectory
+from ragstone.evaluation.manifest import Manifest
+from ragstone.history.file import History, parse_history
+
+MAX_READ = 10
+"""Number of archives that are read at most."""
+
+
+class StoreFailed(Exception):  # noqa: N818 - an outcome to report
+    """The store can't be read or written. The message is a clause without secrets, `hint` a sentence or empty."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run in a store, not read yet.
+
+    `read` takes the limits of the members that are wanted, and raises ArchiveRefused and StoreFailed. `commit` is the
+    commit that the run is of; if `exact`, its manifest must say so. `is_on_branch` tells whether a commit is on the
+    store's branch: a run carries the baseline it was compared with, which may be of any. `refused`: why the run needn't
+    be read. `history_only`: it can't be a baseline, but its history counts. `run_id`, `url`, `branch` and `created_at`
+    are those of GitHub's run.
+    """
+
+    place: str
+    read: Callable[[Mapping[str, int]], dict[str, bytes]]
+    is_on_branch: Callable[[str], bool]
+    commit: str
+    exact: bool = False
+    refused: str | None = None
+    history_only: bool = False
+    run_id: int = 0
+    url: str = ""
+    branch: str = ""
+    created_at: str = ""
+
+
+class BaselineStore(ABC):
+    """Where the runs of a branch are saved. In messages it is called `name`, its runs are `where`, and a commit of its
+    branch is `extent`.
+    """
+
+    name = "The baseline folder"
+    where = "in the folder"
+    extent = "before this one"
+
+    @abstractmethod
+    def newest(self) -> Iterator[StoredRun]:
+        """The runs that may be baselines, newest first, looked up as they are asked for. Raises StoreFailed."""
+
+    def of_run(self, run_id: int) -> StoredRun | None:  # noqa: ARG002 - for stores that know runs by their id
+        """What GitHub's run `run_id` left, if that run may be a baseline of the branch. Raises StoreFailed."""
+        return None
+
+    def why_empty(self) -> str:
+        """A sentence for a store in which nothing was found."""
+        return "No baseline: the folder has no run of a commit before this one."
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedBaseline:
+    """A run that a store vouches for. `files` are its members by name.
+
+    `carried_by` is the place in the store whose archive contained it, if not its own. `history` comes from the newest
+    run that left one, which may be a later run. `run_id` is 0 outside of GitHub.
+    """
+
+    place: str
+    sha: str
+    created_at: str
+    files: Mapping[str, bytes] = field(repr=False)
+    run_id: int = 0
+    url: str = ""
+    branch: str = ""
+    carried_by: int | None = None
+    history: bytes | None = field(default=None, repr=False)
+
+    def materialise(self, directory: Path) -> RunDirectory:
+        return open_members(self.files, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class NoBaseline:
+    """There is nothing to compare with; `reason` is one sentence. This is never a regression."""
+
+    reason: str
+    history: bytes | None = field(default=None, repr=False)
+    is_empty: bool = False
+    """Whether the store has nothing to look at."""
+
+
+def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
+    """The newest baseline in `store`.
+
+    A run that can't be a baseline leads to the one it carries, else to the one it names. What is wrong with an archive
+    or a store is a reason, never an error.
+    """
+    return _Search(store).find()
+
+
+class _Search:
+    def __init__(self, store: BaselineStore) -> None:
+        self._store = store
+        self._seen = 0
+        self._reads = 0
+        self._refusals: list[str] = []
+        self._history: bytes | None = None
+
+    def find(self) -> TrustedBaseline | NoBaseline:
+        try:
+            for stored in self._store.newest():
+                if self._reads == MAX_READ:
+                    break
+                found = self._look_at(stored)
+                if found is not None:
+                    return found
+        except StoreFailed as failed:
+            return NoBaseline(f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip(), self._history)
+        return NoBaseline(self._why_none(), self._history, is_empty=not self._seen)
+
+    def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
+        """The baseline that `stored` leads to: itself, the one it carries, or the one it names."""
+        if stored.history_only:
+            with suppress(ArchiveRefused):
+                self._read(stored)
+            return None
+        self._seen += 1
+        try:
+            files, manifest = self._read(stored)
+            own = own_run(files)
+            if own is not None:
+                return self._found(stored, stored.commit, stored.created_at or manifest.created_at, own.files)
+        except ArchiveRefused as refused:
+            self._refusals.append(f"{stored.place} was left out: {refused.reason}")
+            return None
+        used = manifest.baseline.used if manifest.baseline is not None else None
+        used_run = used.run_id if used is not None else None
+        try:
+            carried = carried_run(files)
+            if carried is not None:
+                commit = carried.manifest.system.commit or "unknown"
+                if stored.is_on_branch(commit):
+                    created = carried.manifest.created_at
+                    return self._found(stored, commit, created, carried.files, carried_from=used_run or stored.run_id)
+                raise ArchiveRefused(f"the baseline that it carries is of a commit that is not {self._store.extent}")
+        except ArchiveRefused as refused:
+            self._refusals.append(f"{stored.place} was left out: {refused.reason}")
+        named = self._store.of_run(used_run) if used_run is not None and self._reads < MAX_READ else None
+        return self._look_at(named) if named is not None else None
+
+    def _read(self, stored: StoredRun) -> tuple[dict[str, bytes], Manifest]:
+        if stored.refused is not None:
+            raise ArchiveRefused(stored.refused)
+        self._reads += 1
+        files = stored.read(MEMBER_LIMITS)
+        manifest = manifest_of(files)
+        commit = manifest.system.commit
+        if stored.exact and commit != stored.commit:
+            raise ArchiveRefused(f"it contains a run of commit {(commit or 'unknown')[:12]}")
+        self._history = self._history or files.get(HISTORY)
+        return files, manifest
+
+    def _found(
+        self, stored: StoredRun, commit: str, created: str, files: Mapping[str, bytes], carried_from: int | None = None
+    ) -> TrustedBaseline:
+        run_id, url = stored.run_id, stored.url
+        if carried_from:
+            run_id, url = carried_from, f"{url.removesuffix(str(stored.run_id))}{carried_from}"
+        return TrustedBaseline(
+            stored.place,
+            commit,
+            created,
+            files,
+            run_id=run_id,
+            url=url,
+            branch=stored.branch,
+            carried_by=stored.run_id if carried_from is not None else None,
+            history=self._history,
+        )
+
+    def _why_none(self) -> str:
+        if not self._seen:
+            return self._store.why_empty()
+        why = f" ({'; '.join(self._refusals[:3])})" if self._refusals else ""
+        if self._seen == 1:
+            return f"The newest run {self._store.where} can't be a baseline{why}."
+        return f"None of the newest {self._seen} runs {self._store.where} can be a baseline{why}."
+
+
+def history_from(body: bytes | None) -> tuple[History, str | None]:
+    """The history in `body`, and a sentence if it can't be used."""
+    if body is None:
+        return History(), None
+    try:
+        return parse_history(body, HISTORY), None
+    except RagstoneError as error:
+        return History(), f"The history can't be used, so drift is not measured: {error.message}"

@@ -1,0 +1,111 @@
+"""Only the decision: two runs or score files and a policy in, a verdict out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.errors import BaselineError, ConfigError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.score_files import read_score_file
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.sample import GoldenSet
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.page import page_of
+from ragstone.report.parts import Links, ReportView
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    verdict: GateVerdict
+    view: ReportView
+    current: ComparedRun
+    baseline: ComparedRun | None
+
+    def page(self, redact: Redactor | None = None, links: Links | None = None) -> Iterator[str]:
+        """The lines of an HTML page with every sample."""
+        return page_of(self.current, self.verdict, self.baseline, redact or Redactor(()), links)
+
+
+def read_side(path: Path, golden: GoldenSet | None = None) -> ComparedRun:
+    """The scores in `path`: a run directory, or a score file of samples in `golden`. Raises ConfigError."""
+    if path.is_dir():
+        return ComparedRun.of(RunDirectory.open(path))
+    if not path.exists():
+        raise ConfigError(
+            f"there is no such file or directory: {path}",
+            hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
+        )
+    return ComparedRun(read_score_file(path, golden))
+
+
+def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
+    """The policy in `thresholds`, else in thresholds.toml in the current directory, else the defaults.
+
+    Metric names are checked against the scores, which may come from another evaluator. If `calibration` is False, the
+    file named in [labels] is not read.
+    """
+    if thresholds is not None:
+        return load_policy(thresholds, known_metrics=None, calibration=calibration)
+    beside = Path(POLICY_FILE)
+    if not beside.is_file():
+        return default_policy(Path())
+    return load_policy(beside, known_metrics=None, calibration=calibration)
+
+
+def compare(
+    baseline: Path | None,
+    current: Path,
+    policy: Policy,
+    *,
+    seed: int = 0,
+    golden: GoldenSet | None = None,
+) -> Compared:
+    """Compare `current` with `baseline`, each a run directory or a score file; without one, only with the floors.
+
+    Rows of score files are of samples in `golden`, if it is given. Raises BaselineError if the baseline can't be read,
+    is `current` itself, or is a failed run; ConfigError if the current run can't be read.
+    """
+    now = read_side(current, golden)
+    then = None
+    if baseline is not None:
+        try:
+            then = read_side(baseline, golden)
+        except ConfigError as error:
+            raise BaselineError(
+                f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
+            ) from None
+        _refuse_as_baseline(then, baseline, current)
+    notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
+    verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None, seed=seed), notes=notes)
+    view = view_of(now, verdict, then)
+    return Compared(verdict, view, now, then)
+
+
+def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ...]:
+    """A note with the command that makes runs of different judges comparable; nothing is judged here."""
+    if then is None or then.run is None or now.run is None or then.run.manifest.judge == now.run.manifest.judge:
+        return ()
+    judge = now.run.manifest.judge
+    name = judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"
+    command = shlex.join(["ragstone", "rescore", str(then.run.path), "--judge", name, "--out", "rescored"])
+    return (f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",)
+
+
+def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path) -> None:
+    if current.exists() and baseline.samefile(current):
+        raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Use another baseline.")
+    if then.run is None:
+        return
+    standing = then.run.manifest.standing
+    if then.run.manifest.verdict in ("fail", "error") and not standing.eligible:
+        raise BaselineError(
+            f"this run can't be a baseline: {standing.reason}.",
+            where=str(baseline),
+            hint="Use a run that did not fail.",
+        )

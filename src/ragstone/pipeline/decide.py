@@ -1,0 +1,353 @@
+"""The decision: every command, job and API function gets its verdict from `decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
+from ragstone.evaluation.directory import Lookup, RunDirectory
+from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores, means, without_drafts
+from ragstone.formatting import counted, score, some
+from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
+from ragstone.gate.changes import Corpus, changes_since
+from ragstone.gate.comparability import renamed_note, with_ids_of
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.diagnosis import was_asked
+from ragstone.gate.facts import Facts, facts_of
+from ragstone.gate.oracle import oracle_shares
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict, OracleShares, Status
+from ragstone.golden.sample import GoldenSet
+from ragstone.history.drift import Drift
+from ragstone.judge.names import moving_name, near_end
+from ragstone.pipeline.history import RunHistory, level_of, measure_run_drift
+from ragstone.report.escape import one_line
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.templates import render_lines
+from ragstone.report.view import build_view
+
+MAX_DETAILS = 50
+"""Maximum number of samples shown in full in the reports."""
+
+_RECORDS_AT_ONCE = 200
+_SHOWN_DRAFTS = 10
+
+FailOn = Literal["fail", "inconclusive", "never"]
+
+
+def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
+    """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
+    return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
+
+
+def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
+    """`policy` for the part of a golden set whose samples have these ids and tags, and a warning as of `policy_for`."""
+    part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
+    lost = [f"must-pass sample {name}" for name in policy.must_pass.samples if name not in part.must_pass.samples]
+    lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
+    drawn = counted(len(tags), "sample")
+    return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One side of a comparison. `run` is None for a plain score file.
+
+    `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
+    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of
+    samples that count in no check; they are not in `scores`.
+    """
+
+    scores: RunScores
+    run: RunDirectory | None = None
+    details: RunDirectory | None = None
+    stored_ids: Mapping[str, str] = field(default_factory=dict)
+    drafts: RunScores | None = None
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> ComparedRun:
+        """The run in a directory. Raises RunDirectoryError."""
+        scores, drafts = without_drafts(run.scores())
+        return cls(scores, run, drafts=drafts)
+
+    @classmethod
+    def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
+        """The baseline in a directory. One that can't be read is a BaselineError, not an error of the current run."""
+        try:
+            return None if run is None else cls.of(run)
+        except RunDirectoryError as error:
+            raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+
+    @property
+    def day(self) -> date | None:
+        """The day on which the run was started; None for a plain score file."""
+        return None if self.run is None else self.run.manifest.day
+
+    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
+        """The records of `ids`, if there are records."""
+        source = self.details or self.run
+        if source is None:
+            return {}
+        found = source.find(self.stored_ids.get(name, name) for name in ids)
+        names = ((name, self.stored_ids.get(name, name)) for name in ids)
+        return {name: found[stored] for name, stored in names if stored in found}
+
+    @contextmanager
+    def lookup(self) -> Iterator[Lookup]:
+        """Look up records one by one, by the ids of `scores`. Without records, none is found."""
+        source = self.details or self.run
+        if source is None:
+            yield lambda _: None
+            return
+        with source.lookup() as record_of:
+            yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
+
+    def with_ids_of(self, current: RunScores) -> ComparedRun:
+        """This run with the ids that samples with the same content have in `current`."""
+        scores, stored = with_ids_of(current, self.scores)
+        return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
+
+    def beside(self, current: ComparedRun) -> ComparedRun:
+        """This run as the baseline of `current`, with its ids."""
+        return self.with_ids_of(current.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which a run is decided, fixed before it starts. `accepted` are the accepted drops in force.
+
+    `today` is None for a plain score file. `level`: the baseline was found on a branch, so the run is compared with the
+    level of that branch where its history has one.
+    """
+
+    policy: Policy
+    baseline: ComparedRun | None
+    baseline_required: bool
+    accepted: InForce
+    today: date | None
+    seed: int
+    level: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        baseline: ComparedRun | None,
+        today: date | None,
+        *,
+        required: bool = False,
+        seed: int = 0,
+        level: bool = False,
+    ) -> Terms:
+        """The terms of a run of `today`. Drops can be accepted between run directories, not between score files."""
+        accepted = InForce()
+        if today is not None and (baseline is None or baseline.run is not None):
+            accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
+        return cls(policy, baseline, required, accepted, today, seed, level)
+
+    @property
+    def in_force(self) -> Policy:
+        """The policy with the accepted drops in force."""
+        return self.policy.with_accepted(self.accepted)
+
+
+def decide(
+    current: ComparedRun,
+    terms: Terms,
+    *,
+    past: RunHistory | None = None,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    folder: str | None = None,
+    unproven: str | None = None,
+) -> GateVerdict:
+    """The verdict on `current`, with its warnings, notes and commands.
+
+    `past` is the history to compare with. `notes` and `warnings` are from the caller, shown before those of the
+    verdict. `folder` is the folder in which to run the commands that a report shows. `unproven` says what was left out,
+    so that the run can fail but not pass.
+    """
+    run, baseline = current.run, terms.baseline
+    if baseline is not None:
+        baseline = baseline.beside(current)
+    policy = terms.in_force
+    corpus = Corpus()
+    drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
+    if past is not None and run is not None:
+        if baseline is not None and terms.level:
+            reference, compared = level_of(
+                past, run, current.scores, baseline.scores, terms.policy, baseline.stored_ids
+            )
+        drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
+    verdict = decide_gate(
+        current.scores,
+        reference,
+        policy,
+        baseline_required=terms.baseline_required,
+        seed=terms.seed,
+        drift=drift.checks,
+        facts_of=None if run is None else partial(_facts, current, baseline, corpus),
+    )
+    ending: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
+    if run is not None and terms.today is not None:
+        judge = run.manifest.judge
+        ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
+    verdict = replace(
+        verdict,
+        notes=(
+            *notes,
+            *compared,
+            *_notes(current, baseline),
+            *verdict.notes,
+            *drift.notes,
+            *moving,
+        ),
+        warnings=(
+            *warnings,
+            *_turned_into_drafts(current, baseline),
+            *terms.accepted.warnings,
+            *ending,
+            *drift.warnings,
+            *verdict.warnings,
+        ),
+        asides=verdict.asides | {*ending, *terms.accepted.removable},
+        oracle=oracle_of(current, terms.policy.gate.confidence),
+        changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
+    )
+    if run is not None and baseline is not None and baseline.run is not None:
+        commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
+        verdict = replace(verdict, accept=commands, notes=(*verdict.notes, *floor_notes(verdict.checks)))
+    return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
+    """Retrieval and generation by the oracle half of a run, with intervals at `confidence`; None if it has none.
+
+    Raises RunDirectoryError.
+    """
+    run = current.run
+    if run is None or run.manifest.oracle is None:
+        return None
+    half = oracle_half(run)
+    scores = None if half is None else half.scores()
+    return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
+
+
+def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
+    """Sentences on drafts and their scores, and on samples with new ids."""
+    metrics = {} if current.drafts is None else current.drafts.metrics
+    renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
+    return render_lines(
+        "notes.txt.j2",
+        "ragstone.pipeline",
+        drafts=[] if current.drafts is None else sorted(map(one_line, current.drafts.samples)),
+        means=means({name: scores for name, scores in metrics.items() if scores.values}),
+        renamed=renamed_note(renamed) if renamed else "",
+    )
+
+
+def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
+    """A warning about drafts that counted in the baseline: with their scores, so that no failure is silenced unseen."""
+    if current.drafts is None or baseline is None:
+        return ()
+    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {None}
+    found = sorted(
+        name
+        for name, facts in current.drafts.samples.items()
+        if name in baseline.scores.samples or facts.content_hash in contents
+    )
+    if not found:
+        return ()
+    each = []
+    for name in found[:_SHOWN_DRAFTS]:
+        scores = {metric: one.values[name] for metric, one in current.drafts.metrics.items() if name in one.values}
+        failure = current.drafts.system.failures.get(name)
+        listed = ", ".join(f"{metric} {score(value)}" for metric, value in scores.items()) or failure or "no score"
+        each.append(f"{name} ({listed})")
+    more = f" and {len(found) - len(each):,} more" if len(found) > len(each) else ""
+    verb = (
+        "that counted in the baseline is a draft now and counts"
+        if len(found) == 1
+        else ("that counted in the baseline are drafts now and count")
+    )
+    return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
+
+
+def _facts(
+    current: ComparedRun,
+    baseline: ComparedRun | None,
+    corpus: Corpus,
+    ids: Sequence[str],
+    paired: Collection[str],
+) -> dict[str, Facts]:
+    """The facts of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
+    found: dict[str, Facts] = {}
+    for start in range(0, len(ids), _RECORDS_AT_ONCE):
+        part = tuple(ids[start : start + _RECORDS_AT_ONCE])
+        both = tuple(sample_id for sample_id in part if sample_id in paired)
+        now, then = current.find(part), baseline.find(both) if baseline is not None else {}
+        asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
+        for sample_id in asked:
+            corpus.add(now[sample_id], then.get(sample_id))
+        found |= {sample_id: facts_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
+    return found
+
+
+def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
+    found = (near_end(provider, model, today), moving_name(provider, model))
+    ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
+    return ending, moving
+
+
+def _accept_commands(
+    verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
+) -> tuple[str, ...]:
+    """The shell commands that accept the drops, or the edit of the golden set, that ended this run."""
+    thresholds = policy.file
+    if thresholds is not None and folder is not None:
+        thresholds = Path(thresholds).name
+    now, then = run.fingerprint, lasting_fingerprint(baseline)
+    return tuple(
+        offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
+        for offer in offers(verdict.checks, policy.gate)
+    )
+
+
+def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
+    """The verdict's exit code; with ``never``, only errors remain."""
+    if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
+        return EXIT_PASS
+    return verdict.exit_code
+
+
+def view_of(
+    current: ComparedRun,
+    verdict: GateVerdict,
+    baseline: ComparedRun | None,
+    links: Links | None = None,
+    *,
+    advisory: bool = False,
+) -> ReportView:
+    """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
+    baseline = None if baseline is None else baseline.beside(current)
+    return build_view(
+        verdict,
+        current.scores,
+        baseline.scores if baseline is not None else None,
+        current.find(ids),
+        baseline_details=baseline.find(ids) if baseline is not None else {},
+        links=links,
+        drafts=current.drafts,
+        advisory=advisory,
+    )

@@ -1,0 +1,322 @@
+"""A stored run, decided anew by what somebody else names: policy, golden set, baseline, commit.
+
+Of what the run says of itself, only questions, answers and judgements count, and the questions must be those of the
+golden set. The run is written again from them, with scores computed from the judgements, into a private folder; the
+decision sees that copy and no other file. Whoever can write the run can still write other answers and judgements.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from ragstone.errors import BaselineError, RagstoneError, RunDirectoryError
+from ragstone.evaluation.directory import HISTORY, RunDirectory
+from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.replay import recomputable, same_score, unverified
+from ragstone.evaluation.scoring import sample_scores, scored_answer
+from ragstone.evaluation.writer import RunWriter
+from ragstone.formatting import counted, some
+from ragstone.gate.accepted import accepted_in
+from ragstone.gate.policy import Policy, policy_hash
+from ragstone.gate.verdict import CheckKind, GateVerdict, Status
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.history.file import read_history
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.score import Score
+from ragstone.pipeline.baseline import open_baseline
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.history import RunHistory
+from ragstone.pipeline.page import page_of
+from ragstone.pipeline.requirements import (
+    MAX_NAMED,
+    QuestionCheck,
+    require_commit,
+    require_judge,
+    require_metrics,
+    require_whole,
+    shown_id,
+    uncompared_drops,
+    verdict_changes,
+)
+from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.report.escape import one_line
+from ragstone.report.parts import Links, ReportView
+from ragstone.settings.settings import SystemPrice
+
+_UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What scoring ends in where answer and judgements are valid each, and fit together in no run that was ever made."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTerms:
+    """What a stored run must be, and what it is decided by. None of it comes from the run.
+
+    `judge` is a name as in the config. `metrics` are those that the project defines, `required` the names of all that
+    must be measured. `part` is the half of the system that is meant, `price` that of its tokens.
+    """
+
+    policy: Policy
+    golden: GoldenSet
+    baseline: Path | None
+    commit: str
+    judge: str
+    today: date
+    metrics: Sequence[Metric] = ()
+    required: Collection[str] = ()
+    part: str | None = None
+    price: SystemPrice | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict, its report, and `summary`: what was decided, and each difference from the stored verdict, in lines.
+
+    `page` has the samples of the HTML report.
+    """
+
+    verdict: GateVerdict
+    view: ReportView
+    summary: tuple[str, ...]
+    page: tuple[str, ...]
+
+
+def decide_again(
+    run: RunDirectory, terms: DecisionTerms, redact: Redactor, *, links: Links | None = None, page: bool = False
+) -> Decision:
+    """Decide `run` on `terms`, with the samples of an HTML `page` if that is asked for.
+
+    Raises GoldenSetError for questions that are missing, changed, doubled or were not asked; JudgeError for an
+    unfinished run, another judge or metrics that can't be recomputed; BaselineError where drops can't be compared;
+    ConfigError for another or an unknown commit, and for files that differed from it; RunDirectoryError for what is no
+    run of the whole system.
+    """
+    where, manifest = str(run.path), run.manifest
+    require_whole(manifest, terms.part, where)
+    require_commit(manifest, terms.commit, where)
+    require_judge(manifest.judge, terms.judge, where)
+    metrics = recomputable(manifest, terms.metrics)
+    measured = {metric.info.name for metric in metrics}
+    require_metrics(measured, terms.required, unverified(run, terms.metrics), where)
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+        questions = QuestionCheck.of(terms.golden)
+        copy, rescored = _recomputed(
+            run,
+            _neutral(manifest, metrics, _whole(terms.golden), terms),
+            metrics,
+            questions.golden_sample,
+            Path(private) / "run",
+        )
+        questions.require_all(where)
+        current = _compared(copy, label=where)
+        baseline = None
+        if terms.baseline is not None:
+            baseline = _open_baseline(terms.baseline, run, terms, Path(private) / "baseline")
+        verdict = _verdict(current, baseline, terms)
+        reference = None if baseline is None else baseline.compared
+        view = redact.view(view_of(current, verdict, reference, links))
+        samples = tuple(page_of(current, verdict, reference, redact, links)) if page else ()
+    summary = tuple(_summary(run, view, terms, rescored))
+    return Decision(verdict, view, summary, samples)
+
+
+# -- the run, written again --------------------------------------------------------------------------------------------
+
+
+def _whole(golden: GoldenSet) -> GoldenManifest:
+    return GoldenManifest(files=golden.sources, content_hash=golden.content_hash(), samples=len(golden))
+
+
+def _neutral(manifest: Manifest, metrics: Sequence[Metric], golden: GoldenManifest, terms: DecisionTerms) -> Manifest:
+    """A manifest with the identity of the run and of its judge, and with nothing that could excuse the run."""
+    return Manifest(
+        ragstone_version=manifest.ragstone_version,
+        state="running",
+        created_at=manifest.created_at,
+        golden=golden,
+        judge=manifest.judge,
+        system=SystemManifest(
+            entrypoint=manifest.system.entrypoint,
+            commit=manifest.system.commit,
+            version=manifest.system.version,
+            part=manifest.system.part,
+        ),
+        metrics={metric.info.name: metric.info.version for metric in metrics},
+        repeats=manifest.repeats,
+        answers=manifest.answers,
+        confirmed=manifest.confirmed or manifest.answers > 1,
+        observed=manifest.observed,
+        planted=manifest.planted,
+        policy_hash=policy_hash(terms.policy),
+        price=terms.price,
+    )
+
+
+def _recomputed(
+    run: RunDirectory,
+    manifest: Manifest,
+    metrics: Sequence[Metric],
+    sample_of: Callable[[SampleRecord], Sample | None],
+    folder: Path,
+) -> tuple[RunDirectory, list[str]]:
+    """The records of `run` with scores from their judgements, as a run in `folder`; and the ids of those whose scores
+    were others. A record of which `sample_of` gives no sample is left out."""
+    order: list[str] = []
+    rescored: list[str] = []
+    with closing(RunWriter.create(folder, manifest)) as writer:
+        for record in run.records():
+            sample = sample_of(record)
+            if sample is None:
+                continue
+            copy = _scored_again(record, sample, metrics, manifest.answers, str(run.path))
+            if not _same_scores(record.scores, copy.scores):
+                rescored.append(sample.id)
+            writer.append(copy)
+            order.append(sample.id)
+        return writer.finish(order, wall_s=run.manifest.wall_s), rescored
+
+
+def _scored_again(
+    record: SampleRecord, sample: Sample, metrics: Sequence[Metric], answers: int, where: str
+) -> SampleRecord:
+    """`record` as the answers to `sample`, with scores from their judgements. Raises RunDirectoryError."""
+    shown = f"sample {shown_id(sample.id)}"
+    if len(record.answers) != answers:
+        found = counted(len(record.answers), "answer")
+        raise RunDirectoryError(f"{shown} has {found}, but the manifest says {answers}.", where=where)
+    try:
+        scored = [scored_answer(metrics, sample, each.response, each.judgements) for each in record.answers]
+        return SampleRecord(sample, tuple(scored), sample_scores(metrics, sample, scored), record.ledger)
+    except _UNFIT as error:
+        why = one_line(str(error))
+        raise RunDirectoryError(f"{shown}: answer and judgements don't fit together ({why}).", where=where) from None
+
+
+def _same_scores(stored: Mapping[str, Score], recomputed: Mapping[str, Score]) -> bool:
+    return all(name in stored and same_score(stored[name], score) for name, score in recomputed.items())
+
+
+def _compared(run: RunDirectory, label: str) -> ComparedRun:
+    compared = ComparedRun.of(run)
+    return replace(compared, scores=replace(compared.scores, label=label))
+
+
+# -- what it is compared with ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """The `named` run, as it is `compared`: with scores from its judgements. `past` is the history in its folder."""
+
+    named: RunDirectory
+    compared: ComparedRun
+    past: RunHistory | None
+
+
+def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms, folder: Path) -> _Baseline:
+    """The baseline in `path`, written again into `folder`. Raises BaselineError, also if it is `run` itself."""
+    named = open_baseline(path)
+    if named.fingerprint == run.fingerprint:
+        raise BaselineError("a run can't be compared with itself.", where=str(path), hint="Name an earlier run.")
+    metrics = recomputable(named.manifest, terms.metrics)
+    golden = named.manifest.golden.model_copy(update={"limited": False})
+    try:
+        copy, _ = _recomputed(
+            named, _neutral(named.manifest, metrics, golden, terms), metrics, lambda record: record.sample, folder
+        )
+        compared = _compared(copy, label=str(path))
+        history = read_history(path / HISTORY)
+    except RunDirectoryError as error:
+        raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+    return _Baseline(named, compared, RunHistory(history) if history.runs else None)
+
+
+def _verdict(current: ComparedRun, baseline: _Baseline | None, terms: DecisionTerms) -> GateVerdict:
+    policy = strict(terms.policy)
+    past = None if baseline is None else baseline.past
+    limits_drift = "drift" in policy.table.model_fields_set and policy.drift.anchor != "off"
+    if baseline is not None and past is None and limits_drift:
+        raise BaselineError(
+            f"the policy limits drift, and there is no {HISTORY} beside the baseline.",
+            where=str(terms.baseline),
+            hint="Name the baseline with its whole run directory.",
+        )
+    named = None if baseline is None else baseline.named
+    verdict = decide(
+        current,
+        Terms(
+            policy,
+            None if baseline is None else baseline.compared,
+            baseline_required=baseline is not None,
+            accepted=accepted_in(policy.accepted, named, terms.today),
+            today=terms.today,
+            seed=terms.seed,
+            level=past is not None,
+        ),
+        past=past,
+    )
+    errors = {check.kind for check in verdict.checks if check.status is Status.ERROR}
+    if baseline is None and CheckKind.BASELINE in errors:
+        raise BaselineError(
+            "the policy limits drops, and no baseline is named.",
+            hint="Name the run to compare with: --baseline RUN. For a first version, which has none, write "
+            'on_no_baseline = "pass" into the policy.',
+        )
+    scored = {name for name, scores in current.scores.metrics.items() if scores.values}
+    unguarded = uncompared_drops(policy, verdict.checks, scored)
+    if baseline is not None and verdict.status is Status.PASS and unguarded:
+        raise BaselineError(
+            f"the policy limits drops that can't be compared with this baseline: {some(unguarded, MAX_NAMED)}.",
+            where=str(terms.baseline),
+            hint="Name a baseline that was scored in the same way, on the same questions.",
+        )
+    return replace(verdict, accept=())
+
+
+def strict(policy: Policy) -> Policy:
+    """`policy` without what lets a run pass that is not shown to be good: an undecided check, a judge that changed, a
+    missing baseline, unless the policy itself says that none is needed."""
+    changes: dict[str, str] = {"inconclusive": "fail", "on_judge_change": "fail"}
+    if "on_no_baseline" not in policy.gate.model_fields_set:
+        changes["on_no_baseline"] = "fail"
+    return replace(policy, table=policy.table.model_copy(update={"gate": policy.gate.model_copy(update=changes)}))
+
+
+# -- what is said of it ------------------------------------------------------------------------------------------------
+
+
+def _summary(run: RunDirectory, view: ReportView, terms: DecisionTerms, rescored: Sequence[str]) -> list[str]:
+    against = "no drop was checked, since no baseline is named"
+    if terms.baseline is not None:
+        against = f"baseline {terms.baseline}"
+    lines = [
+        f"Decided again: {view.status.value}. By {terms.policy.file or 'the default policy'}, "
+        f"{counted(len(terms.golden), 'question')}, commit {terms.commit[:12]}; {against}."
+    ]
+    if rescored:
+        names = [shown_id(name) for name in rescored]
+        lines.append(
+            f"The stored scores of {counted(len(rescored), 'sample')} do not follow from their judgements, and were "
+            f"not used: {some(names, MAX_NAMED)}."
+        )
+    try:
+        stored = read_verdict(run)
+    except RagstoneError as error:
+        return [*lines, f"The stored verdict can't be read: {one_line(error.message)}"]
+    if stored is None:
+        return [*lines, "No verdict was stored with these records."]
+    if stored.status is view.status:
+        lines.append(f"The stored verdict was {stored.status.value}, too.")
+    else:
+        lines.append(f"The stored verdict was {stored.status.value}.")
+    changes = verdict_changes(stored, view)
+    if changes:
+        lines.append(f"Otherwise than stored: {some(changes, MAX_NAMED)}.")
+    return lines

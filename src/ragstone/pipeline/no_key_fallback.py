@@ -1,0 +1,62 @@
+"""Fallback for a job without secrets, if the judge needs a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import counted
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict
+from ragstone.golden.sample import GoldenSet
+from ragstone.pipeline.decide import exit_code_of
+from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.rejudge import facts_of
+from ragstone.pipeline.run_plan import project_metrics
+from ragstone.report.view import build_view
+from ragstone.settings.settings import JudgeSettings, Settings
+
+NOT_JUDGED = "Not judged: no key on pull requests from forks."
+NOT_REVIEWED = "Not judged: no key for a change whose base is not reviewed."
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What can be done without a key: `settings` to run with, or an `outcome` if there is nothing to run.
+
+    `unproven`: metrics were left out, so that the run can fail but not pass.
+    """
+
+    settings: Settings
+    notes: tuple[str, ...]
+    outcome: GateOutcome | None = None
+    unproven: str | None = None
+
+
+def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED) -> Narrowed:
+    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure.
+
+    `why` says in a sentence that there is no key.
+    """
+    judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
+    offline = settings.model_copy(update={"judge": judge})
+    if settings.gate.without_key == "offline":
+        return Narrowed(offline, (f"{why} The offline judge is used instead, as set in the config.",))
+    metrics = project_metrics(settings).select(golden)
+    free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
+    if free:
+        narrowed = offline.having("run.metrics", free).having("run.oracle", False)
+        note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
+        left_out = len(free) < len(metrics)
+        unproven = why if left_out else None
+        return Narrowed(narrowed, (note,), unproven=unproven)
+    return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
+
+
+def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy, why: str) -> GateOutcome:
+    verdict = GateVerdict.nothing_checked(
+        f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
+        blocks=policy.gate.inconclusive == "fail",
+    )
+    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))
+    return GateOutcome(verdict, view, None, exit_code_of(verdict, settings.gate.fail_on))

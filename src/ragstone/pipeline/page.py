@@ -1,0 +1,104 @@
+"""The samples of the HTML page: made from the records of both runs, and kept in the run for later reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import PAGE, RunDirectory
+from ragstone.evaluation.files import replace_texts
+from ragstone.files import open_regular
+from ragstone.gate.verdict import GateVerdict
+from ragstone.pipeline.decide import ComparedRun
+from ragstone.report.page import MAX_PACKED, MAX_ROWS, pack, read_line, with_row_links
+from ragstone.report.parts import Links, SampleRow
+from ragstone.report.texts import Json, Redact, sample_texts
+from ragstone.report.view import rows_of
+
+_MAX_BYTES = 8 * MAX_PACKED
+_HINT = "Remove the file, or run the gate again."
+
+
+def page_of(
+    current: ComparedRun, verdict: GateVerdict, baseline: ComparedRun | None, redact: Redact, links: Links | None = None
+) -> Iterator[str]:
+    """The lines of the page of a verdict (`report.page`), with every sample.
+
+    Records are read one at a time, and only for their texts. The scores of `baseline` need not be comparable: its
+    answers are.
+    """
+    if baseline is not None:
+        baseline = baseline.beside(current)
+
+    def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
+        then = baseline.scores if baseline is not None else None
+        with ExitStack() as stack:
+            record_of = stack.enter_context(current.lookup())
+            before_of = stack.enter_context(baseline.lookup()) if baseline is not None else lambda _: None
+
+            def texts(sample_id: str) -> Json | None:
+                now = record_of(sample_id)
+                return None if now is None else sample_texts(now, before_of(sample_id), redact)
+
+            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts, limit=MAX_ROWS):
+                now, before = _contexts(current, row.id), _contexts(baseline, row.id)
+                if now is not None and before is not None and now != before:
+                    row = replace(row, changed=(*row.changed, "contexts"))
+                yield row, partial(texts, row.id)
+
+    return pack(samples(), redact)
+
+
+def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
+    """The hash of the contexts of a sample, which may be one that doesn't count."""
+    sides = () if run is None else filter(None, (run.scores, run.drafts))
+    return next((one.system.contexts[sample_id] for one in sides if sample_id in one.system.contexts), None)
+
+
+def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
+    """Keep the lines of the page in `run`, written one by one. Raises RunDirectoryError."""
+
+    def text() -> Iterator[str]:
+        yield f"{_head(run)}\n"
+        for line in lines:
+            yield f"{line}\n"
+
+    replace_texts(run.path / PAGE, text())
+
+
+def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
+    """The lines of the page that `run` holds; none if it has none, or was evaluated again since.
+
+    `links` replaces the links to the golden set. Raises RunDirectoryError for a file that is not a page.
+    """
+    file = run.path / PAGE
+    try:
+        with open_regular(file, limit=_MAX_BYTES) as stream:
+            found = [line.decode("ascii", "replace") for line in stream]
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file), hint=_HINT) from None
+    if not found or found[0].rstrip("\n") != _head(run):
+        return ()
+    lines = []
+    for number, line in enumerate(found[1:], start=2):
+        if read_line(line) is None:
+            raise _wrong(file, number, "not a packed line")
+        try:
+            lines.append(line.rstrip("\n") if links is None else with_row_links(line.rstrip("\n"), links))
+        except ValueError as error:
+            raise _wrong(file, number, str(error)) from None
+    return tuple(lines)
+
+
+def _head(run: RunDirectory) -> str:
+    return f"ragstone page 1 {run.fingerprint}"
+
+
+def _wrong(file: Path, number: int, why: str) -> RunDirectoryError:
+    return RunDirectoryError(f"not the samples of an HTML report: {why}.", where=f"{file}:{number}", hint=_HINT)

@@ -1,0 +1,82 @@
+"""The report of a stored run: the verdict that the gate stored, or the one that it gets now if it has none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.evaluation.directory import HISTORY, RunDirectory
+from ragstone.evaluation.redact import Redactor
+from ragstone.gate.policy import Policy
+from ragstone.history.file import read_history
+from ragstone.history.trend import trends
+from ragstone.pipeline.baseline import NamedRun, open_baseline
+from ragstone.pipeline.compare import Compared
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.history import RunHistory
+from ragstone.pipeline.page import read_page
+from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.report.parts import Links, ReportView
+from ragstone.report.render import Format, render
+from ragstone.report.templates import Templates
+from ragstone.report.view import with_links
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTerms:
+    """The terms of a run without a stored verdict: `policy` gives the policy for a run with some metrics.
+
+    `templates` can replace the shipped ones.
+    """
+
+    policy: Callable[[Collection[str]], Policy]
+    baseline: NamedRun | None = None
+    history: Path | None = None
+    seed: int = 0
+    templates: Templates | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    text: str
+    view: ReportView
+
+
+def report(
+    run: RunDirectory, form: Format, terms: ReportTerms, redact: Redactor, *, links: Links | None = None
+) -> Reported:
+    """Render the verdict of `run`: the one that the gate stored, with all that its reports said, else one on `terms`.
+
+    Nothing is evaluated and nothing is written. Raises RunDirectoryError, BaselineError or ConfigError, each with the
+    place.
+    """
+    stored = read_verdict(run)
+    page: Iterable[str] = ()
+    if stored is not None:
+        view = stored if links is None else with_links(stored, links)
+        page = read_page(run, links) if form == "html" else ()
+    else:
+        decided = _decided(run, terms, links)
+        view = redact.view(decided.view)
+        page = decided.page(redact, links) if form == "html" else ()
+    return Reported(render(view, form, templates=terms.templates, page=page), view)
+
+
+def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Compared:
+    current = ComparedRun.of(run)
+    baseline = _baseline(run, wanted.baseline)
+    policy = wanted.policy(run.manifest.metrics)
+    terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=wanted.seed)
+    past = RunHistory(read_history(wanted.history or run.path / HISTORY))
+    verdict = decide(current, terms, past=past if past.history.runs else None)
+    view = view_of(current, verdict, baseline, links)
+    view = replace(view, trends=trends(past.history.gated, view.sample_metrics))
+    return Compared(verdict, view, current, baseline)
+
+
+def _baseline(run: RunDirectory, named: NamedRun | None) -> ComparedRun | None:
+    if named is None or os.path.realpath(named.path) == os.path.realpath(run.path):
+        return None  # the report may be on the baseline itself
+    return ComparedRun.baseline(open_baseline(named.path))

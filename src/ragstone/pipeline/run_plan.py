@@ -1,0 +1,84 @@
+"""The golden set and the run that settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.pipeline.invocation import invocation_of, system_commit
+from ragstone.settings.settings import Settings
+
+
+def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
+    """The golden set in `settings`, or all of `files` with its columns. Raises ConfigError if there is none."""
+    if files:
+        return load_golden_set(files, columns=settings.golden.columns)
+    if not settings.golden.paths:
+        raise ConfigError(
+            "no golden set.",
+            hint="Use --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
+        )
+    return load_golden_set(
+        settings.golden.paths,
+        root=settings.root,
+        columns=settings.golden.columns,
+        limit=settings.golden.limit,
+        within=settings.within,
+    )
+
+
+def golden_size(settings: Settings) -> int:
+    """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
+    try:
+        return sum(1 for _ in read_golden_set(settings).counting())
+    except (ConfigError, GoldenSetError):
+        return 0
+
+
+def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:
+    """The metrics in `settings`, and the system whose answers they score; `commit` is its version."""
+    system = SystemSource(settings.system, settings.root, settings.within, commit)
+    return ProjectMetrics(system, settings.metrics, settings.run.metrics)
+
+
+def run_plan(
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden: GoldenSet | None = None,
+    command: Literal["run", "gate"] | None = "run",
+) -> RunPlan:
+    """The run that `settings` describe. `golden` is given if it was read before.
+
+    `command` is how it was started, None if the run need not say so. Raises ConfigError, and what reading raises.
+    """
+    run = settings.run
+    if golden is None:
+        golden = read_golden_set(settings)
+    invocation = None
+    if command is not None:
+        invocation = invocation_of(
+            settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
+        )
+    return RunPlan(
+        golden=golden,
+        judge=JudgeSource(settings.judge, settings.within),
+        metrics=project_metrics(settings, system_commit(settings.root, context.environ)),
+        out=settings.path(run.out),
+        repeats=run.repeats,
+        answers=run.answers,
+        resume=run.resume,
+        time_limit_s=run.time_limit_s,
+        seed=run.seed,
+        workers=run.workers,
+        dask=run.dask,
+        oracle=run.oracle,
+        invocation=invocation,
+    )

@@ -1,0 +1,56 @@
+"""verdict.json: what the reports of a gate said, kept in the run so that they can be shown again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
+from ragstone.evaluation.directory import VERDICT, RunDirectory
+from ragstone.evaluation.files import replace_text
+from ragstone.files import read_regular
+from ragstone.report.escape import encodable
+from ragstone.report.parts import ReportView
+
+MAX_VERDICT_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """The content of verdict.json. `run` is the fingerprint of the run, `view` has no secrets."""
+
+    run: str
+    view: ReportView
+    schema_version: Literal[1] = 1
+
+
+@cache
+def _adapter() -> TypeAdapter[StoredVerdict]:
+    return TypeAdapter(StoredVerdict)
+
+
+def write_verdict(run: RunDirectory, view: ReportView) -> None:
+    """Store the verdict of `run`. `view` is already redacted."""
+    body = _adapter().dump_python(StoredVerdict(run.fingerprint, view), mode="json")
+    replace_text(run.path / VERDICT, json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
+def read_verdict(run: RunDirectory) -> ReportView | None:
+    """What the gate's reports on `run` said; None without a verdict, or if it was evaluated again since.
+
+    Raises RunDirectoryError.
+    """
+    file = run.path / VERDICT
+    hint = "Remove the file to decide again, or run the gate again."
+    if run.manifest.verdict is None or not os.path.lexists(file):
+        return None
+    kind = RunDirectoryError
+    with disk_errors(file, kind=kind, hint=hint), parse_errors(file, "not a valid verdict", kind=kind, hint=hint):
+        stored = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
+    belongs_to_run = stored.run == run.fingerprint and stored.view.status.value == run.manifest.verdict
+    return stored.view if belongs_to_run else None

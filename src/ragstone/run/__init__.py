@@ -1,1 +1,0 @@
-"""One evaluation of one version of the system: the engine, and the run directory."""

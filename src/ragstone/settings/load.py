@@ -1,0 +1,311 @@
+"""Settings from defaults, then the config file, the environment and flags (options.toml), which are passed in."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from ragstone.errors import ConfigError, first_invalid, suggestion
+from ragstone.files import read_regular
+from ragstone.settings.settings import METRICS, TABLES, CustomMetric, Settings
+
+
+def default_text(field: FieldInfo, unset: str = "") -> str:
+    """The default of a setting in Markdown: its value, or what happens without one (`unset`); empty for nothing."""
+    value = field.get_default(call_default_factory=True)
+    if value is None or value is False or value in ((), {}):
+        return unset
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
+
+    `text` is the one description that help and documentation show, and `unset` what happens where no value is given.
+    `metavar` stands for the value of the flag in help. `is_path`: relative values set outside the file are relative to
+    the current directory, not to the file's folder.
+    `path_after` is the scheme after which a value is a path: ``file`` in ``file:answers.jsonl``.
+    `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
+    """
+
+    key: str
+    env: str
+    text: str
+    unset: str = ""
+    flag: str | None = None
+    metavar: str | None = None
+    in_file: bool = True
+    secret: bool = False
+    is_path: bool = False
+    path_after: str | None = None
+    of_gate: bool = False
+
+    def path_in(self, value: str) -> str | None:
+        """The path in a `value` with the scheme `path_after`, None if it has none."""
+        scheme, _, path = value.strip().partition(":")
+        return path.strip() or None if scheme == self.path_after else None
+
+    @property
+    def table(self) -> str:
+        return self.key.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(".")[2]
+
+    @property
+    def field(self) -> FieldInfo:
+        """The setting itself: its type and its default."""
+        table = Settings.model_fields[self.table].annotation
+        assert isinstance(table, type)  # noqa: S101 - for the type checker
+        assert issubclass(table, BaseModel)  # noqa: S101
+        return table.model_fields[self.name]
+
+    @property
+    def sentence(self) -> str:
+        """The description with a capital, without a full stop, in Markdown."""
+        return self.text[:1].upper() + self.text[1:]
+
+    @property
+    def default(self) -> str:
+        """The default, as documentation shows it."""
+        return default_text(self.field, self.unset)
+
+
+TEXTS: Mapping[str, Any] = tomllib.loads(files("ragstone.settings").joinpath("options.toml").read_text("utf-8"))
+"""What is said of each setting, by table and key."""
+
+OPTIONS = tuple(
+    Option(f"{table}.{name}", **row) for table, rows in TEXTS.items() for name, row in rows.items() if "env" in row
+)
+
+SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
+"""Variables of settings that are secret, and so come from nowhere else."""
+
+
+def option_of(key: str) -> Option:
+    """The option of the setting `key`, such as ``judge.api_key``."""
+    return next(option for option in OPTIONS if option.key == key)
+
+
+def variable_of(key: str) -> str:
+    return option_of(key).env
+
+
+MAX_TOML_BYTES = 1_000_000
+
+
+def read_toml(path: Path, *, within: Path | None = None) -> dict[str, Any]:
+    """The document in `path`. Raises ConfigError with the line of a syntax error."""
+    return parse_toml(read_text(path, within=within), path)
+
+
+def read_text(path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES) -> str:
+    """The UTF-8 text of a config file of at most `limit` bytes. Raises ConfigError."""
+    try:
+        return read_regular(path, within=within, limit=limit).decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"not valid TOML: not UTF-8 ({error.reason} at byte {error.start}).", where=str(path)
+        ) from None
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """The document in `text`, read from `path`. Raises ConfigError with the line of a syntax error."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
+    except ValueError as error:  # a syntax error, or a number with thousands of digits
+        raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
+
+
+CONFIG_FILE = "ragstone.toml"
+PYPROJECT = "pyproject.toml"
+_PREFIX = "RAGSTONE_"
+
+
+def load_settings(
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    config: Path | None = None,
+    within: Path | None = None,
+) -> Settings:
+    """Merge all sources into Settings.
+
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set", and "" that no source sets
+    an optional one. `config` names the file; without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in
+    `directory` are tried. `within` is the folder that this and every other named file must be in (on GitHub, the
+    workspace).
+    Raises ConfigError with file, key and expectation.
+    """
+    file, table, where, root = _read_file(directory, config, within)
+    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, where)
+    _refuse_unknown_in_metrics(table.get(METRICS, {}), where)
+    _refuse_misspelt(environ)
+    merged = {name: dict(value) for name, value in table.items()}
+    origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
+    for option in OPTIONS:
+        if not option.in_file and option.name in table.get(option.table, {}):
+            raise ConfigError(
+                f"'{option.key}' must not be set in a file.",
+                where=where,
+                hint=f"Remove it, and set the environment variable {option.env}.",
+            )
+        value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
+        source = f"environment variable {option.env}"
+        given = (overrides or {}).get(option.key)
+        if given is not None:
+            value, source = given, f"option for {option.key}"
+        if value == "" and option.field.default is None:
+            merged.get(option.table, {}).pop(option.name, None)
+            origin.pop(option.key, None)
+            value = None
+        if value is not None:
+            if option.is_path:
+                value = _from_directory(value, directory, root)
+            elif option.key == "system.entrypoint" and (path := option.path_in(str(value))) is not None:
+                value = f"{option.path_after}:{_from_directory(path, directory, root)}"
+            merged.setdefault(option.table, {})[option.name] = value
+            origin[option.key] = source
+        _place(merged, option, root if value is None else directory, root)
+    from_file = frozenset(key for key, source in origin.items() if source == where)
+    placed = {"root": root, "within": within, "config": config, "file": file}
+    try:
+        return Settings.model_validate(
+            {**merged, **placed, "from_file": from_file, "of_file": _of_file(table, placed, root) if file else None}
+        )
+    except ValidationError as error:
+        place, wanted, value = first_invalid(error.errors())
+        key = ".".join(str(part) for part in place[:2])
+        path = ".".join(str(part) for part in place)
+        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
+        source = origin.get(key, where)
+        named = f"'{path}' " if wanted.startswith("must ") else f"'{path}': "
+        named = "" if source == f"option for {path}" else named
+        raise ConfigError(f"{named}{wanted}{shown}.", where=source) from None
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """Raise ConfigError for a variable that is almost one of ours; other variables may belong to the workflow."""
+    known = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
+    for name in environ:
+        tail = name.removeprefix(_PREFIX)
+        if tail == name or tail in known or not environ[name]:
+            continue
+        if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
+            hint = f"Did you mean '{_PREFIX}{close[0]}'?"
+            raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
+
+
+def _read_file(
+    directory: Path, config: Path | None, within: Path | None
+) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
+    """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
+    if config is not None and not os.path.lexists(config):
+        raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
+    usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
+    # A dangling link is a config that can't be read, not a missing one.
+    file = config or next((one for one in usual if os.path.lexists(one)), None)
+    if file is None:
+        return None, {}, "defaults", directory
+    document, where = read_toml(file, within=within), str(config or file.name)
+    if file.name == PYPROJECT:
+        tools, where = document.get("tool", {}), where if config else f"{PYPROJECT} [tool.ragstone]"
+        document = cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
+    return file, _tables(document, where), where, file.parent
+
+
+def _from_directory(value: object, directory: Path, root: Path) -> object:
+    """Convert a path (or paths) relative to `directory` into one relative to `root`."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_from_directory(item, directory, root) for item in value)
+    if not isinstance(value, str) or directory.resolve() == root.resolve():
+        return value
+    if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
+        # A bare name that doesn't exist is a command (python3), or a new directory next to the config file.
+        return value
+    return os.path.relpath(directory / value, root)
+
+
+def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path) -> None:
+    """Make the paths of the judge, which are not taken from `root` later, relative to the current directory.
+
+    The file of a fitted judge is taken from `base`.
+    """
+    judge = merged.get("judge", {})
+    if option.key == "judge.name" and (file := option.path_in(str(judge.get("name", "")))) is not None:
+        judge["name"] = f"{option.path_after}:{base / file}"
+    if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
+        judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
+
+
+def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path) -> Settings | None:
+    """The settings in `table`, the config file's content, alone; None if they are not valid by themselves."""
+    merged = {name: dict(value) for name, value in table.items()}
+    for option in OPTIONS:
+        _place(merged, option, root, root)
+    try:
+        return Settings.model_validate({**merged, **placed})
+    except ValidationError:
+        return None
+
+
+def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    for name, value in document.items():
+        if name not in TABLES:
+            raise ConfigError(f"unknown table '{name}'.", where=where, hint=suggestion(name, TABLES))
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
+    return cast(dict[str, dict[str, Any]], dict(document))
+
+
+def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
+    for name, value in table.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            hint = suggestion(name, model.model_fields)
+            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=hint)
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
+            _refuse_unknown(inner, value, where, f"{prefix}{name}.")
+
+
+def _refuse_unknown_in_metrics(table: Mapping[str, Any], where: str) -> None:
+    for name, value in table.items():
+        path = f"{METRICS}.{name}"
+        if not isinstance(value, dict):
+            raise ConfigError(f"'{path}' must be a table, found {_shown(value)}.", where=where)
+        if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
+            raise ConfigError(
+                f"'{path}' sets thresholds, which belong in the policy.",
+                where=where,
+                hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or 'python'.",
+            )
+        _refuse_unknown(CustomMetric, value, where, f"{path}.")
+
+
+_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})
+
+
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,191 @@
+"""A user's repository, made small, and the command line run on it as a user would run it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import ragstone as ragstone_package
+from ragstone.cli.main import main
+
+Completed = subprocess.CompletedProcess[str]
+
+SYSTEM = '''
+"""A system that looks the answer up in its own small set of facts."""
+FACTS = {f"What is the colour of house number {i}?": f"House number {i} is painted {c}."
+         for i, c in ((i, ["red", "green", "blue", "white", "yellow"][i % 5]) for i in range(1000))}
+
+
+def answer(question):
+    fact = FACTS.get(question)
+    if fact is None:
+        return {"answer": "I don't know.", "contexts": []}
+    return {"answer": fact, "contexts": [{"id": "d" + question.split()[-1], "text": fact + " It has a door."}]}
+'''
+
+POLICY = """
+[gate]
+min_coverage = 0.98
+
+[metrics.faithfulness]
+min = 0.80
+max_drop = 0.05
+
+[metrics.context_recall]
+min = 0.80
+max_drop = 0.05
+"""
+
+LINES_OFF = """
+[system]
+max_broken = 1.0
+
+[metrics.answer_relevancy]
+min = 0.0
+
+[metrics.answer_correctness]
+min = 0.0
+"""
+"""Takes out of a policy the lines below which any policy fails the answers of a system that is broken on purpose."""
+
+ONE_DROP = """
+[gate]
+only_named = true
+[metrics.faithfulness]
+min = 0.0
+max_drop = 0.05
+"""
+"""A policy that looks at nothing but the faithfulness that was lost."""
+
+
+def golden_lines(n: int) -> str:
+    colours = ["red", "green", "blue", "white", "yellow"]
+    return "".join(
+        json.dumps(
+            {
+                "id": f"house-{i}",
+                "question": f"What is the colour of house number {i}?",
+                "reference": f"House number {i} is painted {colours[i % 5]}.",
+                "tags": ["even" if i % 2 == 0 else "odd"],
+            }
+        )
+        + "\n"
+        for i in range(n)
+    )
+
+
+def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str = POLICY) -> Path:
+    """A repository with a golden set of `n` samples, a python system, config and policy."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "golden.jsonl").write_text(golden_lines(n), encoding="utf-8")
+    (path / "houses.py").write_text(system, encoding="utf-8")
+    (path / "thresholds.toml").write_text(policy, encoding="utf-8")
+    (path / "ragstone.toml").write_text(
+        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 2\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RAGSTONE_", "GITHUB_", "INPUT_"))
+    }
+    return {**kept, "NO_COLOR": "1", "COLUMNS": "120", **(extra or {})}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ragstone", *arguments]
+
+
+def ragstone(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> Completed:
+    """Run the command line in this process, without standard input; `start` runs it in a process of its own."""
+    with _as_a_process(cwd, environment(env)) as (stdout, stderr):
+        try:
+            main(arguments)
+        except SystemExit as error:
+            exit_code = error.code
+    assert isinstance(exit_code, int)
+    return subprocess.CompletedProcess(command(*arguments), exit_code, _text(stdout), _text(stderr))
+
+
+@contextmanager
+def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Give what runs inside the folder, environment and streams of a new process; undo afterwards what it leaves."""
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    path, modules = list(sys.path), set(sys.modules)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Path(os.devnull).open(encoding="utf-8") as stdin,
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
+        patch.chdir(cwd)
+        for name in set(os.environ) - set(variables):
+            patch.delenv(name)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdin", stdin)
+        try:
+            yield stdout, stderr
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            sys.path[:] = path
+            _forget_user_modules(set(sys.modules) - modules, cwd)
+
+
+def _forget_user_modules(names: set[str], cwd: Path) -> None:
+    """Forget modules imported from the user's repository, so that another test's module of the same name is its own."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and Path(file).is_relative_to(cwd) and not _is_installed(Path(file)):
+            del sys.modules[name]
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a module is Ragstone's own or of its environment, which may lie inside the folder of a command."""
+    return file.is_relative_to(sys.prefix) or file.is_relative_to(Path(ragstone_package.__file__).parent)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8")
+
+
+def start(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start the command line as `ragstone` does, to be interrupted or killed."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def wait_for_lines(path: Path, n: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= n:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never had {n} lines")

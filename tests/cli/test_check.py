@@ -1,0 +1,247 @@
+"""`ragstone check` finds what `ragstone gate` would refuse, and shows what the system returned."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.project import POLICY, SYSTEM, golden_lines, make_project, ragstone
+
+
+def with_policy(text: str) -> Callable[[Path], list[str]]:
+    def change(project: Path) -> list[str]:
+        (project / "thresholds.toml").write_text(text, encoding="utf-8")
+        return []
+
+    return change
+
+
+def other_golden_set(project: Path) -> list[str]:
+    made = ragstone(["run", "--out", "main"], project)
+    assert made.returncode == 0, made.stderr
+    others = golden_lines(24).splitlines(keepends=True)[12:]
+    (project / "golden.jsonl").write_text("".join(others), encoding="utf-8")
+    return ["--baseline", "main"]
+
+
+def foreign_folder(project: Path) -> list[str]:
+    (project / "thesis").mkdir()
+    (project / "thesis" / "chapter.txt").write_text("mine", encoding="utf-8")
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
+        stream.write('[run]\nout = "thesis"\n')
+    return []
+
+
+def no_references(project: Path) -> list[str]:
+    rows = [{**json.loads(line), "reference": None} for line in golden_lines(12).splitlines()]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return []
+
+
+REFUSED = {
+    "a tag that no sample has": (
+        with_policy(f"{POLICY}[slices.evn.metrics.faithfulness]\nmin = 0.5\n"),
+        "no sample has it. Did you mean 'even'?",
+    ),
+    "a must-pass sample that is not there": (
+        with_policy(f'must_pass = ["house-1", "house-999"]\n{POLICY}'),
+        "Must-pass sample house-999: it is not in this run.",
+    ),
+    "a must-pass sample without a floor": (
+        with_policy('must_pass = ["house-1"]\n[metrics.faithfulness]\nmax_drop = 0.1\n'),
+        "no metric with a floor has a score for it",
+    ),
+    "a metric that is not measured": (
+        with_policy("[metrics.rouge_l]\nmin = 0.5\n[metrics.noise_sensitivity]\nmax = 0.5\n"),
+        None,
+    ),
+    "a metric that applies to nothing": (no_references, "most often because the sample has no reference"),
+    "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
+    "a folder with something else": (foreign_folder, "thesis"),
+    "a baseline inside the run directory": (
+        lambda _project: ["--baseline", "ragstone-run/x"],
+        "must not contain each other",
+    ),
+    "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_gate_refuses_check_refuses_with_the_same_code(name: str, tmp_path: Path) -> None:
+    change, says = REFUSED[name]
+    project = make_project(tmp_path, n=12)
+    arguments = change(project)
+    checked = ragstone(["check", *arguments], project)
+    refused = ragstone(["gate", *arguments], project)
+    assert refused.returncode not in (0, 1)
+    assert checked.returncode == refused.returncode, checked.stdout + checked.stderr
+    if says is not None:
+        assert says in checked.stderr, checked.stderr
+
+
+def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) -> None:
+    policy = (
+        f'must_pass = ["house-1", "house-2"]\n{POLICY}action = "warn"\n[slices.even.metrics.faithfulness]\nmin = 0.7\n'
+    )
+    found = ragstone(["check"], make_project(tmp_path, n=12, policy=policy))
+    assert found.returncode == 0, found.stderr
+    lines = found.stdout.splitlines()
+    assert (
+        "policy       thresholds.toml: faithfulness min 0.8 and max_drop 0.05, answer_correctness max_drop 0.02"
+        in lines
+    )
+    recall, precision = "context_recall min 0.8 and max_drop 0.05", "context_precision min 0.6 and max_drop 0.02"
+    assert f"only warns   answer_relevancy max_drop 0.02, {recall}, {precision}" in lines
+    assert "slice        even (6 samples): faithfulness min 0.7" in lines
+    assert "must pass    2 samples: house-1, house-2" in lines
+    assert "answer       House number 0 is painted red." in lines
+    assert "context 1    [d0?] House number 0 is painted red. It has a door." in lines
+    assert "with 1 context in" in found.stdout
+    assert "             api.github.com:443" in lines, "the hosts of a job, a line each, to be pasted"
+
+
+def returning(value: str) -> str:
+    return f"def answer(question):\n    return {value}\n"
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        (returning('"An answer."'), "No contexts were returned"),
+        (returning('{"answer": "An answer.", "contexts": []}'), "No contexts were returned"),
+        (returning('{"answer": "A.", "contexts": ["word " * 4000]}'), "There is one context of 20,000 characters"),
+        (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer is JSON text"),
+        (returning('("", ["a context"])'), "The answer is empty."),
+    ],
+)
+def test_a_response_that_is_hardly_meant_is_remarked_on(system: str, says: str, tmp_path: Path) -> None:
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=system))
+    assert found.returncode == 0, found.stderr
+    assert f"note         {says}" in found.stdout
+    sound = ragstone(["check"], make_project(tmp_path / "sound", n=2, system=SYSTEM))
+    assert "note " not in sound.stdout
+
+
+def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=4)
+    rows = [{"id": f"house-{n}", "answer": "Red.", "contexts": ["It is red."]} for n in (0, 2)]
+    (project / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = ragstone(["check", "--entrypoint", "file:answers.jsonl"], project)
+    assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says", "warns"),
+    [("question, history=None", "passed to the entrypoint", False), ("question", "NOT passed: the entrypoint", True)],
+)
+def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
+    parameters: str, says: str, warns: bool, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path)
+    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
+    rows[3]["history"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    name = next(project.glob("*.py"))
+    name.write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
+    shown = ragstone(["check"], project)
+    assert f"1 sample with earlier turns, {says}" in shown.stdout
+    gated = ragstone(["gate"], project)
+    assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
+def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, said: str) -> None:
+    project = make_project(tmp_path / "p", n=n)
+    golden = project / "golden.jsonl"
+    rows = [{**json.loads(line), "status": "draft"} for line in golden.read_text().splitlines()]
+    golden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checked = ragstone(["check"], project)
+    gated = ragstone(["gate"], project)
+    assert (checked.returncode, gated.returncode) == (5, 5)
+    sentence = f"Nothing to decide: {said}. A draft counts once a person has reviewed it (ragstone review)."
+    assert sentence in " ".join(checked.stderr.split())
+    assert sentence in " ".join(gated.stdout.split())
+    assert "too small to detect" not in checked.stdout
+
+
+def labelled(project: Path, *, references: int = 12) -> None:
+    """Give all rows relevant ids, and only some of them a reference."""
+    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
+    for number, row in enumerate(rows):
+        row["relevant_ids"] = [f"d{number}?"]
+        if number >= references:
+            del row["reference"]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def measured(project: Path) -> list[str]:
+    manifest = json.loads((project / "ragstone-run/manifest.json").read_text(encoding="utf-8"))
+    return list(manifest["metrics"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--metrics", "faithfulness"]], ids=["defaults", "others"])
+def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, arguments: list[str]) -> None:
+    policy = f"{POLICY}[metrics.token_f1]\nmin = 0.3\n[slices.even.metrics.exact_match]\nmin = 0.3\n"
+    project = make_project(tmp_path, n=12, policy=policy)
+    checked, found = (ragstone([command, *arguments], project) for command in ("check", "gate"))
+    assert (checked.returncode, found.returncode) == (0, 0), found.stdout
+    for name in ("token_f1", "exact_match", "context_recall"):
+        assert name in measured(project)
+        assert re.search(rf"{name} +12 of 12", checked.stdout)
+
+
+def test_retrieval_metrics_are_measured_where_the_golden_set_has_relevant_ids(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=12)
+    assert ragstone(["run"], project).returncode == 0
+    assert "recall@5" not in measured(project)
+    labelled(project)
+    checked = ragstone(["check"], project)
+    assert ragstone(["gate"], project).returncode == 0
+    for name in ("recall@5", "ndcg@10"):
+        assert name in measured(project)
+        assert re.search(rf"{name} +12 of 12 +no judge", checked.stdout)
+
+
+def test_retrieval_metrics_that_a_system_without_ids_has_no_score_of_block_nothing(tmp_path: Path) -> None:
+    system = SYSTEM.replace('{"id": "d" + question.split()[-1], "text": fact + " It has a door."}', "fact")
+    project = make_project(tmp_path, n=12, system=system)
+    (project / "thresholds.toml").unlink()
+    labelled(project)
+    found = ragstone(["gate", "--verbose"], project)
+    assert found.returncode == 0, found.stdout
+    assert "recall@5 has no score: the contexts have no ids" in " ".join(found.stdout.lower().split())
+    (project / "thresholds.toml").write_text('[metrics."recall@5"]\nmin = 0.5\n', encoding="utf-8")
+    assert ragstone(["gate"], project).returncode == 1, "the policy asks for it"
+
+
+def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=12)
+    labelled(project, references=11)
+    assert ragstone(["gate"], project).returncode == 0
+    assert "context_precision" in measured(project)
+    assert "context_precision_no_reference" not in measured(project)
+    labelled(project, references=6)
+    assert ragstone(["gate"], project).returncode == 0
+    assert "context_precision_no_reference" in measured(project)
+
+
+def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{i}", "question": "What holds?", "reference": "It holds.", "contexts": ["a.md"]} for i in range(4)
+    ]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "app.py").write_text(
+        "def answer(q): return {'answer': 'It holds.', 'sources': ['docs/a.md', 'b.md']}\n"
+    )
+    found = ragstone(["check", "--golden", "golden.jsonl", "--entrypoint", "app:answer"], tmp_path)
+    assert found.returncode == 0, found.stderr
+    said = " ".join(found.stdout.split())
+    assert "'contexts' has names of documents, not passages: it is read as relevant_ids." in said
+    assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said
+    assert "can't be measured (faithfulness, hallucination, context_recall" in said
+    assert "faithfulness 0 of 4" in said
+    assert "None of the ids that were returned (docs/a.md, b.md) is among the relevant_ids" in said

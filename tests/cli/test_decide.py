@@ -1,0 +1,143 @@
+"""`ragstone report --decide` as a user calls it, and as the workflow in docs/recipes.md does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.project import environment, ragstone
+from tests.pipeline.decided import World, git, make_world, set_field
+
+PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("decide") / "repo")
+
+
+def decide(world: World, run: str, *more: str) -> subprocess.CompletedProcess[str]:
+    named = ("--policy", "thresholds.toml", "--golden", "golden.jsonl", "--baseline", "baseline")
+    return ragstone(["report", run, "--decide", *named, "--commit", world.commit, *more], world.root)
+
+
+def test_the_exit_code_is_that_of_the_verdict(world: World) -> None:
+    good, bad = decide(world, "good"), decide(world, "bad")
+    assert (good.returncode, bad.returncode) == (0, 1), good.stderr + bad.stderr
+    assert good.stdout.startswith("Decided again: pass. By thresholds.toml, 12 questions, commit ")
+    assert "baseline baseline." in good.stdout.splitlines()[0]
+    assert bad.stdout.startswith("Decided again: fail. ")
+    assert "✘ Blocked: " in bad.stdout
+
+
+def test_another_format_is_all_of_standard_output(world: World, tmp_path: Path) -> None:
+    found = decide(world, "bad", "--format", "json")
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["status"] == "fail"
+    assert found.stderr.startswith("Decided again: fail.")
+    page = decide(world, "bad", "--format", "html", "-o", str(tmp_path / "page.html"))
+    assert page.returncode == 1
+    assert page.stdout.startswith("Decided again: fail.")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_what_is_not_named_is_as_in_the_config(world: World) -> None:
+    found = ragstone(["report", "good", "--decide", "--baseline", "baseline", "--commit", world.commit], world.root)
+    assert found.returncode == 0, found.stderr
+    none = ragstone(["report", "good", "--decide", "--commit", world.commit], world.root)
+    assert none.returncode == 6
+    assert "--baseline RUN" in none.stderr
+
+
+@pytest.mark.parametrize("commit", [(), ("--commit", "HEAD"), ("--commit", "abc1234"), ("--commit", "")])
+def test_the_commit_must_be_named_in_full(world: World, commit: tuple[str, ...]) -> None:
+    found = ragstone(["report", "good", "--decide", "--baseline", "baseline", *commit], world.root)
+    assert found.returncode == 2
+    assert '--commit "$(git rev-parse HEAD)"' in found.stderr
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        ("--policy", "thresholds.toml"),
+        ("--golden", "golden.jsonl"),
+        ("--baseline", "baseline"),
+        ("--judge", "offline"),
+        ("--commit", "a" * 40),
+    ],
+)
+def test_what_decides_is_refused_without_decide(world: World, named: tuple[str, str]) -> None:
+    found = ragstone(["report", "good", *named], world.root)
+    assert found.returncode == 2
+    assert f"{named[0]}: it says what a run is decided by." in found.stderr
+
+
+def test_errors_name_the_run_and_go_to_standard_error(world: World) -> None:
+    with world.copy(world.good) as run:
+        set_field(run, "system.commit", "c" * 40)
+        found = decide(world, "tampered")
+        assert (found.returncode, found.stdout) == (2, "")
+        assert "error: tampered: the run is of commit cccc" in found.stderr
+    other = decide(world, "good", "--judge", "openai:gpt-x")
+    assert (other.returncode, "--judge" in other.stderr) == (5, True)
+
+
+# -- the recipe --------------------------------------------------------------------------------------------------------
+
+GH = """
+import shutil, sys
+arguments = sys.argv[1:]
+runs = {{"2": {run!r}, "1": {before!r}}}
+if arguments[:2] == ["run", "list"]:
+    print("2" if "--commit" in arguments else "1")
+elif arguments[:2] == ["run", "download"]:
+    shutil.copytree(runs[arguments[2]], arguments[arguments.index("--dir") + 1])
+else:
+    sys.exit(f"not expected: {{arguments}}")
+"""
+
+
+def deployment(world: World, checkout: Path, run: Path) -> subprocess.CompletedProcess[str]:
+    """The steps of the job `decide` of the recipe, as a runner takes them. `gh` finds `run`; nothing is installed."""
+    section = PAGE.read_text(encoding="utf-8").partition("## A deployment waits for the gate")[2]
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", section.partition("\n## ")[0], re.MULTILINE | re.DOTALL)
+    steps = yaml.safe_load(text)["jobs"]["decide"]["steps"]
+    assert steps[0]["uses"].startswith("actions/checkout@")
+    git(world.root, "worktree", "add", "--detach", str(checkout), world.commit)
+    tools = checkout.parent / "tools"
+    tools.mkdir()
+    (tools / "gh.py").write_text(GH.format(run=str(run), before=str(world.baseline)), encoding="utf-8")
+    for name, command in {
+        "gh": f'"{sys.executable}" "{tools}/gh.py" "$@"',
+        "ragstone": f'"{sys.executable}" -m ragstone "$@"',
+        "pip": "true",
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\nexec {command}\n", encoding="utf-8")
+        (tools / name).chmod(0o755)
+    variables = environment({"GITHUB_SHA": world.commit, "GH_TOKEN": "x"})
+    script = "\n".join(f"( set -eo pipefail\n{step['run']}\n)" for step in steps[1:])
+    return subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=checkout,
+        env={**variables, "PATH": f"{tools}:{variables['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("name", "code"), [("good", 0), ("bad", 1), ("baseline", 2)])
+def test_a_deployment_waits_for_the_gate_as_printed(world: World, tmp_path: Path, name: str, code: int) -> None:
+    done = deployment(world, tmp_path / "checkout", world.root / name)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert code == 2 or done.stdout.startswith(f"Decided again: {'fail' if code else 'pass'}. ")
+    shutil.rmtree(tmp_path / "checkout")
+    git(world.root, "worktree", "prune")

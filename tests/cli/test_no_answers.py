@@ -1,0 +1,86 @@
+"""A system that answers nothing: one sentence, exit code 4, and the right advice."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.cli.project import SYSTEM, make_project, ragstone
+
+BROKEN = 'def answer(question):\n    raise RuntimeError("no database")\n'
+UNFLUSHED = 'import sys\nfor line in sys.stdin:\n    print(\'{"answer": "x"}\')\n'
+HANGING = "import sys, time\nfor line in sys.stdin:\n    time.sleep(600)\n"
+
+
+def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=6, system=BROKEN)
+    assert ragstone(["run"], project).returncode == 4
+    found = ragstone(["gate", "--verbose"], project)
+    assert found.returncode == 4, found.stdout
+    lines = found.stdout.splitlines()
+    said = "✘ Blocked: The system under test failed on all of 6 samples: raised: RuntimeError: no database."
+    assert lines[0] == said
+    assert said in lines[1:]
+    shown = found.stdout.partition("To reproduce")[0]
+    for noise in ("coverage", "Coverage", "Faithfulness", "offline judge", "applies to no sample", "no baseline"):
+        assert noise not in shown
+    report = json.loads((project / "ragstone-run/report.json").read_text(encoding="utf-8"))
+    assert [check["name"] for check in report["checks"]] == ["system.answers"]
+    for name in ("report.html", "report.md"):
+        text = (project / "ragstone-run" / name).read_text(encoding="utf-8")
+        assert "failed on all of 6 samples" in text
+        assert "Trust its changes" not in text
+
+
+def test_check_says_to_raise_the_timeout_only_after_a_timeout(tmp_path: Path) -> None:
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=BROKEN))
+    assert found.returncode == 4
+    assert "no database" in found.stderr
+    assert "timeout_s" not in found.stderr
+
+
+def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=2)
+    (project / "rag.py").write_text(UNFLUSHED, encoding="utf-8")
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
+        stream.write("startup_timeout_s = 1\ntimeout_s = 2\n")
+    command = ["--entrypoint", f"command:{sys.executable} rag.py"]
+    checked = ragstone(["check", *command], project)
+    assert checked.returncode == 4
+    assert "It must flush each line (in Python: print(line, flush=True))." in checked.stderr
+    assert "timeout_s" not in checked.stderr
+    found = ragstone(["gate", *command, "--verbose"], project)
+    assert found.returncode == 4
+    assert "It must flush each line" in found.stdout.splitlines()[1] + found.stdout.splitlines()[2]
+    (project / "rag.py").write_text(HANGING, encoding="utf-8")
+    hanging = ragstone(["check", *command], project)
+    assert "flush" not in hanging.stderr
+    assert "raise timeout_s in [system]" in hanging.stderr
+
+
+def crashing(when: str) -> str:
+    return SYSTEM.replace("def answer(question):", f"def answer(question):\n    {when}")
+
+
+def test_a_question_that_failed_is_asked_again_once(tmp_path: Path) -> None:
+    """Half of the questions fail the first time that they are asked: a run can't tell them from the others."""
+    once = """import pathlib
+    asked = pathlib.Path("asked-" + question.split()[-1].rstrip("?"))
+    if not asked.exists():
+        asked.touch()
+        if int(asked.name[6:]) % 2:
+            raise RuntimeError("busy")"""
+    found = ragstone(["gate"], make_project(tmp_path, n=8, system=crashing(once)))
+    assert found.returncode == 0, found.stdout
+    assert "8 of 8 done (8 scored)" in found.stderr
+
+
+def test_a_system_that_crashes_on_some_questions_blocks_with_1_and_line_one_says_so(tmp_path: Path) -> None:
+    some = 'if int(question.split()[-1].rstrip("?")) % 4 == 0:\n        raise RuntimeError("no memory")'
+    project = make_project(tmp_path, n=40, system=crashing(some), policy="[gate]\nmin_coverage = 0.5\n")
+    found = ragstone(["gate"], project)
+    assert found.returncode == 1, found.stdout
+    said = "✘ Blocked: The system under test failed on 10 of 40 samples (25 %), more than the 2 % allowed (most often: "
+    assert " ".join(found.stdout.split()).startswith(f"{said}raised: RuntimeError: no memory).")
+    assert "The first one: house-0 (golden.jsonl:1)." in found.stdout

@@ -1,0 +1,342 @@
+"""What a report prints under "To reproduce" starts the same run again, whatever the run was started with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from ragstone.cli import gate, run
+from ragstone.cli.options import FLAGS, settings_from
+from ragstone.evaluation.manifest import (
+    BaselineFact,
+    BaselineUsed,
+    GoldenManifest,
+    Invocation,
+    Manifest,
+    SystemManifest,
+)
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.pipeline.invocation import invocation_of
+from ragstone.report.reproduce import reproduce_lines, wrap_line
+from ragstone.settings.load import OPTIONS, Option
+from ragstone.settings.settings import Settings
+from tests.cli.project import SYSTEM, environment, make_project, ragstone
+from tests.cli.terminal import on_terminal
+
+NOT_SETTINGS = {
+    "config": "says where the settings are",
+    "github": "is for a job",
+    "form": "is about the report",
+    "output": "is about the report",
+    "verbose": "is about what is printed",
+}
+NOT_REPRODUCED = {
+    "resume": "a run is reproduced from its start",
+    "dask": "a cluster gives the same records as one process, and its address is nobody's business",
+    "save_baseline": "its copy is not kept",
+}
+
+
+# -- the whole way -----------------------------------------------------------------------------------------------------
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def repository(path: Path) -> Path:
+    """A repository whose system lies in a folder and got worse than the baseline that is committed with it."""
+    project = make_project(path / "qa", n=30)
+    (project / "ragstone.toml").rename(project / "gate.toml")
+    (project / "strict.toml").write_text("[metrics.context_recall]\nmin = 0.9\nmax_drop = 0.01\n", encoding="utf-8")
+    (path / ".gitignore").write_text("ragstone-run/\n__pycache__/\n", encoding="utf-8")
+    made = ragstone(["run", "--config", "qa/gate.toml", "--out", "qa/main"], path)
+    assert made.returncode == 0, made.stderr
+    (project / "houses.py").write_text(SYSTEM.replace("painted {c}", "painted black"), encoding="utf-8")
+    git(path, "init", "--quiet")
+    git(path, "add", "--all", "--force", ".")
+    git(path, "commit", "--quiet", "--message", "All")
+    return path
+
+
+def printed(text: str) -> list[str]:
+    """The lines under "To reproduce", as a user copies them."""
+    lines = text.partition("To reproduce:\n")[2].partition("\n\n")[0]
+    return [line.removeprefix("  ") for line in lines.splitlines()]
+
+
+def in_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return subprocess.run(
+        ["sh", "-e"],
+        input="\n".join(lines) + "\n",
+        cwd=folder,
+        env={**environment(), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def facts(run: Path) -> dict[str, Any]:
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    report["comparison"].pop("baseline")  # as it was named
+    return {name: report[name] for name in ("status", "reason", "metrics", "checks", "comparison")}
+
+
+def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "shop")
+    flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "strict.toml"]
+    first = ragstone(
+        ["gate", "--config", "gate.toml", *flags, "--baseline", "main", "--verbose"],
+        origin / "qa",
+        env={"RAGSTONE_SYSTEM_RETRIES": "2", "COLUMNS": "80"},
+    )
+    assert first.returncode == 1, first.stdout + first.stderr
+    git(tmp_path, "clone", "--quiet", str(origin), "clone")
+    again = in_shell(printed(first.stdout), tmp_path / "clone")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
+    shown = ragstone(["report", "ragstone-run", "--verbose"], tmp_path / "clone/qa")
+    assert printed(shown.stdout) == [one for one in printed(first.stdout) if not one.startswith("HTML report: ")]
+
+
+def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "shop")
+    first = ragstone(
+        ["gate", "--golden", "golden.jsonl", "--entrypoint", "houses:answer", "--baseline", "main", "--verbose"],
+        origin / "qa",
+    )
+    assert first.returncode == 1, first.stdout + first.stderr
+    assert "cd qa" in printed(first.stdout)
+    git(tmp_path, "clone", "--quiet", str(origin), "clone")
+    again = in_shell(printed(first.stdout), tmp_path / "clone")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
+
+
+def test_what_a_terminal_of_80_columns_shows_can_be_pasted(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "shop")
+    flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "qa/strict.toml"]
+    screen = on_terminal(
+        ["gate", "--config", "qa/gate.toml", *flags, "--baseline", "qa/main", "--verbose"], origin, columns=80
+    )
+    assert screen.code == 1, screen.text
+    lines = printed(screen.text)
+    assert any(line.endswith(" \\") for line in lines)
+    assert max(map(len, screen.lines)) <= 80
+    git(tmp_path, "clone", "--quiet", str(origin), "clone")
+    again = in_shell(lines, tmp_path / "clone")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
+
+
+def test_uncommitted_changes_are_said_and_nothing_is_checked_out(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "shop")
+    with (origin / "qa/houses.py").open("a", encoding="utf-8") as stream:
+        stream.write("# changed\n")
+    (origin / "notes.txt").write_text("new", encoding="utf-8")
+    first = ragstone(["gate", "--config", "qa/gate.toml", "--baseline", "qa/main", "--verbose"], origin)
+    lines = " ".join(printed(first.stdout)).replace(" # ", " ")
+    assert "uncommitted changes in 1 file" in lines
+    assert "1 untracked file." in lines
+    assert "git checkout" not in lines
+    assert in_shell(printed(first.stdout), origin).returncode == 1
+
+
+# -- every option ------------------------------------------------------------------------------------------------------
+
+
+def again(settings: Settings, command: str = "gate", environ: dict[str, str] | None = None) -> Settings:
+    """The settings of the run that is started by the lines for a run with `settings`."""
+    invocation = invocation_of(settings, environ or dict(os.environ), command="gate" if command == "gate" else "run")
+    *_, line = reproduce_lines(manifest(invocation))
+    words = shlex.split(line)
+    start = words.index("ragstone")
+    given = dict(word.split("=", 1) for word in words[:start])
+    assert words[start + 1] == command
+    module = gate if command == "gate" else run
+    with module.command.make_context("ragstone", words[start + 2 :]) as context:
+        return settings_from(context.params, given)
+
+
+def manifest(invocation: Invocation | None, **update: Any) -> Manifest:
+    found = Manifest(
+        ragstone_version="0",
+        state="finished",
+        created_at="2026-01-01T00:00:00+00:00",
+        golden=GoldenManifest(files=(), content_hash="", samples=1),
+        judge=JudgeIdentity(provider="offline", model="lexical", version="1"),
+        system=SystemManifest(entrypoint="x:y", commit="c" * 40),
+        metrics={},
+        invocation=invocation,
+    )
+    return found.model_copy(update=update)
+
+
+def sample_words(parameter: click.Parameter) -> list[str]:
+    """The flag with a value that differs from the config file's."""
+    flag = parameter.opts[0]
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return [flag]
+    if isinstance(parameter.type, click.Choice):
+        return [flag, parameter.type.choices[-1]]
+    value = {"integer": "3", "float": "2.5"}.get(parameter.type.name, "odd value's")
+    named = {"--metrics": "faithfulness"}
+    value = named.get(flag, value)
+    return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = make_project(tmp_path / "project", n=1)
+    monkeypatch.chdir(path)
+    return path
+
+
+PARAMETERS = [one for one in gate.command.params if one.name not in (*NOT_SETTINGS, *NOT_REPRODUCED)]
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda one: one.name)
+def test_every_option_of_gate_is_reproduced(parameter: click.Option, project: Path) -> None:
+    assert project.is_dir()
+    assert parameter.name in FLAGS, (
+        f"--{parameter.name} is not the flag of a setting (config.OPTIONS), so that a run that uses it can't be "
+        "reproduced from its report"
+    )
+    with gate.command.make_context("ragstone", sample_words(parameter)) as context:
+        first = settings_from(context.params, {})
+    table, _, name = FLAGS[parameter.name].partition(".")
+    assert getattr(getattr(first, table), name) != getattr(getattr(settings_from({}, {}), table), name)
+    assert again(first) == first
+
+
+VARIABLES = {
+    "system.memory_limit_mb": "64",
+    "judge.auth": "oidc",
+    "judge.model_digests": "a" * 64,
+    "run.metrics": "x",
+}
+
+
+@pytest.mark.parametrize(
+    "option",
+    [one for one in OPTIONS if one.in_file and one.key.partition(".")[2] not in NOT_REPRODUCED],
+    ids=lambda one: one.key,
+)
+def test_every_variable_is_reproduced(option: Option, project: Path) -> None:
+    assert project.is_dir()
+    kind = str(option.field.annotation)
+    value = VARIABLES.get(option.key, "true" if "bool" in kind else "7" if "int" in kind or "float" in kind else "z")
+    first = settings_from({}, {option.env: "never" if "Literal" in kind and value == "z" else value})
+    assert first != settings_from({}, {})
+    assert again(first) == first
+
+
+def test_what_a_variable_turns_off_stays_off(project: Path) -> None:
+    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
+        stream.write("[run]\noracle = true\n")
+    first = settings_from({}, {"RAGSTONE_ORACLE": "false"})
+    assert not first.run.oracle
+    assert not again(first).run.oracle
+    assert again(settings_from({}, {})).run.oracle
+
+
+def test_run_is_reproduced_with_its_own_options(project: Path) -> None:
+    flags: dict[str, object] = {"limit": 3, "answers": 2, "thresholds": "x.toml"}
+    found = again(settings_from(flags, {}), "run")
+    assert (found.golden.limit, found.run.answers) == (3, 2)
+    of_run = {one.name for one in run.command.params} - {"config"}
+    assert of_run == {flag for flag, key in FLAGS.items() if not next(o for o in OPTIONS if o.key == key).of_gate}
+    assert project.is_dir()
+
+
+# -- what must not be printed ------------------------------------------------------------------------------------------
+
+
+def test_secrets_are_named_but_not_shown(project: Path) -> None:
+    environ = {
+        "RAGSTONE_JUDGE_API_KEY": "sk-private",
+        "RAGSTONE_JUDGE_HEADERS": "X-Key: private",
+        "RAGSTONE_JUDGE_BASE_URL": "https://me:private@gateway.example/v1?key=private",
+        "RAGSTONE_ENTRYPOINT": "command:./rag --token private",
+    }
+    text = "\n".join(reproduce_lines(manifest(invocation_of(settings_from({}, environ), environ, command="gate"))))
+    assert "private" not in text
+    assert "Needs RAGSTONE_JUDGE_API_KEY and RAGSTONE_JUDGE_HEADERS." in text
+    assert "https://gateway.example/v1" in text
+    assert project.is_dir()
+
+
+def test_a_baseline_from_github_is_named_as_it_can_be_had(project: Path) -> None:
+    found = invocation_of(settings_from({"baseline_commit": "main"}, {}), {"GITHUB_SHA": "c" * 40}, command="gate")
+    found = found.model_copy(update={"folder": "."})
+    base = manifest(None, same_job=True, system=SystemManifest(entrypoint="x:y", commit="b" * 40))
+    assert reproduce_lines(manifest(found), base)[1:] == (
+        f"git fetch origin {'c' * 40} {'b' * 40}",
+        f"git checkout {'c' * 40}",
+        f"ragstone gate --baseline-commit {'b' * 40}",
+    )
+    used = BaselineUsed(fingerprint="f", created_at="", run_id=7, artifact_run_id=8, artifact="run-a b")
+    found = Invocation(command="gate", folder=".")
+    lines = reproduce_lines(manifest(found, baseline=BaselineFact(eligible=True, reason="", used=used)))
+    assert lines[-2:] == (
+        "gh run download 8 --name 'run-a b' --dir ragstone-baseline",
+        "ragstone gate --baseline ragstone-baseline",
+    )
+    assert project.is_dir()
+
+
+def test_copies_that_a_job_made_are_not_named(project: Path, tmp_path: Path) -> None:
+    private = tmp_path / "staging"
+    settings = settings_from(
+        {"out": str(private / "run"), "limit": 2}, {"RAGSTONE_CA_BUNDLE": str(private / "ca.pem")}, within=project
+    )
+    found = invocation_of(settings, {"GITHUB_SHA": "c" * 40}, command="gate", trusts_checkout=False)
+    lines = reproduce_lines(manifest(found))
+    assert lines == (
+        "# In the root of the repository:",
+        f"git fetch origin {'c' * 40}",
+        f"git checkout {'c' * 40}",
+        "ragstone gate --limit 2",
+    )
+
+
+def test_a_hostile_manifest_adds_no_commands() -> None:
+    found = Invocation(
+        command="gate",
+        folder="x; touch a",
+        config="$(touch b)",
+        options={"golden.paths": ("`touch c`", "--judge"), "system.version": "v\ntouch d", "no.such": "touch e"},
+        secrets=("touch f", "judge.api_key"),
+        changed=1,
+    )
+    lines = reproduce_lines(manifest(found, system=SystemManifest(entrypoint="x:y", commit="c\ntouch g")))
+    assert lines[-2:] == (
+        "cd 'x; touch a'",
+        "RAGSTONE_SYSTEM_VERSION='v\ntouch d' ragstone gate "
+        "--config '$(touch b)' --golden '`touch c`' --golden=--judge",
+    )
+    assert all(line.startswith("# ") and "\n" not in line and "touch" not in line for line in lines[:-2])
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_wrapped_lines_are_the_same_command(width: int, tmp_path: Path) -> None:
+    words = ["--one", "a b", "--two=x", "it's", 'say "yes"', "$HOME", "a\\b", "--last", "'"]
+    line = f"NAME='v w' printf '%s|' {shlex.join(words)}"
+    lines = wrap_line(line, width)
+    assert all(len(one) <= max(width, 24) for one in lines)
+    assert len(lines) > 1
+    assert in_shell(lines, tmp_path).stdout == "|".join(words) + "|"
+    comment = wrap_line("# " + "words " * 30, width)
+    assert all(one.startswith("# ") and len(one) <= width for one in comment)

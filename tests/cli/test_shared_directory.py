@@ -1,0 +1,154 @@
+"""Several runs, and disks that refuse, at one run directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ragstone.evaluation.directory import LOCK, RunDirectory
+from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
+
+WAITING = SYSTEM.replace(
+    "def answer(question):",
+    "import os, time\n"
+    "def answer(question):\n"
+    "    open('asked', 'w').close()\n"
+    "    while not os.path.exists('go'): time.sleep(0.01)\n",
+)
+
+
+def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=project,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("second", [["run"], ["run", "--resume"], ["gate"], ["gate", "--resume"]], ids=" ".join)
+def test_a_run_beside_a_living_one_is_refused_and_the_living_one_ends_whole(tmp_path: Path, second: list[str]) -> None:
+    project = make_project(tmp_path / "repo", n=8, system=WAITING)
+    first = start(project, "run")
+    wait_for(project / "asked")
+    refused = ragstone(second, project)
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert f"another run is writing to this directory (process {first.pid} on host" in refused.stderr
+    (project / "go").touch()
+    printed, _ = first.communicate(timeout=60)
+    assert first.returncode == 0, printed
+    run = RunDirectory.open(project / "ragstone-run")
+    assert run.manifest.state == "finished"
+    assert [record.sample.id for record in run.records()] == [f"house-{i}" for i in range(8)]
+    assert not (project / "ragstone-run" / LOCK).exists()
+
+
+def test_of_many_runs_that_start_at_once_each_is_whole_or_refused(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=30)
+    runs = [start(project, "run") for _ in range(4)]
+    ends = [(run.communicate(timeout=120)[0], run.returncode) for run in runs]
+    assert {code for _, code in ends} <= {0, 2}, ends
+    assert any(code == 0 for _, code in ends), ends
+    assert all("another run is writing" in text for text, code in ends if code == 2), ends
+    assert len(list(RunDirectory.open(project / "ragstone-run").records())) == 30
+
+
+def without_rights_of_root(argv: Sequence[str]) -> list[str]:
+    """`argv`, so that the modes of files count for it, as for everybody but root."""
+    if os.geteuid() != 0:
+        return list(argv)
+    setpriv = shutil.which("setpriv")
+    assert setpriv is not None, "as root this test needs setpriv (util-linux)"
+    return [setpriv, "--bounding-set=-dac_override,-dac_read_search", *argv]
+
+
+@pytest.mark.parametrize("out", ["shut", "shut/run", "golden.jsonl", "golden.jsonl/run"])
+@pytest.mark.parametrize("verb", ["run", "gate"])
+def test_a_place_that_can_not_be_written_to_is_a_clear_error(tmp_path: Path, verb: str, out: str) -> None:
+    project = make_project(tmp_path / "repo", n=3)
+    (project / "shut").mkdir(mode=0o555)
+    done = subprocess.run(
+        without_rights_of_root(command(verb, "--out", out)),
+        cwd=project,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert str(out) in done.stderr
+    assert "--out" in done.stderr
+
+
+def test_a_finished_run_that_was_made_read_only_is_not_resumed_and_not_touched(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=3)
+    assert ragstone(["run"], project).returncode == 0
+    run = project / "ragstone-run"
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    run.chmod(0o555)
+    for arguments in (["run"], ["run", "--resume"]):
+        done = subprocess.run(
+            without_rights_of_root(command(*arguments)),
+            cwd=project,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        assert "can't be written: Permission denied" in done.stderr
+    run.chmod(0o755)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_a_disk_that_is_full_ends_the_run_with_what_failed_and_it_can_be_resumed(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=60)
+    limited = f"ulimit -f 16; exec {' '.join(command('run'))}"  # no file may grow beyond 8 or 16 KiB
+    done = subprocess.run(
+        ["sh", "-c", limited],
+        cwd=project,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "samples.jsonl: can't be written: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert ragstone(["run", "--resume"], project).returncode == 0
+    assert len(list(RunDirectory.open(project / "ragstone-run").records())) == 60
+
+
+@pytest.mark.parametrize("entrypoint", ["file:a\udcff.jsonl", "command:./c\udcff", "python:a\udcff.py:answer"])
+def test_an_entrypoint_that_is_not_utf_8_is_a_clear_error(tmp_path: Path, entrypoint: str) -> None:
+    project = make_project(tmp_path / "repo", n=1)
+    answers = os.fsencode(project) + b"/a\xff.jsonl"
+    with open(answers, "w") as file:  # noqa: PTH123 - a name that Path would show no better
+        file.write('{"id": "house-0", "answer": "red"}\n')
+    done = ragstone(["gate", "--entrypoint", entrypoint], project)
+    assert done.returncode == 2, done.stderr
+    assert "is not UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr

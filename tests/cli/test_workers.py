@@ -1,0 +1,115 @@
+"""Worker processes from the user's side: signals, kills, resuming, and every kind of metric."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.project import make_project, ragstone, start, wait_for_lines
+
+CUSTOM = """
+[metrics.painted]
+python = "checks:painted"
+[metrics.polite]
+rubric = "Is the answer polite?"
+"""
+
+
+def project(path: Path, n: int = 300) -> Path:
+    """Answers of some length, so that judging takes a while; the worker of the system gives one after the other."""
+    root = make_project(path / "repo", n=n)
+    text = (root / "houses.py").read_text(encoding="utf-8")
+    (root / "houses.py").write_text(text.replace('fact + " It has a door."', 'fact + " It has a door." * 200'))
+    return root
+
+
+def workers_of(pid: int) -> list[int]:
+    """The worker processes of the process `pid`."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1] if folder.name.isdigit() else "0"
+            if int(parent) == pid and b"spawn_main" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 30
+    while any(map(alive, pids)):
+        assert time.monotonic() < deadline, f"still there: {[pid for pid in pids if alive(pid)]}"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_bytes(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    root = project(tmp_path)
+    process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
+    wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
+    pids = workers_of(process.pid)
+    assert len(pids) == 2
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors.decode()
+    assert b"Traceback" not in errors
+    wait_until_gone(pids)
+    assert (root / "ragstone-run" / "samples.jsonl").read_bytes().count(b"\n") < 300
+
+    resumed = ragstone(["run", "--resume"], root, env={"RAGSTONE_WORKERS": "2"})
+    assert resumed.returncode == 0, resumed.stderr
+    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
+    assert records(root / "ragstone-run") == records(root / "one")
+
+
+def records(run: Path) -> list[object]:
+    """The records without what differs from one asking to the next."""
+    found = [json.loads(line) for line in (run / "samples.jsonl").read_bytes().splitlines()]
+    for record in found:
+        record["response"].pop("latency_s")
+    return found
+
+
+def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
+    wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
+    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
+    assert records(root / "ragstone-run") == records(root / "one")
+
+
+def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process(tmp_path: Path) -> None:
+    root = project(tmp_path, n=40)
+    (root / "checks.py").write_text(
+        "def painted(answer, id):\n    assert id != 'house-7'\n    return 'red' in answer\n", encoding="utf-8"
+    )
+    with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
+        file.write(CUSTOM)
+    for number in ("1", "2"):
+        done = ragstone(["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"})
+        assert done.returncode == 0, done.stderr
+        assert "polite is not scored" in done.stderr
+    found = records(root / "2")
+    assert found == records(root / "1")
+    assert {record["scores"]["painted"]["state"] for record in found} == {"scored", "failed"}  # type: ignore[index]
+    assert {record["scores"]["polite"]["state"] for record in found} == {"not_applicable"}  # type: ignore[index]

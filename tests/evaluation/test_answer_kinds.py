@@ -1,0 +1,131 @@
+"""What kind of answer a response gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragstone.evaluation.answer_kinds import MAX_MARKS, AnswerKind, kind_of
+from ragstone.system.response import Context
+
+PASSAGE = (
+    "A single ticket costs 7 euros for adults and 3 euros for children between 4 and 14 years. Children under 4 travel "
+    "free of charge. A day ticket costs 12 euros and is valid until the last crossing of the same day. Tickets can be "
+    "bought at the harbour office, on board from the purser, or in the app. Students with a valid card pay 5 euros for "
+    "a single ticket, and groups of ten adults or more pay a fifth less than all others do on the days of the week."
+)
+CONTEXTS = (Context(PASSAGE, "tickets"), Context("Dogs travel free, and must be on a leash on all decks.", "dogs"))
+
+
+def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged: bool) -> AnswerKind:
+    found = {"abstains": False, "claims": True, **judged}
+    return kind_of(answer, "What does an adult pay?", reference, CONTEXTS, **found)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("A single ticket costs 7 euros.", AnswerKind.ANSWERS),
+        ("7 euros.", AnswerKind.TERSE),
+        ("", AnswerKind.EMPTY),
+        ("- \n\n---", AnswerKind.EMPTY),
+        ("## Answer\n\n", AnswerKind.EMPTY),
+        ("what does an adult pay", AnswerKind.ECHOES),
+        (PASSAGE, AnswerKind.COPIES),
+        ("\n\n".join(one.text for one in CONTEXTS), AnswerKind.COPIES),
+        (CONTEXTS[1].text, AnswerKind.ANSWERS),  # as short as an answer may be
+        ("An adult pays 7 euros. " * 6, AnswerKind.LOOPS),
+        ("An adult pays 7 euros. In short: an adult pays 7 euros.", AnswerKind.ANSWERS),
+        ("An adult pays 7 euros [9].", AnswerKind.MISCITES),
+        ("An adult pays 7 euros [1].", AnswerKind.ANSWERS),
+        ("An adult pays 7 euros [tickets].", AnswerKind.ANSWERS),
+    ],
+)
+def test_an_answer_may_say_nothing_or_nothing_of_its_own(answer: str, expected: AnswerKind) -> None:
+    assert kind(answer) is expected
+
+
+def test_the_judge_says_whether_an_answer_abstains() -> None:
+    assert kind("We couldn't possibly comment on that.", abstains=True) is AnswerKind.ABSTAINS
+    assert kind("I don't know.") is AnswerKind.ANSWERS
+    assert kind_of("I don't know.", "?", None, (), abstains=None, claims=True) is AnswerKind.ABSTAINS
+
+
+def test_an_answer_without_a_claim_evades_unless_it_is_short() -> None:
+    assert kind("Thanks for asking! I can help with that.", claims=False) is AnswerKind.EVADES
+    assert kind("Yes.", reference=None, claims=False) is AnswerKind.ANSWERS
+
+
+def test_a_long_reference_may_be_a_whole_context() -> None:
+    assert kind(f"{PASSAGE} That is all.", reference=PASSAGE) is AnswerKind.ANSWERS
+
+
+def test_a_bracket_of_the_contexts_is_no_citation() -> None:
+    array = (Context("Read the last value with items[9].", "arrays"),)
+    assert kind_of("Use items[9] for it.", "How?", None, array, abstains=False, claims=True) is AnswerKind.ANSWERS
+
+
+class Searched(str):
+    """A text that counts how often something is looked for in it."""
+
+    searches = 0
+
+    def __contains__(self, other: object) -> bool:
+        type(self).searches += 1
+        return str(other) in str(self)
+
+
+def test_only_the_first_distinct_marks_are_looked_up() -> None:
+    contexts = (Context(Searched(PASSAGE), "tickets"),)
+    marks = "".join(f"[note {number}]" for number in range(1000))
+    kind_of(f"Adults pay 7 euros {marks}.", "How much?", None, contexts, abstains=False, claims=True)
+    assert Searched.searches == MAX_MARKS
+
+
+def test_a_mark_after_many_repeated_ones_is_looked_up() -> None:
+    assert kind(f"An adult pays 7 euros {'[1]' * 2 * MAX_MARKS}[9].") is AnswerKind.MISCITES
+
+
+DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing of the same day."
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("day crossing the is until last of A ticket 12 same euros costs valid the and day.", AnswerKind.DISORDERED),
+        (DAY_TICKET, AnswerKind.ANSWERS),
+        ("Until the last crossing of the day, for 12 euros.", AnswerKind.ANSWERS),
+        ("The committee for tickets was founded in Lisbon by a retired astronomer.", AnswerKind.ANSWERS),
+        ("of ticket 7 a euros", AnswerKind.ANSWERS),  # too few words to say
+        ("A single ticket costs 7 eur", AnswerKind.CUT),
+        ("A single ticket costs 7 euros for adults and", AnswerKind.CUT),
+        ("Tickets can be bought at the harbour office,", AnswerKind.CUT),
+        ("Tickets can be bought at the harbour office", AnswerKind.ANSWERS),
+        ("A single ticket is for an adult", AnswerKind.ANSWERS),  # "adults" is another form of it
+        ("Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro.", AnswerKind.FOREIGN),
+        ("Guten Tag! An adult pays 7 euros for a single ticket.", AnswerKind.ANSWERS),
+        ('{"tool": "search", "arguments": {"query": "What does an adult pay?"}}', AnswerKind.ECHOES),
+        ("You asked: What does an adult pay? 7 euros.", AnswerKind.ANSWERS),
+    ],
+)
+def test_an_answer_may_be_broken_in_its_form(answer: str, expected: AnswerKind) -> None:
+    wanted = "An adult pays 7 euros for a single ticket, and 12 for the whole day."
+    found = kind_of(answer, "What does an adult pay?", wanted, CONTEXTS, abstains=False, claims=True)
+    assert found is expected
+
+
+def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_contexts() -> None:
+    german = "Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro."
+    asked = "Wie viel bezahlt ein Erwachsener für die Fahrt mit der Fähre?"
+    assert kind_of(german, asked, None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, "Preise?", None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+
+
+def test_a_reference_may_end_as_the_answer_does() -> None:
+    assert kind("As cheap as it can", reference="It is as cheap as it can be, and as it can") is AnswerKind.TERSE
+    assert kind("It is as cheap as the", reference="It is as cheap as the others are.") is AnswerKind.CUT
+
+
+def test_a_line_about_the_answer_is_no_cut_end() -> None:
+    answer, source = "A single ticket costs 7 euros for adults", "A single ticket costs 7 euros, and is higher in July."
+    assert kind(f"{answer}.\n\nConfidence: high", reference=source) is not AnswerKind.CUT
+    assert kind(f"{answer} if the wind is high", reference=source) is AnswerKind.CUT

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.archive import MAX_ENTRIES, ArchiveRefused, read_members
+from tests.github.api.fake import zip_of
+
+LIMITS = {"manifest.json": 1_000, "samples.jsonl": 100_000}
+
+
+def test_named_members_are_read_and_others_left_alone() -> None:
+    archive = zip_of({"manifest.json": b"{}", "report.md": b"x", "extra/evil.py": b"boom"})
+    assert read_members(archive, LIMITS) == {"manifest.json": b"{}"}
+
+
+def test_a_bomb_is_refused_after_its_limit() -> None:
+    bomb = zip_of({"manifest.json": b"{}", "samples.jsonl": b"\0" * 50_000_000})
+    assert len(bomb) < 100_000
+    with pytest.raises(ArchiveRefused, match="larger than 100,000 bytes"):
+        read_members(bomb, LIMITS)
+
+
+def test_a_bomb_that_lies_about_its_size_is_refused() -> None:
+    bomb = bytearray(zip_of({"samples.jsonl": b"\0" * 5_000_000}))
+    for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        place = bomb.index(signature) + offset
+        bomb[place : place + 4] = struct.pack("<I", 10)
+    with pytest.raises(ArchiveRefused):
+        read_members(bytes(bomb), LIMITS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", "..\\..\\x", "C:\\x", "c:x"],
+)
+def test_a_path_that_leads_out_refuses_the_whole_archive(name: str) -> None:
+    with pytest.raises(ArchiveRefused, match="leads out"):
+        read_members(zip_of({"manifest.json": b"{}", name: b"x"}), LIMITS)
+
+
+def test_a_name_that_stands_there_twice_is_refused() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("manifest.json", b'{"verdict": "pass"}')
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("manifest.json", b'{"verdict": "fail"}')
+    with pytest.raises(ArchiveRefused, match="twice"):
+        read_members(buffer.getvalue(), LIMITS)
+
+
+def test_too_many_entries_are_refused() -> None:
+    with pytest.raises(ArchiveRefused, match="entries"):
+        read_members(zip_of({f"f{n}": b"" for n in range(MAX_ENTRIES + 1)}), LIMITS)
+
+
+def test_other_packing_methods_are_refused() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("manifest.json", b"{}")
+    with pytest.raises(ArchiveRefused, match="unknown method"):
+        read_members(buffer.getvalue(), LIMITS)
+
+
+_GOOD = zip_of({"manifest.json": b'{"a": 1}' * 10, "samples.jsonl": b"x" * 500})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, len(_GOOD) - 1), st.integers(0, 255)), max_size=12), st.integers(0, len(_GOOD))
+)
+def test_a_damaged_archive_is_read_or_refused(changes: list[tuple[int, int]], length: int) -> None:
+    damaged = bytearray(_GOOD)
+    for place, value in changes:
+        damaged[place] = value
+    archive = bytes(damaged[:length] if length % 3 == 0 else damaged)
+    try:
+        found = read_members(archive, LIMITS)
+    except ArchiveRefused:
+        found = {}
+    assert set(found) <= set(LIMITS)
+    assert all(len(content) <= LIMITS[name] for name, content in found.items())

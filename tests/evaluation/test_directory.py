@@ -1,0 +1,243 @@
+"""The run directory: written as it goes, whole or refused when read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.evaluation.writer import RunWriter
+from ragstone.golden import spool
+from ragstone.golden.sample import Origin, Sample
+from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
+from ragstone.judge.protocol import Ledger
+from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
+from tests.evaluation.builders import judgement, manifest, one_answer, samples
+
+GOLDEN = samples(4)
+
+
+def record(sample: Sample, value: float = 0.5) -> SampleRecord:
+    response = Response(sample.id, "It is so.", (Context("It is so."),), latency_s=0.1)
+    return one_answer(sample, response, (judgement(),), {"faithfulness": Scored(value)})
+
+
+def written(path: Path, *, upto: int = 4) -> RunWriter:
+    writer = RunWriter.create(path, manifest(GOLDEN))
+    for sample in GOLDEN.samples[:upto]:
+        writer.append(record(sample))
+    return writer
+
+
+def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=1.0)
+    again = RunDirectory.open(run.path)
+    assert again.manifest == run.manifest
+    assert again.manifest.counts.scored == 4
+    assert list(again.records()) == [record(s) for s in GOLDEN]
+    scores = again.scores()
+    assert scores.metrics["faithfulness"].values == {f"q{i}": 0.5 for i in range(4)}
+    assert scores.samples["q1"].origin == Origin("golden.jsonl", 2)
+    assert again.find(["q2", "nobody"]).keys() == {"q2"}
+
+
+def test_what_is_known_of_the_samples_of_a_long_run_is_in_a_file_and_equal_runs_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MAX_IN_MEMORY", 1)
+    monkeypatch.setattr(spool, "_CHUNK", 2)
+    long, equal, short = (
+        written(tmp_path / name, upto=upto).finish(["q3", "q2", "q1", "q0"], wall_s=1.0).scores().samples
+        for name, upto in (("long", 4), ("equal", 4), ("short", 3))
+    )
+    assert long is equal
+    assert long is not short
+    for each in samples(4):
+        facts = long[each.id]
+        assert (facts.question, facts.content_hash, facts.tags) == (each.question, each.content_hash(), each.tags)
+        assert facts == equal[each.id]
+        assert (each.id in short) is (each.id != "q3")
+
+
+def test_every_state_of_a_record_survives_the_file() -> None:
+    full = one_answer(
+        Sample("ü\u2028", "q\n?", "r", ("rc",), {"d1": 2.0}, False, ("t",), "g", Origin("f.csv", None)),
+        Response(
+            "ü\u2028",
+            "",
+            (Context("c", "id", 0.1), Context("")),
+            None,
+            TokenUsage(3, 4),
+            SystemFailure(SystemFailureKind.TIMEOUT, "60 s", "trace"),
+        ),
+        (Judgements(JudgementFailure("refused"), reverse_questions=ReverseQuestions(("q",), (0.5,))), judgement()),
+        {"a": Scored(1.0, "note"), "b": NotApplicable("n"), "c": Failed("judge", "f")},
+        {"a": (1.0, 0.5)},
+        Ledger(1, 2, 3, 4, 5, None),
+    )
+    assert record_from_line(record_to_line(full), "here") == full
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40), st.floats(allow_nan=True, allow_infinity=True))
+def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str, answer: str, score: float) -> None:
+    sample = Sample("x", question)
+    before = one_answer(sample, Response("x", answer, (Context(answer, None, score),)), (), {})
+    line = record_to_line(before)
+    assert "\n" not in line
+    after = record_from_line(line.encode("utf-8", "replace"), "here")
+    assert after.sample.question == question.encode("utf-8", "replace").decode()
+
+
+def test_a_record_is_on_disk_before_the_run_is_finished(tmp_path: Path) -> None:
+    written(tmp_path / "run", upto=2).close()
+    assert len((tmp_path / "run" / SAMPLES).read_text().splitlines()) == 2
+    assert RunDirectory.open(tmp_path / "run").manifest.state == "running"
+
+
+def test_records_end_in_the_order_of_the_golden_set(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN))
+    for sample in reversed(GOLDEN.samples):
+        writer.append(record(sample))
+    run = writer.finish((s.id for s in GOLDEN), wall_s=0)
+    assert [r.sample.id for r in run.records()] == ["q0", "q1", "q2", "q3"]
+
+
+def test_resuming_cuts_off_a_half_written_line_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    written(path, upto=2).close()
+    whole = (path / SAMPLES).read_bytes()
+    (path / SAMPLES).write_bytes(whole + whole[: len(whole) // 3])
+    resumed = RunWriter.resume(path, manifest(GOLDEN))
+    assert set(resumed.finished_ids) == {"q0", "q1"}
+    for sample in GOLDEN.samples[2:]:
+        resumed.append(record(sample))
+    run = resumed.finish((s.id for s in GOLDEN), wall_s=0)
+    assert [r.sample.id for r in run.records()] == ["q0", "q1", "q2", "q3"]
+    assert run.manifest.counts.scored == 4
+
+
+def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path) -> None:
+    written(tmp_path / "run", upto=2).close()
+    with pytest.raises(RunDirectoryError, match="judge"):
+        RunWriter.resume(tmp_path / "run", manifest(GOLDEN, judge_version="2"))
+    with pytest.raises(RunDirectoryError, match="golden"):
+        RunWriter.resume(tmp_path / "run", manifest(samples(5)))
+
+
+def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    written(path, upto=3).close()
+    writer = written(path, upto=4)
+    assert len((path / f"{SAMPLES}.previous").read_text().splitlines()) == 3
+    writer.finish((s.id for s in GOLDEN), wall_s=0)
+    assert not (path / f"{SAMPLES}.previous").exists()
+
+
+def test_a_directory_with_something_else_in_it_is_never_written_to(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunDirectoryError, match="does not contain a run"):
+        RunWriter.create(tmp_path, manifest(GOLDEN))
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(RunDirectoryError, match="is a file"):
+        RunWriter.create(tmp_path / "thesis.tex", manifest(GOLDEN))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("manifest.json", '{"manifest_version": 3, "name": "an extension"}'), (".git/HEAD", "ref"), ("link/x", "")],
+)
+def test_what_only_looks_like_a_run_is_never_written_to(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "link").symlink_to("precious")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    place = path.parent
+    with pytest.raises(RunDirectoryError, match=r"does not contain a run"):
+        RunWriter.create(place, manifest(GOLDEN))
+    assert [p.name for p in (tmp_path / "precious").iterdir()] == (["x"] if name == "link/x" else [])
+    assert path.read_text() == content
+
+
+def test_gits_own_folder_is_never_written_to(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(RunDirectoryError, match="git's own folder"):
+        RunWriter.create(tmp_path / ".git" / "run", manifest(GOLDEN))
+    assert list((tmp_path / ".git").iterdir()) == []
+
+
+def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN), redact=lambda text: text.replace("It is so", "***"))
+    writer.append(record(GOLDEN.samples[0]))
+    writer.close()
+    assert "It is so" not in (tmp_path / "run" / SAMPLES).read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: {**m, "schema_version": 1}, "not a valid manifest: 'schema_version' must be 2"),
+        (lambda m: {**m, "counts": {**m["counts"], "scored": -1}}, "counts.scored"),
+        (lambda m: {**m, "surprise": 1}, "surprise"),
+        (lambda m: [m], "not a valid manifest"),
+    ],
+)
+def test_a_manifest_that_is_not_valid_is_refused(tmp_path: Path, change: object, message: str) -> None:
+    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    body = json.loads((run.path / MANIFEST).read_text())
+    (run.path / MANIFEST).write_text(json.dumps(change(body)))  # type: ignore[operator]
+    with pytest.raises(RunDirectoryError, match=message):
+        RunDirectory.open(run.path)
+
+
+def test_no_directory_no_manifest_and_a_huge_manifest_are_each_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match="nowhere: there is no such directory"):
+        RunDirectory.open(tmp_path / "nowhere")
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
+        RunDirectory.open(tmp_path)
+    (tmp_path / MANIFEST).write_bytes(b" " * (5 * 1024 * 1024))
+    with pytest.raises(RunDirectoryError, match="larger than 4,194,304 bytes"):
+        RunDirectory.open(tmp_path)
+
+
+def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
+    (run.path / SAMPLES).write_bytes(b"".join(lines[:2]))
+    with pytest.raises(RunDirectoryError, match="counts 4 samples, but the file has 2"):
+        RunDirectory.open(run.path).scores()
+    (run.path / SAMPLES).write_bytes(b"".join(lines)[:-20])
+    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:4"):
+        RunDirectory.open(run.path).scores()
+    (run.path / SAMPLES).unlink()
+    with pytest.raises(RunDirectoryError, match="can't be read"):
+        RunDirectory.open(run.path).scores()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"value":0.5', b'"value":1.5'),
+        (b'"value":0.5', b'"value":NaN'),
+        (b'"state":"scored"', b'"state":"perfect"'),
+        (b'"id":"q1"', b'"id":"q0"'),
+        (b'"faithfulness"', b'"other"'),
+    ],
+    ids=["out of range", "NaN", "unknown state", "double id", "unknown metric"],
+)
+def test_a_record_that_lies_is_refused_with_its_line(tmp_path: Path, old: bytes, new: bytes) -> None:
+    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(old, new)
+    (run.path / SAMPLES).write_bytes(b"".join(lines))
+    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:2"):
+        RunDirectory.open(run.path).scores()

@@ -1,0 +1,217 @@
+"""The engine: bounded, complete, and one bad sample never costs another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from ragstone.errors import JudgeError
+from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.executors import BATCH, Job, Workers
+from ragstone.evaluation.record import RecordLine, SampleRecord
+from ragstone.evaluation.scoring import combine_rounds, score_response
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.judgements import StatementList
+from ragstone.judge.protocol import Call
+from ragstone.judge.scripted import ScriptedJudge
+from ragstone.metrics.registry import select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Response, SystemFailure, SystemFailureKind
+from tests.evaluation.builders import Answering, judge, judgement, samples
+
+METRICS = select_metrics(["faithfulness"])
+
+
+def run(golden: GoldenSet, system: Answering, judging: ScriptedJudge, **more: object) -> list[SampleRecord]:
+    records: list[SampleRecord] = []
+    asyncio.run(
+        run_samples(Work(golden, system=system, judge=judging, metrics=METRICS, **more), records.append)  # type: ignore[arg-type]
+    )
+    return records
+
+
+def test_every_sample_is_asked_once_judged_and_scored() -> None:
+    golden = samples(20)
+    system = Answering()
+    records = run(golden, system, judge(golden))
+    assert sorted(system.asked) == sorted(s.id for s in golden)
+    assert {r.sample.id: r.scores["faithfulness"] for r in records} == {
+        s.id: Scored(float(i % 3 != 0)) for i, s in enumerate(golden)
+    }
+
+
+def test_no_more_samples_are_in_flight_than_the_system_takes() -> None:
+    system = Answering(concurrency=3)
+    run(samples(30), system, judge(samples(30)))
+    assert system.most_in_flight == 3
+
+
+def test_the_golden_set_is_read_no_faster_than_it_is_evaluated() -> None:
+    taken = 0
+    done = 0
+    furthest_ahead = 0
+
+    def source() -> Iterator[Sample]:
+        nonlocal taken
+        for sample in samples(200):
+            taken += 1
+            yield sample
+
+    def sink(_record: SampleRecord) -> None:
+        nonlocal done, furthest_ahead
+        done += 1
+        furthest_ahead = max(furthest_ahead, taken - done)
+
+    system = Answering(concurrency=2)
+    asyncio.run(run_samples(Work(source(), system=system, judge=judge(samples(200)), metrics=METRICS), sink))
+    assert done == 200
+    assert furthest_ahead <= 2 + 3 + 3  # in the system, in the queue, at the judge
+
+
+class Slow(Workers):
+    """Workers in this process that return nothing until they are `free`."""
+
+    lanes = 3
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.judged: list[str] = []
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        await self.free.wait()
+        self.judged += [job.sample.id for job in jobs]
+        return [RecordLine(job.sample.id, job.responses, "scored", job.ledger, "") for job in jobs]
+
+    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
+        raise NotImplementedError
+
+
+def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
+    golden = samples(400)
+    system = Answering(concurrency=1)
+    written: list[str] = []
+
+    async def evaluate() -> int:
+        workers = Slow()
+        work = Work(golden, system=system, judge=judge(golden), metrics=METRICS)
+        running = asyncio.create_task(run_samples_in(workers, work, lambda one: written.append(one.sample_id)))
+        before = -1
+        while before != len(system.asked):
+            before = len(system.asked)
+            for _ in range(100):  # all that can go on goes on
+                await asyncio.sleep(0)
+        assert written == []
+        workers.free.set()
+        await running
+        return before
+
+    assert asyncio.run(evaluate()) <= 2 * 3 * BATCH + 1  # with the workers, in the queue, at the system
+    assert sorted(written) == sorted(sample.id for sample in golden)
+    assert written == [sample.id for sample in golden]
+
+
+def test_a_sample_that_the_system_failed_is_recorded_as_failed_by_the_system_and_costs_no_other() -> None:
+    def behave(sample: Sample) -> Response:
+        if sample.id == "q3":
+            return Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "no answer in 60 s"))
+        return Response(sample.id, "It is so.")
+
+    records = run(samples(6), Answering(behave), judge(samples(6)))
+    by_id = {r.sample.id: r.scores["faithfulness"] for r in records}
+    assert by_id["q3"] == Failed("system", "timeout: no answer in 60 s")
+    assert sum(isinstance(score, Scored) for score in by_id.values()) == 5
+
+
+def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the_sink() -> None:
+    class Dying(ScriptedJudge):
+        async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
+            if call.sample_id == "q7":
+                raise JudgeError("the key was refused")
+            return await super().statements(question, answer, call=call)
+
+    golden = samples(50)
+    dying = Dying({s.id: judgement() for s in golden}, concurrency=1)
+    records: list[SampleRecord] = []
+    with pytest.raises(JudgeError, match="refused"):
+        asyncio.run(
+            run_samples(Work(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS), records.append)
+        )
+    assert [r.sample.id for r in records] == [f"q{i}" for i in range(7)]
+
+
+def test_repeats_are_judged_apart_and_their_mean_is_the_score() -> None:
+    golden = samples(1)
+    judging = ScriptedJudge({"q0": [judgement(True), judgement(False), judgement(True)]})
+    (record,) = run(golden, Answering(), judging, repeats=3)
+    assert record.answers[0].repeat_scores == {"faithfulness": (1.0, 0.0, 1.0)}
+    assert record.scores["faithfulness"] == Scored(2 / 3)
+
+
+def test_a_mean_over_repeats_needs_more_than_half_of_them() -> None:
+    failed = Failed("judge", "refused")
+    assert combine_rounds([Scored(1.0), failed]) == failed
+    assert combine_rounds([Scored(1.0), failed, Scored(0.0)]) == Scored(0.5)
+
+
+def test_recorded_judgements_replayed_through_the_metrics_reproduce_the_scores() -> None:
+    golden = samples(9)
+    for record in run(golden, Answering(), judge(golden)):
+        replayed, _ = score_response(METRICS, record.sample, record.response, record.judgements)
+        assert replayed == record.scores
+
+
+def test_a_failed_response_fails_only_the_metrics_that_apply_to_its_sample() -> None:
+    names = ["context_precision", "context_recall", "faithfulness", "recall@5", "exact_match", "latency_within@1"]
+    lost = Response("q", "", failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer."))
+    failed = Failed("system", "timeout: No answer.")
+
+    def scored(sample: Sample) -> dict[str, Score]:
+        return score_response(select_metrics(names), sample, lost, [])[0]
+
+    everywhere = {"faithfulness": failed, "latency_within@1": failed}
+    assert scored(Sample("q", "Q?", reference="R.", relevant_ids={"d": 1.0})) == everywhere | {
+        "context_precision": failed,
+        "context_precision_no_reference": NotApplicable("the sample has a reference"),
+        "context_recall": failed,
+        "recall@5": failed,
+        "exact_match": failed,
+    }
+    bare = scored(Sample("q", "Q?"))
+    assert {name for name, score in bare.items() if score == failed} == {*everywhere, "context_precision_no_reference"}
+    unanswerable = scored(Sample("q", "Q?", answerable=False))
+    assert {name for name, score in unanswerable.items() if score == failed} == set(everywhere)
+
+
+def test_cancelling_the_run_cancels_what_is_in_flight() -> None:
+    class Stuck(Answering):
+        async def ask(self, sample: Sample) -> Response:
+            if sample.id == "q5":
+                await asyncio.sleep(3600)
+            return await super().ask(sample)
+
+    async def main() -> list[SampleRecord]:
+        records: list[SampleRecord] = []
+        all_but_one = asyncio.Event()
+
+        def sink(record: SampleRecord) -> None:
+            records.append(record)
+            if len(records) == 5:
+                all_but_one.set()
+
+        golden = samples(6)
+        task = asyncio.create_task(
+            run_samples(Work(golden, system=Stuck(), judge=judge(golden), metrics=METRICS), sink)
+        )
+        await all_but_one.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return records
+
+    assert len(asyncio.run(main())) == 5

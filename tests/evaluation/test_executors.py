@@ -1,0 +1,463 @@
+"""Judging in other processes: the same run to the last byte, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.evaluation import executors
+from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.executors import (
+    DaskWorkers,
+    ProcessWorkers,
+    Task,
+    Workers,
+    differences,
+    refuse_without_dask,
+    usable_cores,
+    versions,
+    worker_count,
+)
+from ragstone.evaluation.record import RecordLine, SampleRecord
+from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.round import Round, WorkerSettings, workers_of
+from ragstone.evaluation.rounds.sources import SystemSource
+from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.factory import build_judge
+from ragstone.judge.fitted import FEATURES, FittedFile, FittedJudge
+from ragstone.judge.judgements import Grade, StatementList
+from ragstone.judge.offline import OfflineJudge
+from ragstone.judge.portable import PortableJudge, portable_judge
+from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.metrics.custom import FunctionMetric
+from ragstone.metrics.metric import Metric
+from ragstone.metrics.registry import select_metrics
+from ragstone.settings.settings import JudgeSettings, RunSettings, Settings, SystemSettings
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.evaluation.builders import Answering, samples
+from tests.evaluation.dask_cluster import cluster
+
+METRICS: tuple[Metric, ...] = (*select_metrics(), *select_metrics(["answer_stability"]))
+POISON = "Answer 70."
+
+
+def answer(sample: Sample) -> Response:
+    number = int(sample.id[1:])
+    if number % 17 == 3:
+        return Response(sample.id, failure=SystemFailure(SystemFailureKind.RAISED, "ValueError: é\nno"))
+    contexts = (Context(f"Answer {number}. It was built in {1900 + number}."), Context("Nothing of the kind."))
+    return Response(sample.id, f"Answer {number}. It was built in {1901 + number} 🏠.", contexts)
+
+
+def offline(golden: GoldenSet) -> Judge:
+    return build_judge(JudgeSettings(), golden_set=golden, cache=None, environ={})
+
+
+def task_for(judge: Judge, **more: Any) -> Task:
+    portable = portable_judge(judge)
+    assert portable is not None
+    given = {"metrics": METRICS, "repeats": 1, "identity": judge.identity, "versions": versions()}
+    return Task(portable, **{**given, **more})
+
+
+def here(golden: GoldenSet, **more: Any) -> list[str]:
+    """The lines of a run in this process."""
+    lines: list[str] = []
+
+    def sink(record: SampleRecord) -> None:
+        lines.append(record_to_line(record))
+
+    judge = more.pop("judge", None) or offline(golden)
+    metrics = more.pop("metrics", METRICS)
+    asyncio.run(run_samples(Work(golden, Answering(answer), judge, metrics, **more), sink))
+    return sorted(lines)
+
+
+async def judged(
+    workers: Workers,
+    golden: GoldenSet,
+    sink: Callable[[RecordLine], None],
+    *,
+    system: Answering | None = None,
+    **more: Any,
+) -> None:
+    judge = more.pop("judge", None) or offline(golden)
+    metrics = more.pop("metrics", METRICS)
+    try:
+        await workers.start()
+        await run_samples_in(workers, Work(golden, system or Answering(answer), judge, metrics, **more), sink)
+    finally:
+        await workers.close()
+
+
+def there(golden: GoldenSet, *, task: Task | None = None, **more: Any) -> list[str]:
+    """The lines of a run in two worker processes."""
+    lines: list[str] = []
+    judge = more.get("judge") or offline(golden)
+    own = {name: more[name] for name in ("metrics", "repeats") if name in more}
+    workers = ProcessWorkers(2, task or task_for(judge, **own))
+    asyncio.run(judged(workers, golden, lambda record: lines.append(record.line), **more))
+    return sorted(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Dangerous(PortableJudge):
+    """The offline judge, which ends its process over some answers: always, or as long as a file is there."""
+
+    fatal: tuple[str, ...] = ()
+    while_there: str | None = None
+
+    def build(self) -> Judge:
+        return DangerousJudge(self)
+
+
+class DangerousJudge(OfflineJudge):
+    def __init__(self, source: Dangerous) -> None:
+        super().__init__(rarity=source.rarity)
+        self._source = source
+
+    def _end(self) -> None:
+        marker = self._source.while_there
+        if marker is None:
+            os._exit(3)
+        if Path(marker).exists():
+            Path(marker).unlink()
+            os._exit(3)
+
+    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
+        if any(text in answer for text in self._source.fatal):
+            self._end()
+        return await super().statements(question, answer, call=call)
+
+
+def dangerous(golden: GoldenSet, *fatal: str, while_there: str | None = None) -> Task:
+    judge = offline(golden)
+    assert isinstance(judge, OfflineJudge)
+    return replace(task_for(judge), judge=Dangerous(judge.rarity, None, fatal, while_there))
+
+
+# -- the same results --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [{}, {"answers": 2, "repeats": 3}], ids=str)
+def test_records_are_those_of_one_process_to_the_last_byte(more: dict[str, Any]) -> None:
+    golden = samples(150)
+    assert there(golden, **more) == here(golden, **more)
+
+
+def test_a_fitted_judge_judges_there_as_here() -> None:
+    golden = samples(40)
+    graded = {"auroc": 0.8, "low": None, "high": None}
+    plain = offline(golden)
+    assert isinstance(plain, OfflineJudge)
+    file = FittedFile.model_validate(
+        {
+            "offline": plain.identity.version,
+            "faithfulness": {
+                **{"bias": 0.3, "weights": dict.fromkeys(FEATURES, 0.2), "labels": 50, "passes": 20, "groups": 50},
+                **{"cross_validated": graded, "offline": graded},
+            },
+        }
+    )
+    judge = FittedJudge("own.json", file, "0" * 64, plain)
+    found = there(golden, judge=judge)
+    assert found == here(golden, judge=judge)
+    assert found != here(golden)
+
+
+def test_custom_grades_are_had_here_and_scored_there() -> None:
+    golden = samples(40)
+    calls: list[tuple[str, int, int]] = []
+
+    async def graded(_judge: Judge, sample: Sample, _response: Response, call: Call) -> Grade:
+        number = int(sample.id[1:])
+        calls.append((sample.id, call.repeat, os.getpid()))
+        call.ledger.add(type(call.ledger)(calls=1, cost_usd=0.25))
+        if number % 5 == 0:
+            raise JudgementFailed("the function raised KeyError", not_applicable=number % 10 == 0)
+        return Grade(None if number % 7 == 0 else number / 100 + call.repeat / 1000, note="why")
+
+    metrics = (*METRICS, FunctionMetric("mine", "1"))
+    more: dict[str, Any] = {"metrics": metrics, "custom": {"mine": graded}, "repeats": 2}
+    expected = here(golden, **more)
+    first, calls[:] = list(calls), []
+    assert there(golden, **more) == expected
+    assert sorted(calls) == sorted(first)
+    assert sum('"cost_usd":0.5' in line for line in expected) == 37  # all but those without an answer
+
+
+# -- workers that are lost ---------------------------------------------------------------------------------------------
+
+
+def test_a_sample_over_which_a_worker_is_lost_twice_fails_and_no_other_one() -> None:
+    golden = samples(150)
+    found = there(golden, task=dangerous(golden, POISON))
+    others = [line for line in here(golden) if '"id":"q70"' not in line]
+    assert [line for line in found if '"id":"q70"' not in line] == others
+    (lost,) = (record_from_line(line, "") for line in found if '"id":"q70"' in line)
+    reasons = {getattr(score, "reason", "") for name, score in lost.scores.items() if name == "faithfulness"}
+    assert reasons == {"the worker that judged it was lost, and so was a second one; there may be too little memory"}
+
+
+def test_a_sample_over_which_a_worker_is_lost_once_is_judged(tmp_path: Path) -> None:
+    golden = samples(150)
+    (tmp_path / "once").touch()
+    assert there(golden, task=dangerous(golden, POISON, while_there=str(tmp_path / "once"))) == here(golden)
+    assert not (tmp_path / "once").exists()
+
+
+def test_a_run_ends_if_workers_are_lost_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "MAX_LOST_POOLS", 1)
+    golden = samples(150)
+    with pytest.raises(JudgeError, match=r"worker processes ended 2 times .*(.|\n)*--resume, with fewer workers"):
+        there(golden, task=dangerous(golden, "Answer"))
+
+
+def test_a_worker_that_judges_otherwise_is_not_believed() -> None:
+    golden = samples(3)
+    other = type(offline(golden).identity)("offline", "embedded", "another")
+    with pytest.raises(JudgeError, match="built a different judge"):
+        there(golden, task=task_for(offline(golden), identity=other))
+    newer = {**versions(), "ragstone": "99"}
+    with pytest.raises(JudgeError, match=r"differs from this process: ragstone \S+ \(here 99\)"):
+        there(golden, task=task_for(offline(golden), versions=newer))
+
+
+def test_no_process_is_left_when_the_run_is_cancelled() -> None:
+    pids: list[int] = []
+    runs: list[asyncio.Task[None]] = []
+    golden = samples(150)
+    workers = ProcessWorkers(2, task_for(offline(golden)))
+
+    def behave(sample: Sample) -> Response:
+        if sample.id == "q100":
+            pids[:] = children()
+            runs[0].cancel()
+        return answer(sample)
+
+    async def cancelled() -> None:
+        runs.append(asyncio.create_task(judged(workers, golden, lambda _: None, system=Answering(behave))))
+        await runs[0]
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert len(pids) == 2
+    assert all_gone(pids)
+
+
+def children() -> list[int]:
+    """The worker processes of this process."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                if int(parent) == os.getpid() and b"spawn_main" in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def all_gone(pids: list[int]) -> bool:
+    """Whether all of these processes end in the next seconds."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if not set(pids) & set(children()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# -- what a worker gets ------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_has_no_environment_and_reads_no_code_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("json", "multiprocessing", "sitecustomize")):
+        (tmp_path / f"{name}.py").write_text(f"import os; os._exit({77 + number})")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "json.py"))
+    monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "sk-very-private")
+    main = sys.modules["__main__"]
+    found: list[str] = []
+    golden = samples(20)
+    workers = ProcessWorkers(2, task_for(offline(golden)))
+
+    def behave(sample: Sample) -> Response:
+        for pid in children():
+            found.append(Path(f"/proc/{pid}/environ").read_text() + Path(f"/proc/{pid}/cmdline").read_text())
+        return answer(sample)
+
+    lines: list[str] = []
+    asyncio.run(judged(workers, golden, lambda one: lines.append(one.line), system=Answering(behave)))
+    assert sorted(lines) == here(golden)
+    assert len(found) == 40
+    assert not any("private" in text or "PYTHONPATH" in text or "HOME=" in text for text in found)
+    assert os.environ["RAGSTONE_JUDGE_API_KEY"] == "sk-very-private"
+    assert sys.modules["__main__"] is main
+
+
+def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "sk-mine-0")
+    settings = JudgeSettings.model_validate(
+        {"api_key": "sk-mine-1", "headers": "X: sk-mine-2", "embeddings_api_key": "sk-mine-3"}
+    )
+    judge = build_judge(settings, golden_set=samples(1), cache=None, environ=dict(os.environ))
+    assert b"sk-mine" not in pickle.dumps(task_for(judge))
+
+
+# -- which judges, and how many workers --------------------------------------------------------------------------------
+
+
+def test_judges_that_can_not_be_built_elsewhere_stay_here() -> None:
+    class Own(OfflineJudge):
+        pass
+
+    assert portable_judge(Own()) is None
+    assert portable_judge(OfflineJudge()) is not None
+
+
+def round_of(judge: Judge, **more: Any) -> Round:
+    project = ProjectMetrics(SystemSource(SystemSettings()))
+    return Round(samples(1), Answering(), judge, METRICS, project, Path(), workers=WorkerSettings(**more))
+
+
+def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:
+    class Own(OfflineJudge):
+        pass
+
+    said: list[str] = []
+    assert workers_of(round_of(Own(), dask="tcp://127.0.0.1:1"), 10_000, said.append) is None
+    (line,) = said
+    assert line.startswith("run.dask is not used, and answers are judged in this process: ")
+    assert isinstance(workers_of(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
+    assert isinstance(workers_of(round_of(OfflineJudge(), processes=2), 1, said.append), ProcessWorkers)
+    assert workers_of(round_of(OfflineJudge(), processes=2), 0, said.append) is None
+    assert len(said) == 1
+
+
+def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "usable_cores", lambda: 8)
+    assert RunSettings().workers == "auto"
+    assert [worker_count("auto", n) for n in (0, 50, 499, 500, 100_000)] == [0, 0, 0, 8, 8]
+    assert [worker_count(n, 50) for n in (1, 3, 64)] == [0, 3, 64]
+    monkeypatch.setattr(executors, "usable_cores", lambda: 1)
+    assert worker_count("auto", 100_000) == 0
+
+
+def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(executors, "_CGROUP", limit)
+    assert usable_cores() == 64
+    for text, cores in (("max 100000\n", 64), ("250000 100000\n", 2), ("50000 100000\n", 1)):
+        limit.write_text(text)
+        assert usable_cores() == cores
+
+
+@pytest.mark.parametrize("wrong", [0, 65, "two", -1])
+def test_other_numbers_are_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match="workers"):
+        Settings.model_validate({"run": {"workers": wrong}})
+
+
+# -- a Dask cluster ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["scheduler:8786", "tcp://scheduler", "http://scheduler:8786", "tcp://a:b@c:8786"])
+def test_other_addresses_are_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match="must be the address of a scheduler"):
+        Settings.model_validate({"run": {"dask": wrong}})
+
+
+def test_an_empty_address_is_none() -> None:
+    assert Settings.model_validate({"run": {"dask": " "}}).run.dask is None
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ConfigError, match=r'pip install "ragstone\[dask\]"'):
+        refuse_without_dask()
+
+
+def test_versions_that_differ_are_listed() -> None:
+    ours = {"Python": "3.13", "ragstone": "1.0", "numpy": "2.1"}
+    assert differences(ours, ours) == ""
+    theirs = {"Python": "3.12", "numpy": "", "ragstone": "1.0"}
+    assert differences(theirs, ours) == "Python 3.12 (here 3.13), numpy is missing (here 2.1)"
+
+
+TESTS_THERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+async def on_cluster(
+    address: str, golden: GoldenSet, sink: Callable[[RecordLine], None], task: Task | None = None, **more: Any
+) -> list[str]:
+    """Judge `golden` on the cluster; what the user is told."""
+    said: list[str] = []
+    workers = DaskWorkers(address, task or task_for(offline(golden)), say=said.append, **{"patience_s": 120.0, **more})
+    await judged(workers, golden, sink)
+    return said
+
+
+@pytest.mark.heavy
+def test_a_cluster_gives_the_records_of_one_process_also_if_a_worker_is_killed(tmp_path: Path) -> None:
+    golden = samples(600)
+    lines: list[str] = []
+    with cluster(tmp_path / "cluster", workers=2) as found:
+
+        def sink(record: RecordLine) -> None:
+            lines.append(record.line)
+            if len(lines) == 100:
+                found.workers[0].kill()
+
+        said = asyncio.run(on_cluster(found.address, golden, sink))
+    assert sorted(lines) == here(golden)
+    assert [one.partition(" Dask worker")[0] for one in said] in (["Judging with 1"], ["Judging with 2"])
+
+
+@pytest.mark.heavy
+def test_a_sample_that_kills_the_workers_of_a_cluster_fails_and_no_other_one(tmp_path: Path) -> None:
+    golden = samples(150)
+    lines: list[str] = []
+    with cluster(tmp_path / "cluster", environ=TESTS_THERE) as found:
+        for _ in range(2):
+            found.start_worker(nanny=True, environ=TESTS_THERE)
+        asyncio.run(on_cluster(found.address, golden, lambda one: lines.append(one.line), dangerous(golden, POISON)))
+    others = [line for line in here(golden) if '"id":"q70"' not in line]
+    assert sorted(line for line in lines if '"id":"q70"' not in line) == others
+    assert sum("the worker that judged it was lost" in line for line in lines) == 1
+
+
+@pytest.mark.heavy
+def test_a_cluster_without_workers_or_without_its_scheduler_ends_the_run(tmp_path: Path) -> None:
+    golden = samples(600)
+    with cluster(tmp_path / "empty") as found:
+        silent = r"no result for 1 second\.(.|\n)*dask worker tcp://127"
+        with pytest.raises(JudgeError, match=silent):
+            asyncio.run(on_cluster(found.address, golden, lambda _: None, patience_s=1.0))
+    lines: list[str] = []
+    with cluster(tmp_path / "cluster", workers=1) as found:
+
+        def sink(record: RecordLine) -> None:
+            lines.append(record.line)
+            if len(lines) == 100 and found.scheduler is not None:
+                found.scheduler.kill()
+
+        with pytest.raises(JudgeError, match="the connection with the Dask scheduler was lost"):
+            asyncio.run(on_cluster(found.address, golden, sink))
+    assert 100 <= len(lines) < 600

@@ -1,0 +1,116 @@
+"""A run remembers its baseline, and carries it where it may not be one itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
+from ragstone.evaluation.manifest import BaselineFact, Manifest
+from ragstone.evaluation.writer import write_manifest
+from tests.github.runs import make_run
+
+
+def with_fact(run: RunDirectory, fact: BaselineFact | None, **update: object) -> RunDirectory:
+    manifest = run.manifest.model_copy(update={"baseline": fact, **update})
+    write_manifest(run.path, manifest)
+    return RunDirectory(run.path, manifest)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> RunDirectory:
+    return make_run(tmp_path / "good")
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> RunDirectory:
+    return make_run(tmp_path / "bad", verdict="fail", n=5)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "eligible"), [("pass", True), ("inconclusive", True), (None, True), ("fail", False), ("error", False)]
+)
+def test_a_manifest_of_before_is_judged_by_its_verdict(good: RunDirectory, verdict: str | None, eligible: bool) -> None:
+    assert with_fact(good, None, verdict=verdict).manifest.standing.eligible is eligible
+
+
+def test_what_the_manifest_says_of_itself_goes_before_its_verdict(good: RunDirectory) -> None:
+    fact = BaselineFact(eligible=True, reason="it only lacked a baseline")
+    assert with_fact(good, fact, verdict="error").manifest.standing.eligible
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_a_run_that_did_not_finish_is_none_whatever_it_says(good: RunDirectory, state: str) -> None:
+    fact = BaselineFact(eligible=True, reason="it passed")
+    assert not with_fact(good, fact, state=state).manifest.standing.eligible
+
+
+def test_an_older_reader_finds_nothing_new_in_a_manifest_without_the_part(good: RunDirectory) -> None:
+    body = good.manifest.model_dump(mode="json", exclude={"baseline"})
+    assert Manifest.model_validate(body) == good.manifest
+
+
+def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirectory, bad: RunDirectory) -> None:
+    before = good.fingerprint
+    assert with_fact(good, None, verdict="fail").fingerprint == before
+    assert bad.fingerprint != before
+    samples = good.path / SAMPLES
+    samples.write_bytes(samples.read_bytes().replace(b'"latency_s"', b' "latency_s"'))
+    assert RunDirectory.open(good.path).fingerprint != before
+
+
+def test_a_failed_run_leads_to_the_baseline_that_it_carries(good: RunDirectory, bad: RunDirectory) -> None:
+    carry(good, bad.path)
+    failed = with_fact(bad, BaselineFact(eligible=False, reason="it failed", used=used(good, run_id=7)))
+    found = eligible_run(failed)
+    assert found is not None
+    assert found.path == bad.path / CARRIED
+    assert found.manifest == good.manifest
+    assert found.scores().metrics["faithfulness"].values == good.scores().metrics["faithfulness"].values
+    assert sorted(path.name for path in found.path.iterdir()) == [MANIFEST, SAMPLES]
+    assert not (found.path / CACHE).exists()
+
+
+def test_a_failed_run_without_one_leads_nowhere(bad: RunDirectory) -> None:
+    assert eligible_run(bad) is None
+
+
+def test_another_run_in_the_place_of_the_carried_one_is_refused(
+    good: RunDirectory, bad: RunDirectory, tmp_path: Path
+) -> None:
+    other = make_run(tmp_path / "other", n=4)
+    failed = with_fact(bad, BaselineFact(eligible=False, reason="it failed", used=used(good)))
+    carry(other, failed.path)
+    with pytest.raises(RunDirectoryError, match="not the baseline that the run was compared with"):
+        eligible_run(failed)
+
+
+def test_a_carried_run_that_failed_itself_counts_for_nothing(bad: RunDirectory, tmp_path: Path) -> None:
+    carry(make_run(tmp_path / "worse", verdict="fail"), bad.path)
+    assert eligible_run(bad) is None
+
+
+def test_carrying_replaces_what_was_carried_and_follows_no_link(
+    good: RunDirectory, bad: RunDirectory, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("kept", encoding="utf-8")
+    (bad.path / CARRIED).symlink_to(outside)
+    carry(good, bad.path)
+    assert not (bad.path / CARRIED).is_symlink()
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+    again = carry(RunDirectory.open(bad.path / CARRIED), bad.path)
+    assert again.manifest == good.manifest
+    drop_carried(bad.path)
+    assert not (bad.path / CARRIED).exists()
+    drop_carried(bad.path)
+
+
+def test_the_lineage_is_bounded_and_newest_first(good: RunDirectory) -> None:
+    older = tuple(f"{number:016x}" for number in range(MAX_LINEAGE))
+    run = with_fact(good, BaselineFact(eligible=True, reason="it passed", lineage=older))
+    assert lineage(run) == (run.fingerprint, *older[:-1])

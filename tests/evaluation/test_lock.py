@@ -1,0 +1,161 @@
+"""One run at a time writes to a run directory, and no lock outlives the run that took it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import LOCK, RunDirectory
+from ragstone.evaluation.lock import run_lock
+from ragstone.evaluation.writer import RunWriter
+from tests.evaluation.builders import manifest, samples
+
+HOLDER = """
+import sys
+from pathlib import Path
+from ragstone.evaluation.lock import run_lock
+with run_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def another_run(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock of `path` until its standard input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.stdin.close()
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def test_a_directory_that_another_process_writes_to_is_refused_with_who_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with another_run(path) as process:
+        with pytest.raises(RunDirectoryError, match="another run is writing") as refused, run_lock(path):
+            pytest.fail("two at once")
+        assert f"process {process.pid} on host" in refused.value.message
+        assert refused.value.exit_code == 2
+        assert refused.value.where == str(path)
+    with run_lock(path):
+        pass
+
+
+def test_a_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with another_run(path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (path / LOCK).exists()
+        with run_lock(path):
+            assert json.loads((path / LOCK).read_bytes())["pid"] == os.getpid()
+    assert not (path / LOCK).exists()
+
+
+@pytest.mark.parametrize("pid", [1, os.getpid()], ids=["another", "our own"])
+def test_a_lock_file_that_names_a_living_process_holds_nobody_up(tmp_path: Path, pid: int) -> None:
+    # In another container, and after a restart, the same number is another process.
+    (tmp_path / LOCK).write_text(json.dumps({"pid": pid, "host": "here", "since": "2026-01-01"}))
+    with run_lock(tmp_path):
+        pass
+
+
+def test_a_lock_that_is_held_stays_held_though_nobody_here_has_that_number(tmp_path: Path) -> None:
+    with another_run(tmp_path):
+        (tmp_path / LOCK).write_text(json.dumps({"pid": 2**22 + 1, "host": "other", "since": "2026-01-01"}))
+        with pytest.raises(RunDirectoryError, match="on host other"), run_lock(tmp_path):
+            pytest.fail("two at once")
+
+
+def test_two_threads_of_one_process_are_two_runs(tmp_path: Path) -> None:
+    def attempt() -> None:
+        with run_lock(tmp_path):
+            pytest.fail("two at once")
+
+    with run_lock(tmp_path), ThreadPoolExecutor(1) as pool:
+        second = pool.submit(attempt)
+        with pytest.raises(RunDirectoryError, match="another run is writing"):
+            second.result()
+
+
+@pytest.mark.parametrize("text", ["", "\0\xff", "[" * 900, '{"pid": "x"}', "null"])
+def test_a_lock_file_that_says_nothing_useful_still_locks(tmp_path: Path, text: str) -> None:
+    with another_run(tmp_path):
+        (tmp_path / LOCK).write_text(text, encoding="latin-1")
+        with pytest.raises(RunDirectoryError, match=r"to this directory\."), run_lock(tmp_path):
+            pytest.fail("two at once")
+
+
+def test_nothing_is_left_of_a_run_that_wrote_nothing_and_of_one_that_did_only_its_files(tmp_path: Path) -> None:
+    with run_lock(tmp_path / "a" / "run"):
+        assert (tmp_path / "a" / "run" / LOCK).is_file()
+    assert not (tmp_path / "a" / "run").exists()
+    golden = samples(1)
+    with run_lock(tmp_path / "run"), run_lock(tmp_path / "run"):
+        RunWriter.create(tmp_path / "run", manifest(golden)).finish((), wall_s=0)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["manifest.json", "samples.jsonl"]
+    assert RunDirectory.open(tmp_path / "run").manifest.state == "finished"
+
+
+def test_a_directory_that_holds_something_else_gets_no_lock_file(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunDirectoryError, match="does not contain a run"), run_lock(tmp_path):
+        pytest.fail("taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_lock_left_in_a_directory_that_was_not_yet_written_to_does_not_make_it_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("")
+    with run_lock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory"])
+def test_what_stands_in_place_of_the_lock_is_neither_followed_nor_waited_for(tmp_path: Path, kind: str) -> None:
+    other = tmp_path / "other"
+    other.write_text("kept")
+    path = tmp_path / "run"
+    path.mkdir()
+    match kind:
+        case "link":
+            (path / LOCK).symlink_to(other)
+        case "dangling link":
+            (path / LOCK).symlink_to(tmp_path / "nowhere")
+        case "pipe":
+            os.mkfifo(path / LOCK)
+        case _:
+            (path / LOCK).mkdir()
+    with pytest.raises(RunDirectoryError, match="can't be written"), run_lock(path):
+        pytest.fail("taken")
+    assert other.read_text() == "kept"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_system_without_locks_is_named_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)  # no such file system can be mounted in a test
+    with pytest.raises(RunDirectoryError, match="does not support locks") as refused, run_lock(tmp_path / "run"):
+        pytest.fail("taken")
+    assert refused.value.hint is not None
+    assert "--out" in refused.value.hint

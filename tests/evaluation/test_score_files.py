@@ -1,0 +1,284 @@
+"""Scores that any other evaluator made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.score_files import read_score_file, scores_from_mapping
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.score import Failed
+
+
+def read(tmp_path: Path, text: str | bytes) -> RunScores:
+    path = tmp_path / "scores"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_score_file(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,metric,value,group\na,m,0.5,g\nb,m,1,\n",
+        "\ufeffID;Metric;Value;group\r\na;m;0.5;g\r\n\r\nb;m;1;\r\n",
+        "value\tid\tmetric\tgroup\n0.5\ta\tm\tg\n1\tb\tm\t\n",
+        '\n{"id": "a", "metric": "m", "value": 0.5, "group": "g", "more": 1}\n{"id": "b", "metric": "m", "value": 1}\n',
+    ],
+)
+def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
+    scores = read(tmp_path, text)
+    assert scores.metrics["m"].values == {"a": 0.5, "b": 1.0}
+    assert {i: facts.group for i, facts in scores.samples.items()} == {"a": "g", "b": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,metric,value\na,m,\nb,m,1\n",
+        "id,metric,value\na,m,  \nb,m,1\n",
+        "id,metric,value\na,m,nan\nb,m,1\n",
+        "id,metric,value\na,m,NaN\nb,m,1.0000000000000002\n",
+        "id,question,m\na,A?,\nb,B?,1.0\n",
+        '{"id": "a", "metric": "m", "value": null}\n{"id": "b", "metric": "m", "value": 1}\n',
+        '{"id": "a", "metric": "m", "value": NaN}\n{"id": "b", "metric": "m", "value": 1}\n',
+        '{"id": "a", "m": NaN}\n{"id": "b", "m": 1.0}\n',
+        '{"id": "a", "metric": "m", "value": ""}\n{"id": "b", "metric": "m", "value": 1}\n',
+    ],
+)
+def test_a_value_that_is_missing_is_a_failed_score_and_in_no_mean(tmp_path: Path, text: str) -> None:
+    scores = read(tmp_path, text)
+    assert scores.metrics["m"].failed == {"a": Failed("judge", "no value was given")}
+    assert scores.metrics["m"].values == {"b": 1.0}
+    assert scores.metrics["m"].not_applicable == {}
+    assert set(scores.samples) == {"a", "b"}
+
+
+def test_a_metric_without_any_value_is_still_there(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,metric,value\na,m,\n")
+    assert scores.metrics["m"].values == {}
+    assert set(scores.metrics["m"].failed) == {"a"}
+
+
+def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="duplicate value"):
+        read(tmp_path, "id,metric,value\na,m,\na,m,1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("id,metric,value\na,m,inf\n", 2, "found inf"),
+        ("id,metric,value\na,m,1.000001\n", 2, r"must be in \[0, 1\]"),
+        ("id,faithfulness\na,1\nb,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
+        ("id,faithfulness\na,1\nb,high\n", 3, "found 'high'"),
+        ("id,faithfulness\na,1\na,1\n", 3, "duplicate value of 'faithfulness' for sample 'a'"),
+        ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
+        ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
+        ("id,metric,value\na,m,high\n", 2, "found 'high'"),
+        ("id,metric,value\na,m,1\na,m,1\n", 3, "duplicate value"),
+        ("id,metric,value\na,m\n", 2, "'value' is missing, found: 'id', 'metric'"),
+        ("id,metric,score\na,m,1\n", 2, "'value' is missing, found: 'id', 'metric', 'score'"),
+        ("id,metric,value\n,m,1\n", 2, "'id' must be a non-empty string"),
+        ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, but was in 'g'"),
+        ('{"id": "a", "metric": "m", "value": Infinity}\n', 1, "Infinity is not a JSON number"),
+        ('{"id": "a", "metric": "m", "value": 1e999}\n', 1, "found inf"),
+        ('{"id": "a", "metric": "m"}\n', 1, "'value' is missing"),
+        ('{"id": "a", "metric": "m", "value": 1}\n{"id": "b"', 2, "not valid JSON"),
+        ("[1, 2]\n", 1, "a JSON object is expected"),
+        ('{"id": null, "metric": "m", "value": 1}\n', 1, "'id' must be a non-empty string"),
+        ('{"id": "a", "metric": "m", "value": [1]}\n', 1, "a score must be a number"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        read(tmp_path, text)
+    assert (caught.value.where or "").partition(": column ")[0].endswith(f"scores:{line}")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "id,metric,value\n", b"\xff\xfe\x00"])
+def test_a_file_without_scores_is_refused(tmp_path: Path, text: str | bytes) -> None:
+    with pytest.raises(ConfigError):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        read_score_file(tmp_path / "none.csv")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "ignore"))))
+def test_any_bytes_give_scores_or_one_of_our_errors(tmp_path: Path, text: bytes) -> None:
+    try:
+        scores = read(tmp_path, text)
+    except ConfigError:
+        return
+    assert all(math.isfinite(v) for metric in scores.metrics.values() for v in metric.values.values())
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.floats(0, 1), min_size=1, max_size=5))
+def test_what_json_writes_is_read_back(tmp_path: Path, values: dict[str, float]) -> None:
+    lines = [json.dumps({"id": i, "metric": "m", "value": value}) for i, value in values.items()]
+    assert read(tmp_path, "\n".join(lines)).metrics["m"].values == values
+
+
+def test_a_mapping_is_a_run_too() -> None:
+    scores = scores_from_mapping({"m": {"a": 1}, "n": {"a": 0.5, "b": 0}}, label="mine")
+    assert scores.label == "mine"
+    assert scores.metrics["m"].values == {"a": 1.0}
+    assert set(scores.samples) == {"a", "b"}
+
+
+def test_none_in_a_mapping_is_a_failed_score() -> None:
+    scores = scores_from_mapping({"m": {"a": None, "b": 1.0}})
+    assert scores.metrics["m"].failed == {"a": Failed("judge", "no value was given")}
+    assert scores.metrics["m"].values == {"b": 1.0}
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        {"m": {"a": math.nan}},
+        {"m": {"a": 2}},
+        {"m": [1, 2]},
+        {"m": {"a": "x"}},
+        [],
+        {"m": {1: 1, "1": 1}},
+    ],
+)
+def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
+    with pytest.raises(ConfigError):
+        scores_from_mapping(mapping)  # type: ignore[arg-type]
+
+
+def test_a_share_in_percent_is_a_share(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,faithfulness\na,85%\nb, 100 %\nc,\n")
+    assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0}
+
+
+def test_a_rounding_error_is_within_the_scale(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,metric,value\na,m,1.0000000000000002\nb,m,-1e-17\nc,m,1.000000001\n")
+    assert scores.metrics["m"].values == {"a": 1.0, "b": 0.0, "c": 1.0}
+    assert scores_from_mapping({"m": {"a": 1.0000000000000002}}).metrics["m"].values == {"a": 1.0}
+
+
+WIDE = [
+    {
+        "user_input": f"What is {name}?",
+        "retrieved_contexts": ["One passage.", "It's another."],
+        "response": f"It is {name}.",
+        "reference": f"{name}.",
+        "faithfulness": score,
+        "answer_relevancy": 1.0000000000000002,
+        "politeness": 0.25,
+        "n_tokens": 312,
+        "latency": 0.5,
+    }
+    for name, score in (("A", 1.0), ("B", math.nan), ("C", 0.5))
+]
+
+
+def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    frame = pandas.DataFrame(rows)
+    if path.suffix == ".csv":
+        frame.to_csv(path)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".json":
+        frame.to_json(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    return path
+
+
+def golden_set(tmp_path: Path, *rows: dict[str, object]) -> GoldenSet:
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return load_golden_set("golden.jsonl", root=tmp_path)
+
+
+GOLDEN: list[dict[str, object]] = [{"id": f"q{name}", "question": f"What is {name}?"} for name in "CAB"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "json", "jsonl"])
+def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, kind: str) -> None:
+    path = table(tmp_path / f"table.{kind}", WIDE)
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert list(scores) == ["faithfulness", "answer_relevancy", "politeness"]
+    assert scores["faithfulness"].values == {"qA": 1.0, "qC": 0.5}
+    assert set(scores["faithfulness"].failed) == {"qB"}
+    assert scores["answer_relevancy"].values == {"qA": 1.0, "qB": 1.0, "qC": 1.0}
+    assert scores.samples["qA"].content_hash is not None
+    assert scores.remarks == ()
+    alone = read_score_file(path)
+    assert [facts.question for facts in alone.samples.values()] == ["What is A?", "What is B?", "What is C?"]
+    assert alone["politeness"].values.keys() == read_score_file(path)["politeness"].values.keys()
+
+
+@pytest.mark.parametrize(
+    "text", ["id,metric,value\nqA,faithfulness,0.5\nz,faithfulness,1\n", "id,faithfulness\nqA,0.5\n"]
+)
+def test_what_a_sample_must_reach_is_read_from_the_golden_set(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
+    golden = golden_set(tmp_path, {"id": "qA", "question": "What is A?", "min": {"faithfulness": 0.8}})
+    assert read_score_file(tmp_path / "scores.csv", golden).samples["qA"].bounds == (("min", "faithfulness", 0.8),)
+
+
+def test_rows_are_matched_by_id_before_the_question(tmp_path: Path) -> None:
+    rows = [{"id": name, "question": "What is A?", "faithfulness": 1.0} for name in ("qB", "qC")]
+    scores = read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    assert set(scores.samples) == {"qB", "qC"}
+
+
+def test_rows_with_the_same_question_are_matched_in_their_order(tmp_path: Path) -> None:
+    rows = [{"question": "What is A?", "faithfulness": score} for score in (0.5, 1.0)]
+    path = table(tmp_path / "table.csv", rows)
+    golden = golden_set(tmp_path, {"id": "1", "question": "What is A?"}, {"id": "2", "question": "What  is A?"})
+    assert read_score_file(path, golden)["faithfulness"].values == {"1": 0.5, "2": 1.0}
+    assert len(read_score_file(path).samples) == 2
+
+
+def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark(tmp_path: Path) -> None:
+    path = table(tmp_path / "table.csv", [{"faithfulness": score} for score in (0.5, 1.0, 0.0)])
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert scores["faithfulness"].values == {"qC": 0.5, "qA": 1.0, "qB": 0.0}
+    assert "so each is read as the sample at its place: row 1 is 'qC'." in scores.remarks[0]
+    alone = read_score_file(path)
+    assert list(alone.samples) == ["row 1", "row 2", "row 3"]
+    assert "compared by their place" in alone.remarks[0]
+
+
+def test_rows_with_other_questions_are_never_matched_by_their_place(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "XYZ"]
+    with pytest.raises(ConfigError, match=r"3 of 3 rows are of no sample .*, first 'What is X\?'"):
+        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+
+
+@pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
+def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
+    golden = golden_set(tmp_path, *GOLDEN[:2], {"id": "bad", "question": "B?", "min": {"faithfulness": 0.8}})
+    scores = read_score_file(tmp_path / "scores.csv", golden)
+    assert list(scores.samples) == ["qA", "bad"]
+    verdict = decide_gate(scores, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))
+    assert verdict.reason.startswith("must-pass sample bad: no metric with a floor has a score for it")
+    assert verdict.exit_code == 5
+
+
+def test_rows_of_another_golden_set_are_refused(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "AXY"]
+    with pytest.raises(ConfigError, match=r"2 of 3 rows are of no sample .*, first 'What is X\?'") as caught:
+        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    assert (caught.value.where or "").endswith("table.csv:3")

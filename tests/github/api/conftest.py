@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from ragstone.github.api.client import GitHubApi, RetryPolicy
+from tests.github.api.fake import TOKEN, FakeGitHub, running
+from tests.github.api.openapi import Contract, Unavailable, load_contract
+
+QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.001, max_pause_s=60, total_pause_s=180, settle_s=0.001)
+
+
+@pytest.fixture(scope="session")
+def contract() -> Contract:
+    try:
+        return load_contract()
+    except Unavailable as error:
+        pytest.skip(f"GitHub's OpenAPI description can't be had here: {error}")
+
+
+@pytest.fixture
+def github(contract: Contract) -> Iterator[FakeGitHub]:
+    """A fresh fake GitHub. At the end, every message of both sides must have been as GitHub describes it."""
+    with running(contract) as fake:
+        yield fake
+    assert fake.problems == []
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    """The pauses that the client asked for; none is slept."""
+    return []
+
+
+@pytest.fixture
+def connect(github: FakeGitHub, pauses: list[float]) -> Iterator[Callable[..., GitHubApi]]:
+    made: list[GitHubApi] = []
+
+    def build(token: str = TOKEN, patience: RetryPolicy = QUICK) -> GitHubApi:
+        api = GitHubApi(
+            SecretStr(token),
+            repository="acme/rag",
+            api_url=github.api_url,
+            patience=patience,
+            sleep=pauses.append,
+        )
+        made.append(api)
+        return api
+
+    yield build
+    for api in made:
+        api.close()
+
+
+@pytest.fixture
+def api(connect: Callable[..., GitHubApi]) -> GitHubApi:
+    return connect()

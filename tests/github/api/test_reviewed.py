@@ -1,0 +1,110 @@
+"""Which branch and commit a job trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragstone.github.api.client import GitHubApi
+from ragstone.github.api.event import Event, build_event
+from ragstone.github.api.reviewed import base_commit, reviewed_base
+from tests.github.api.fake import BASE_SHA, FakeGitHub
+from tests.github.api.payloads import REPOSITORY, payload_of, pull_request, runner
+
+
+def pull_to(branch: str, *, repository: dict[str, Any] = REPOSITORY) -> Event:
+    payload = pull_request()
+    payload["pull_request"]["base"].update(ref=branch, sha="e" * 40)
+    return build_event(runner("pull_request"), {**payload, "repository": repository})
+
+
+def queue_for(branch: str) -> Event:
+    payload = {"merge_group": {"base_ref": f"refs/heads/{branch}", "base_sha": "e" * 40}, "repository": REPOSITORY}
+    return build_event(runner("merge_group"), payload)
+
+
+@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
+def test_the_default_branch_is_its_own_base(github: FakeGitHub, api: GitHubApi, event: str) -> None:
+    for payload in (payload_of(event), {}):
+        base = reviewed_base(api, build_event(runner(event), payload))
+        assert base_commit(api, base) is None
+        assert base.unreviewed is None
+
+
+@pytest.mark.parametrize("event", [pull_to("main"), queue_for("main")])
+def test_a_change_for_the_default_branch_has_the_commit_that_github_names(
+    github: FakeGitHub, api: GitHubApi, event: Event
+) -> None:
+    base = reviewed_base(None, event)
+    assert (base.branch, base.unreviewed, base.sentence, base.unproven) == ("main", None, None, None)
+    assert base_commit(api, base) == "e" * 40
+    assert github.seen == []
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/topic", "refs/tags/main", "refs/tags/v1", "refs/heads/evil-base"])
+@pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
+def test_another_branch_and_a_tag_are_held_against_the_default_branch(
+    github: FakeGitHub, api: GitHubApi, event: str, ref: str
+) -> None:
+    github.branches["main"] = "f" * 40
+    base = reviewed_base(api, build_event(runner(event, ref=ref), payload_of("push")))
+    assert (base.branch, base_commit(api, base)) == ("main", "f" * 40)
+
+
+@pytest.mark.parametrize("propose", [pull_to, queue_for])
+def test_a_protected_branch_counts_as_reviewed(
+    github: FakeGitHub, api: GitHubApi, propose: Callable[[str], Event]
+) -> None:
+    github.branches["release/1"] = "e" * 40
+    github.protected.add("release/1")
+    base = reviewed_base(api, propose("release/1"))
+    assert (base.branch, base.unreviewed) == ("release/1", None)
+    assert base_commit(api, base) == "e" * 40
+
+
+@pytest.mark.parametrize("propose", [pull_to, queue_for])
+def test_a_branch_that_anybody_may_push_does_not(
+    github: FakeGitHub, api: GitHubApi, propose: Callable[[str], Event]
+) -> None:
+    github.branches["evil-base"] = "e" * 40
+    event = propose("evil-base")
+    base = reviewed_base(api, event)
+    assert base.branch == "main"
+    assert base_commit(api, base) == BASE_SHA
+    for sentence in (base.sentence, base.unproven):
+        assert sentence is not None
+        assert "'evil-base'" in sentence
+        assert "neither the default branch nor protected" in sentence
+    assert "protect the branch, or propose the change for 'main'" in str(base.sentence)
+
+
+def test_a_branch_that_is_gone_or_was_renamed_does_not(github: FakeGitHub, api: GitHubApi) -> None:
+    assert reviewed_base(api, pull_to("gone")).unreviewed
+    github.branches["old"] = "e" * 40
+    github.protected.add("old")
+    github.renamed["old"] = "main"  # GitHub answers with the branch as it is called now
+    assert reviewed_base(api, pull_to("old")).unreviewed
+
+
+def test_if_github_can_not_be_asked_only_the_default_branch_counts(
+    github: FakeGitHub, connect: Callable[..., GitHubApi]
+) -> None:
+    github.branches["release/1"] = "e" * 40
+    github.protected.add("release/1")
+    assert "without a GitHub token" in str(reviewed_base(None, pull_to("release/1")).unreviewed)
+    for fault in (403, 404, 500):
+        github.fail("GET", "/branches/", fault, times=4)
+        assert reviewed_base(connect(), pull_to("release/1")).unreviewed
+        github.faults.clear()
+    assert reviewed_base(connect(), pull_to("release/1")).unreviewed is None
+
+
+def test_a_default_branch_that_the_event_does_not_name_is_asked_for(github: FakeGitHub, api: GitHubApi) -> None:
+    nameless = {name: value for name, value in REPOSITORY.items() if name != "default_branch"}
+    assert reviewed_base(api, pull_to("main", repository=nameless)).unreviewed is None
+    github.branches["evil-base"] = "e" * 40
+    base = reviewed_base(api, pull_to("evil-base", repository=nameless))
+    assert (base.branch, base_commit(api, base)) == (None, BASE_SHA)
+    assert reviewed_base(None, pull_to("main", repository=nameless)).unreviewed

@@ -1,0 +1,186 @@
+"""Outputs, workflow commands and the summary: what is written into files and logs that GitHub acts upon."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+from functools import partial
+from operator import ne
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.github.api.commands import (
+    MAX_BYTES,
+    MAX_VALUE_BYTES,
+    Annotation,
+    Level,
+    commands_stopped,
+    format_output,
+    group,
+    mask,
+    print_annotations,
+    render_annotation,
+    write_outputs,
+    write_summary,
+)
+from ragstone.github.outputs import OUTPUTS
+
+
+def parse_outputs(text: str) -> dict[str, str]:
+    """As the runner reads the file: `name=value`, or `name<<delimiter` up to a line that is the delimiter."""
+    found: dict[str, str] = {}
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if not line:
+            continue
+        equals, heredoc = line.find("="), line.find("<<")
+        if heredoc >= 0 and (equals < 0 or heredoc < equals):
+            name, delimiter = line.split("<<", 1)
+            found[name] = "\n".join(itertools.takewhile(partial(ne, delimiter), lines))
+        else:
+            name, value = line.split("=", 1)
+            found[name] = value
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from([output.name for output in OUTPUTS]), st.text(), max_size=4))
+def test_any_value_comes_back_whole_and_makes_no_other_output(values: dict[str, str]) -> None:
+    text = "".join(
+        format_output(name, value.replace("\r\n", "\n").replace("\r", "\n")) for name, value in values.items()
+    )
+    parsed = parse_outputs(text)
+    assert parsed == {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in values.items()}
+
+
+def test_a_delimiter_that_the_value_holds_is_not_taken() -> None:
+    tokens = iter(["one", "two"])
+    text = format_output("verdict", "pass\nragstone_one\npassed=true", token=lambda: next(tokens))
+    assert text.startswith("verdict<<ragstone_two\n")
+    assert parse_outputs(text) == {"verdict": "pass\nragstone_one\npassed=true"}
+
+
+def test_a_name_that_could_forge_another_output_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a valid output name"):
+        format_output("verdict=pass\nx", "1")
+
+
+def test_outputs_are_appended_and_what_is_too_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    path.write_text("before=1\n", encoding="utf-8")
+    too_long = write_outputs(path, {"verdict": "fail", "report-json": "x" * (MAX_VALUE_BYTES + 1), "passed": "\ud800"})
+    assert too_long == ("report-json",)
+    assert parse_outputs(path.read_text(encoding="utf-8")) == {
+        "before": "1",
+        "verdict": "fail",
+        "report-json": "",
+        "passed": "?",
+    }
+
+
+def test_an_annotation_is_one_line_whatever_it_says() -> None:
+    rendered = render_annotation(
+        Annotation(Level.ERROR, "50% of\r\nthem ::set-output name=x::y", "a,b:c", "golden/a,b.jsonl", 12)
+    )
+    assert rendered == (
+        "::error file=golden/a%2Cb.jsonl,line=12,title=a%2Cb%3Ac::50%25 of%0Athem ::set-output name=x::y"
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(), st.text(), st.text())
+def test_no_text_makes_a_second_command(message: str, title: str, file: str) -> None:
+    rendered = render_annotation(Annotation(Level.WARNING, message, title, file, 3))
+    assert len(rendered.splitlines()) <= 1 or not any(
+        line.lstrip().startswith("::") for line in rendered.splitlines()[1:]
+    )
+    assert "\n" not in rendered
+    assert "\r" not in rendered
+    assert "\x1b" not in rendered
+    properties = rendered.removeprefix("::warning ").partition("::")[0]
+    assert properties.count(",") <= 2
+
+
+def test_at_most_ten_of_a_level_and_the_last_says_how_many_more() -> None:
+    out = io.StringIO()
+    print_annotations([Annotation(Level.ERROR, f"error {n}") for n in range(25)], out)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "::error::16 more are listed in the job summary."
+    assert "error 8" in lines[-2]
+
+
+def test_ten_of_each_level_are_all_shown() -> None:
+    out = io.StringIO()
+    print_annotations([Annotation(level, str(n)) for level in Level for n in range(10)], out)
+    assert len(out.getvalue().splitlines()) == 30
+
+
+def acting(log: str) -> list[str]:
+    """The lines of a log that the runner would act upon: outside of stop-commands, `::x` or `##[x]`."""
+    acted, stopped = [], None
+    for line in log.split("\n"):
+        if stopped is not None:
+            if line.strip() == f"::{stopped}::":
+                stopped = None
+        elif line.startswith("::stop-commands::"):
+            stopped = line.removeprefix("::stop-commands::")
+        elif line.lstrip().startswith("::") or "##[" in line:
+            acted.append(line)
+    assert stopped is None
+    return acted
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "::set-output name=verdict::pass",
+        "text ##[error]boom",
+        "::add-mask::a\n::ragstone-::\n::error::x",
+        "no line end ::warning::x",
+        "::stop-commands::abc\n",
+    ],
+)
+def test_foreign_text_never_acts(hostile: str) -> None:
+    out = io.StringIO()
+    with commands_stopped(out) as write:
+        write(hostile)
+    out.write("after\n")
+    assert acting(out.getvalue()) == []
+    assert out.getvalue().endswith("::\nafter\n")
+
+
+def test_commands_act_again_even_after_an_error() -> None:
+    out = io.StringIO()
+    with contextlib.suppress(RuntimeError), commands_stopped(out) as write:
+        write("half a line")
+        raise RuntimeError
+    assert acting(out.getvalue() + "::error::mine") == ["::error::mine"]
+
+
+def test_a_group_title_is_one_line_and_a_mask_covers_each_line() -> None:
+    out = io.StringIO()
+    with group("set\nup", out):
+        out.write("x\n")
+    mask("one\ntwo%\n", out)
+    assert out.getvalue() == "::group::set%0Aup\nx\n::endgroup::\n::add-mask::one\n::add-mask::two%25\n"
+
+
+def test_the_summary_takes_the_fullest_text_that_fits(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    assert write_summary(path, ["x" * MAX_BYTES, "é" * (MAX_BYTES // 2), "short"])
+    assert path.read_text(encoding="utf-8") == "short\n"
+    assert write_summary(path, ["second"])
+    assert path.read_text(encoding="utf-8") == "short\n\nsecond\n"
+
+
+def test_a_summary_that_does_not_fit_is_left_out_whole(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    path.write_bytes(b"x" * (MAX_BYTES - 100))
+    assert not write_summary(path, ["hello"])
+    assert path.stat().st_size == MAX_BYTES - 100
+    assert not write_summary(None, ["hello"])

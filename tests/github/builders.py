@@ -1,0 +1,129 @@
+"""A checkout with a golden set, a policy and a system, and the runner's files around it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragstone.evaluation.directory import VERDICT, read_manifest
+from ragstone.github.api.client import RetryPolicy
+from ragstone.github.run_job import run_on_github
+from ragstone.settings.load import load_settings
+from tests.github.api.fake import BASE_SHA, TOKEN, FakeGitHub
+from tests.github.api.payloads import payload_of, pull_request, runner, with_payload, workflow_run
+from tests.github.api.test_text_channels import acting, parse_outputs
+from tests.pipeline.reported import again
+
+QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_pause_s=1.0, settle_s=0.0)
+FACTS = [
+    ("moon", "How far away is the Moon?", "The Moon is 384400 kilometres away from the Earth."),
+    ("sun", "How hot is the surface of the Sun?", "The surface of the Sun has a temperature of 5500 degrees Celsius."),
+    ("mars", "How many moons does Mars have?", "Mars has two moons, which are called Phobos and Deimos."),
+    ("earth", "How long does the Earth take around the Sun?", "The Earth takes 365 days to travel around the Sun."),
+]
+POLICY = """
+[gate]
+min_coverage = 0.5
+decision = "point"
+
+[metrics.faithfulness]
+min = 0.5
+"""
+
+
+@dataclass
+class Outcome:
+    code: int
+    log: str
+    summary: str
+    outputs: dict[str, str]
+    annotations: list[str] = field(default_factory=list)
+
+
+class Checkout:
+    """A workspace in `folder`. `answers` maps a sample to its answer; the context is always the fact.
+
+    After each job `ragstone report` renders its reports again, unless `reports_again` is off: for tests of what a job
+    reads, and of files that change in the meantime.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.reports_again = True
+        self.root = folder / "workspace"
+        self.files = folder / "runner"
+        self.root.mkdir()
+        self.files.mkdir()
+        self.write("golden.jsonl", "".join(self._line(*fact) for fact in FACTS))
+        self.write("thresholds.toml", POLICY)
+        self.answer({name: fact for name, _, fact in FACTS})
+
+    @staticmethod
+    def _line(name: str, question: str, reference: str) -> str:
+        return json.dumps({"id": name, "question": question, "reference": reference}) + "\n"
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def answer(self, answers: dict[str, str]) -> None:
+        lines = [json.dumps({"id": name, "answer": answers[name], "contexts": [fact]}) for name, _, fact in FACTS]
+        self.write("outputs.jsonl", "\n".join(lines) + "\n")
+
+    def answer_badly(self, text: str = "Bananas are purple and were invented in 1834 by a committee.") -> None:
+        # Never quite the same twice: one answer to everything fails by itself.
+        self.answer({name: text + "!" * index for index, (name, _, _) in enumerate(FACTS)})
+
+    def is_base(self, github: FakeGitHub) -> None:
+        """Make the checkout as it is the base of pull requests."""
+        files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl", ".j2")]
+        github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
+
+    def environ(self, github: FakeGitHub, event: str, payload: Any = None, **more: str) -> dict[str, str]:
+        for name in ("output", "summary"):
+            (self.files / name).write_text("", encoding="utf-8")
+        environ = runner(
+            event,
+            GITHUB_API_URL=github.api_url,
+            GITHUB_WORKSPACE=str(self.root),
+            GITHUB_OUTPUT=str(self.files / "output"),
+            GITHUB_STEP_SUMMARY=str(self.files / "summary"),
+            **{"GITHUB_TOKEN": TOKEN, "PATH": "/usr/bin:/bin", **more},
+        )
+        return with_payload(environ, payload_of(event) if payload is None else payload, self.files)
+
+    def gate(self, github: FakeGitHub, event: str = "pull_request", payload: Any = None, /, **more: str) -> Outcome:
+        """What `ragstone gate --github` does in a job of this event. `more` are variables of the job."""
+        environ = self.environ(github, event, payload, **more)
+        given = {
+            "golden.paths": ("golden.jsonl",),
+            "system.entrypoint": "file:outputs.jsonl",
+            "run.metrics": ("faithfulness",),
+        }
+        overrides = given if not (self.root / "ragstone.toml").exists() else {}
+        settings = load_settings(directory=self.root, environ=environ, overrides=overrides, within=self.root)
+        out = io.StringIO()
+        code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
+        run = settings.path(settings.run.out)
+        found = read_manifest(run) if self.reports_again and (run / VERDICT).is_file() else None
+        if found is not None and found.state == "finished":
+            again(run, settings)
+        return self.outcome(code, out.getvalue())
+
+    def outcome(self, code: int, log: str) -> Outcome:
+        acted = [line for line in acting(log) if not line.startswith(("::group", "::endgroup", "::add-mask"))]
+        return Outcome(
+            code,
+            log,
+            (self.files / "summary").read_text(encoding="utf-8"),
+            parse_outputs((self.files / "output").read_text(encoding="utf-8")),
+            acted,
+        )
+
+
+__all__ = ["Checkout", "Outcome", "pull_request", "workflow_run"]

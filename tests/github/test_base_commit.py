@@ -1,0 +1,325 @@
+"""`baseline: commit` in a job: the base commit comes from GitHub, and is asked beside the change."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.archive import ArchiveRefused
+from ragstone.github.api.base_tree import add_left_out, download_tree
+from ragstone.github.api.client import GitHubApi
+from tests.github.api import fake as fakes
+from tests.github.api.fake import BASE_SHA, FakeGitHub
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
+from tests.github.builders import Checkout, Outcome
+from tests.github.runs import artifact_of
+
+POLICY = '[gate]\nmin_coverage = 0.5\ndecision = "point"\n\n[metrics.faithfulness]\nmax_drop = 0.05\n'
+CONFIG = (
+    '[golden]\npaths = ["golden.jsonl"]\n[run]\nmetrics = ["faithfulness"]\n'
+    '[system]\nentrypoint = "python:rag:answer"\n'
+)
+RAG = """
+import json, pathlib
+
+LINES = pathlib.Path(__file__).with_name("facts.jsonl").read_text().splitlines()
+FACTS = {line["question"]: line["reference"] for line in map(json.loads, LINES)}
+PROVIDER = pathlib.Path("STATE")
+
+
+def answer(question):
+    fact = FACTS[question]
+    bad = PROVIDER.exists() or BROKEN
+    return {"answer": f"Bananas are purple, like the {question}" if bad else fact, "contexts": [fact]}
+"""
+
+
+class Repository:
+    """A checkout of a pull request, and the commit that it is based on, which GitHub has."""
+
+    def __init__(self, checkout: Checkout, github: FakeGitHub, folder: Path) -> None:
+        self.checkout = checkout
+        self.github = github
+        self.provider = folder / "bad-hour"
+        for name, text in (
+            ("ragstone.toml", CONFIG),
+            ("thresholds.toml", POLICY),
+            ("rag.py", self.rag()),
+            ("facts.jsonl", (checkout.root / "golden.jsonl").read_text(encoding="utf-8")),
+        ):
+            checkout.write(name, text)
+        self.commit(BASE_SHA)
+        github.parents[MERGE_SHA] = [BASE_SHA, HEAD_SHA]
+
+    def rag(self, *, broken: bool = False) -> str:
+        """The system. While its provider has a bad hour, whoever asks gets bad answers."""
+        return RAG.replace("STATE", str(self.provider)).replace("BROKEN", str(broken))
+
+    def commit(self, sha: str, **more: bytes | str) -> None:
+        names = ("ragstone.toml", "thresholds.toml", "rag.py", "facts.jsonl", "golden.jsonl")
+        files: dict[str, bytes | str] = {name: (self.checkout.root / name).read_bytes() for name in names}
+        self.github.files[sha] = {**files, **more}
+
+    def gate(self, event: str = "pull_request", **more: str) -> Outcome:
+        return self.checkout.gate(self.github, event, **{"RAGSTONE_BASELINE": "commit", **more})
+
+    def manifest(self, folder: str = "") -> Any:
+        return json.loads((self.checkout.root / "ragstone-run" / folder / "manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path, github: FakeGitHub) -> Repository:
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress")
+    return Repository(Checkout(tmp_path), github, tmp_path)
+
+
+def test_a_pull_request_is_compared_with_its_base_asked_in_the_same_job(
+    repository: Repository, github: FakeGitHub
+) -> None:
+    assert repository.gate().code == 0
+    repository.checkout.write("rag.py", repository.rag(broken=True))
+    found = repository.gate()
+    assert found.code == 1, found.log
+    assert f"commit {BASE_SHA[:12]}, asked in the same job" in found.summary
+    assert f"/commit/{BASE_SHA}" in found.summary
+    assert found.outputs["baseline-run-id"] == ""
+    assert repository.manifest()["system"]["commit"] == MERGE_SHA
+    assert repository.manifest("base-commit")["system"]["commit"] == BASE_SHA
+    assert not repository.manifest("base-commit")["baseline"]["eligible"]
+
+
+def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(
+    repository: Repository, github: FakeGitHub
+) -> None:
+    assert repository.gate("push").code == 0
+    github.add_run(1)
+    github.add_artifact(1, artifact_of(repository.checkout.root / "ragstone-run"))
+    repository.provider.write_text("since this morning", encoding="utf-8")
+    assert repository.gate(RAGSTONE_BASELINE="artifact").code == 1
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert found.outputs["baseline-run-id"] == ""
+
+
+def test_the_run_of_the_base_in_an_artifact_is_not_found_as_a_baseline(
+    repository: Repository, github: FakeGitHub
+) -> None:
+    assert repository.gate().code == 0
+    files = artifact_of(repository.checkout.root / "ragstone-run")
+    assert "base-commit/manifest.json" in files
+    github.add_run(1)
+    github.add_artifact(1, files)
+    found = repository.gate(RAGSTONE_BASELINE="artifact")
+    assert found.outputs["baseline-run-id"] == ""
+    assert "compared with" not in found.summary
+
+
+def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Repository, github: FakeGitHub) -> None:
+    found = repository.gate("push")
+    assert found.code == 0, found.log
+    assert any("no base commit" in line for line in found.annotations)
+    assert not (repository.checkout.root / "ragstone-run" / "base-commit").exists()
+
+
+def test_the_base_is_the_one_that_was_merged_with(repository: Repository, github: FakeGitHub) -> None:
+    newer = "e" * 40
+    github.parents[MERGE_SHA] = [newer, HEAD_SHA]
+    repository.checkout.write("rag.py", repository.rag(broken=True))
+    repository.commit(newer)
+    assert repository.gate().code == 0
+    assert repository.manifest("base-commit")["system"]["commit"] == newer
+    del github.parents[MERGE_SHA]
+    assert repository.gate().code == 1
+
+
+def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Repository) -> None:
+    repository.checkout.write("good.py", repository.rag())
+    repository.checkout.write("rag.py", repository.rag(broken=True))
+    repository.checkout.write("ragstone.toml", CONFIG.replace("rag:answer", "good:answer"))
+    assert repository.gate().code == 0
+    assert repository.manifest("base-commit")["system"]["entrypoint"] == "python:rag:answer"
+    assert repository.manifest()["system"]["entrypoint"] == "python:good:answer"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("baseline_commit", "main"),
+        ("baseline_entrypoint", "python:rag:worse"),
+        ("baseline_folder", "theirs"),
+    ],
+)
+def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str, value: str) -> None:
+    repository.checkout.write("ragstone.toml", f'{CONFIG}[gate]\n{key} = "{value}"\n')
+    found = repository.gate()
+    assert found.code == 2, found.log
+    assert any(f"gate.{key}" in line and "the workflow chooses" in line for line in found.annotations)
+
+
+def test_what_the_pull_request_does_to_files_while_it_runs_does_not_reach_the_base(repository: Repository) -> None:
+    """Outside of the container both share a user: the base's files are in a folder of their own all the same."""
+    sabotage = "pathlib.Path(__file__).with_name('facts.jsonl').write_text('')\n"
+    repository.checkout.write("rag.py", repository.rag(broken=True) + sabotage)
+    assert repository.gate().code == 1
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_a_base_that_can_not_be_downloaded_ends_with_7(repository: Repository, github: FakeGitHub, status: int) -> None:
+    for _ in range(5):
+        github.fail("GET", f"/repos/acme/rag/tarball/{BASE_SHA}", status)
+    found = repository.gate()
+    assert found.code == 7, found.log
+    assert any("can't be downloaded" in line and "contents: read" in line for line in found.annotations)
+
+
+def test_without_a_token_there_is_no_base(repository: Repository) -> None:
+    found = repository.gate(GITHUB_TOKEN="")
+    assert found.code == 7
+    assert any("no GitHub token" in line for line in found.annotations)
+
+
+def test_a_base_that_does_not_start_is_named(repository: Repository) -> None:
+    repository.commit(BASE_SHA, **{"rag.py": b"import no_such_module\n"})
+    found = repository.gate()
+    assert found.code == 4
+    assert any(f"the base, commit {BASE_SHA[:12]}" in line for line in found.annotations)
+    assert found.outputs["verdict"] == "error"
+
+
+def test_recorded_answers_are_refused(repository: Repository) -> None:
+    assert repository.gate(RAGSTONE_ENTRYPOINT="file:outputs.jsonl").code == 2
+
+
+def test_files_in_lfs_are_named_and_submodules_in_use_are_an_error(repository: Repository) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
+    repository.commit(BASE_SHA, **{"index.bin": pointer})
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert "1 file (index.bin)" in found.summary
+    repository.commit(BASE_SHA, **{".gitmodules": b'[submodule "x"]\n\tpath = data/docs\n\turl = ../docs\n'})
+    assert repository.gate().code == 0  # this checkout does without it, too
+    repository.checkout.write("data/docs/one.txt", "text")
+    found = repository.gate()
+    assert found.code == 2
+    assert any("submodules that this checkout uses (data/docs)" in line for line in found.annotations)
+
+
+def _archive(*entries: tuple[str, str | bytes]) -> bytes:
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz") as opened:
+        for name, content in entries:
+            entry = tarfile.TarInfo(name)
+            if isinstance(content, str):
+                entry.type, entry.linkname = tarfile.SYMTYPE, content
+                opened.addfile(entry)
+            else:
+                entry.size = len(content)
+                opened.addfile(entry, io.BytesIO(content))
+    return body.getvalue()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (("top/../../outside", b"x"),),
+        (("top/link", "../.."), ("top/link/outside", b"x")),
+        (("top/link", "../.."), ("top/link/outside", "anywhere")),
+        (("top/link", "../.."), ("top/link/outside/more", "anywhere")),
+        (("top/a", b"x"), ("top/a", b"y")),
+    ],
+)
+def test_an_archive_writes_nothing_outside_of_its_folder(
+    api: GitHubApi,
+    github: FakeGitHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    entries: tuple[tuple[str, str | bytes], ...],
+) -> None:
+    monkeypatch.setattr(fakes, "tar_of", lambda *_: _archive(*entries))
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(ArchiveRefused):
+        download_tree(api, BASE_SHA, tmp_path / "inner" / "checkout")
+    inside = tmp_path / "inner" / "checkout"
+    assert [path for path in tmp_path.rglob("outside") if not path.is_relative_to(inside)] == []
+
+
+def test_a_tree_is_written_as_it_is(api: GitHubApi, github: FakeGitHub, tmp_path: Path) -> None:
+    github.files[BASE_SHA] = {"a/b.txt": b"text", "link": "a/b.txt", "away": "/etc/hostname"}
+    download_tree(api, BASE_SHA, tmp_path / "checkout")
+    assert (tmp_path / "checkout" / "link").read_text(encoding="utf-8") == "text"
+    assert str((tmp_path / "checkout" / "away").readlink()) == "/etc/hostname"
+    assert [seen for seen in github.storage_seen if "authorization" in seen.headers] == []
+
+
+def leave_out(github: FakeGitHub, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """GitHub's archives lack what `export-ignore` in the commit's .gitattributes names."""
+    whole = fakes.tar_of
+    monkeypatch.setattr(
+        fakes, "tar_of", lambda files, top: whole({k: v for k, v in files.items() if k not in names}, top)
+    )
+
+
+def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its facts, its code, its config, or its policy, the base would look worse or would be read wrongly."""
+    names = ("rag.py", "facts.jsonl", "ragstone.toml", "thresholds.toml", "golden.jsonl", ".gitattributes", "run.sh")
+    attributes = "".join(f"{name} export-ignore\n" for name in names)
+    more: dict[str, bytes | str] = {".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "rag.py"}
+    repository.commit(BASE_SHA, **more)
+    leave_out(github, monkeypatch, *names)
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert repository.manifest("base-commit")["counts"]["scored"] == repository.manifest()["counts"]["scored"]
+    repository.checkout.write("rag.py", repository.rag(broken=True))
+    assert repository.gate().code == 1
+
+
+def test_files_that_were_left_out_are_written_as_they_are_and_nowhere_else(
+    api: GitHubApi, github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    github.files[BASE_SHA] = {"a/b.txt": b"text", "c.txt": b"$Format:%H$", "link": "a/b.txt", "away": "/etc/hostname"}
+    leave_out(github, monkeypatch, "a/b.txt", "c.txt")
+    folder = tmp_path / "inner" / "checkout"
+    folder.parent.mkdir()
+    download_tree(api, BASE_SHA, folder)
+    assert add_left_out(api, BASE_SHA, folder) == ()
+    assert (folder / "link").read_text(encoding="utf-8") == "text"
+    assert (folder / "c.txt").read_bytes() == b"$Format:%H$"
+    assert (folder / "c.txt").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("left_out", ["away", "many"])
+def test_a_base_that_can_not_be_completed_blocks(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch, left_out: str
+) -> None:
+    more: dict[str, bytes | str] = {"away": "/etc/hostname"}
+    if left_out == "many":
+        more = {f"docs/{n}.md": b"text" for n in range(201)}
+    repository.commit(BASE_SHA, **more)
+    leave_out(github, monkeypatch, *more)
+    found = repository.gate()
+    assert found.code == 7, found.log
+    says = "lacks 'away', which can't be read apart" if left_out == "away" else "201 files"
+    assert any("can't be downloaded" in line and says in line for line in found.annotations)
+
+
+def test_a_base_of_more_files_than_github_lists_is_asked_and_says_so(
+    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = github._tree
+
+    def cut(*arguments: Any) -> Any:
+        reply = whole(*arguments)
+        reply.body["truncated"] = True
+        return reply
+
+    monkeypatch.setattr(github, "_tree", cut)
+    found = repository.gate()
+    assert found.code == 0, found.log
+    assert "so the base lacks those that" in found.summary

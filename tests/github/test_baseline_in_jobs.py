@@ -1,0 +1,513 @@
+"""The baseline over a season of jobs: what each uploads is all that the next ones know."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import CARRIED, carry
+from tests.github.api.fake import FORK_ID, FakeGitHub
+from tests.github.builders import FACTS, Checkout, Outcome, pull_request
+from tests.github.runs import artifact_of, make_run
+
+POLICY = """
+[gate]
+min_coverage = 0.5
+decision = "point"
+
+[metrics.faithfulness]
+max_drop = 0.05
+"""
+BROKEN = "Bananas are purple and were invented in 1834 by a committee."
+
+
+class Season:
+    """One repository over time: jobs on main leave artifacts, each begins with a fresh checkout."""
+
+    def __init__(self, github: FakeGitHub, checkout: Checkout) -> None:
+        self.github = github
+        self.checkout = checkout
+        self.runs = 0
+        checkout.write("thresholds.toml", POLICY)
+
+    @property
+    def out(self) -> Path:
+        return self.checkout.root / "ragstone-run"
+
+    def manifest(self) -> Any:
+        return json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+
+    def merge(self, event: str = "push", **more: str) -> Outcome:
+        """A job on main, of a commit of its own, whatever comes of it, and the upload after it."""
+        sha = f"{900 + self.runs:040x}"
+        self.github.merged.add(sha)
+        found = self.job(event, **{"GITHUB_SHA": sha, **more})
+        self.upload(event, sha)
+        return found
+
+    def job(self, event: str = "pull_request", **more: str) -> Outcome:
+        self.runs += 1
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.github.add_run(900 + self.runs, event="pull_request", branch="topic", status="in_progress")
+        return self.checkout.gate(self.github, event, GITHUB_RUN_ID=str(900 + self.runs), **more)
+
+    def upload(self, event: str = "push", sha: str = "b" * 40, **changed: Any) -> None:
+        run = next(run for run in self.github.runs if run["id"] == 900 + self.runs)
+        self.github.runs.remove(run)
+        self.finish(event, sha=sha)
+        self.github.add_artifact(900 + self.runs, artifact_of(self.out), **changed)
+
+    def finish(self, event: str = "push", conclusion: str = "success", sha: str = "b" * 40) -> None:
+        minute = f"{self.runs // 60:02d}:{self.runs % 60:02d}"
+        created = f"2026-11-20T{minute}:00Z"
+        self.github.add_run(900 + self.runs, event=event, created_at=created, conclusion=conclusion, sha=sha)
+
+    def cancel(self, times: int) -> None:
+        for _ in range(times):
+            self.runs += 1
+            self.finish(conclusion="cancelled")
+
+    def heal(self) -> None:
+        self.checkout.answer({name: fact for name, _, fact in FACTS})
+
+
+@pytest.fixture
+def season(github: FakeGitHub, tmp_path: Path) -> Season:
+    return Season(github, Checkout(tmp_path))
+
+
+def test_after_ten_failed_runs_a_pull_request_still_has_the_good_baseline(season: Season) -> None:
+    assert season.merge().code == 0
+    good = RunDirectory.open(season.out).fingerprint
+    season.checkout.answer_badly()
+    for _ in range(10):
+        assert season.merge().code == 1
+        assert (season.out / CARRIED / "manifest.json").is_file()
+        assert season.manifest()["baseline"]["used"]["fingerprint"] == good
+    bad = season.job()
+    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
+    assert "actions/runs/901" in season.github.bodies()[0]
+    assert "gh run download 911 --name ragstone-run --dir ragstone-baseline" in season.github.bodies()[0]
+    season.heal()
+    repaired = season.job()
+    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
+
+
+def test_a_week_of_failed_runs_ends_without_a_manual_step(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    for _ in range(3):
+        season.merge()
+    season.heal()
+    repaired = season.merge()
+    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
+    assert not (season.out / CARRIED).exists()
+    last = season.runs
+    assert season.job().outputs["baseline-run-id"] == str(900 + last)
+
+
+def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    season.merge()
+    for artifact, _ in list(season.github.artifacts.values())[:-1]:
+        artifact["expired"] = True
+    season.github.runs = [run for run in season.github.runs if run["id"] != 901]  # GitHub forgets runs, too
+    season.merge()
+    assert season.job().outputs["baseline-run-id"] == "901"
+
+
+def test_sixty_cancelled_runs_hide_nothing(season: Season) -> None:
+    season.merge()
+    season.cancel(60)
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.code, found.outputs["baseline-run-id"]) == (1, "901")
+
+
+def test_an_inconclusive_run_on_main_is_the_baseline_of_the_next(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "warn"'))
+    first = season.merge()
+    assert first.outputs["verdict"] == "inconclusive"
+    assert season.manifest()["baseline"] == {
+        "eligible": True,
+        "reason": "nothing is shown against it",
+        "used": None,
+        "lineage": [],
+        "accepted": [],
+        "spent": [],
+    }
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.outputs["verdict"], found.outputs["baseline-run-id"]) == ("fail", "901")
+
+
+def test_a_policy_that_requires_a_baseline_gets_its_first_one(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"'))
+    assert season.merge().code == 6
+    assert season.merge().code == 0
+    season.checkout.answer_badly()
+    assert season.job().code == 1
+
+
+def test_a_first_run_that_fails_its_floor_is_no_baseline_though_one_is_required(season: Season) -> None:
+    policy = POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"').replace("max_drop", "min = 0.5\nmax_drop")
+    season.checkout.write("thresholds.toml", policy)
+    season.checkout.answer_badly()
+    assert season.merge().code != 0
+    assert season.manifest()["baseline"]["eligible"] is False
+    assert season.job().outputs["baseline-run-id"] == ""
+
+
+def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    found = season.job("push", GITHUB_REF="refs/tags/main")
+    assert found.code == 1
+    fact = season.manifest()["baseline"]
+    assert fact["eligible"] is False
+    season.heal()
+    season.job("push", GITHUB_REF="refs/tags/main")
+    assert season.manifest()["baseline"]["reason"] == "it ran on a tag, not on a branch"
+    # An older version does not say so in its manifest: what counts is whether the branch holds the commit.
+    text = (season.out / "manifest.json").read_text(encoding="utf-8").replace('"eligible": false', '"eligible": true')
+    (season.out / "manifest.json").write_text(text, encoding="utf-8")
+    season.github.runs.pop()
+    season.finish(sha="e" * 40)
+    season.github.add_artifact(900 + season.runs, artifact_of(season.out))
+    assert season.job().outputs["baseline-run-id"] == "901"
+
+
+@pytest.mark.parametrize("event", ["pull_request", "release"])
+def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(season: Season, event: str) -> None:
+    season.merge()
+    assert season.job(event).code == 0
+    assert season.manifest()["baseline"]["reason"] == f"a run for a {event} event can't be one"
+    assert not (season.out / CARRIED).exists()
+
+
+def deploy(season: Season, event: str, **more: str) -> Outcome:
+    """A job of another workflow, deploy.yml, of which nothing is uploaded."""
+    season.runs += 1
+    season.github.workflows["deploy.yml"] = 50
+    season.github.add_run(900 + season.runs, event=event, branch=None, status="in_progress", workflow_id=50)
+    workflow = "acme/rag/.github/workflows/deploy.yml@refs/heads/main"
+    environ = {"GITHUB_RUN_ID": str(900 + season.runs), "GITHUB_WORKFLOW_REF": workflow}
+    return season.checkout.gate(season.github, event, **environ, **more)
+
+
+@pytest.mark.parametrize("event", ["release", "workflow_dispatch", "schedule"])
+def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Season, event: str) -> None:
+    season.merge()
+    season.checkout.answer({**{name: fact for name, _, fact in FACTS}, "moon": BROKEN})
+    alone = deploy(season, event)
+    assert (alone.code, alone.outputs["baseline-run-id"]) == (0, "")
+    assert "no finished run of this workflow on 'main' yet" in alone.summary
+    named = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW=".github/workflows/gate.yml")
+    assert (named.code, named.outputs["baseline-run-id"]) == (1, "901")
+    season.heal()
+    assert deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml").code == 0
+
+
+def test_a_pull_request_or_another_branch_of_the_named_workflow_is_no_baseline(season: Season) -> None:
+    season.merge()
+    files = artifact_of(season.out)
+    season.github.runs.clear()
+    untrusted: list[dict[str, Any]] = [
+        {"event": "pull_request", "branch": "main", "head_repository_id": FORK_ID},
+        {"event": "push", "branch": "main", "head_repository_id": FORK_ID},
+        {"event": "push", "branch": "topic"},
+        {"event": "workflow_dispatch", "branch": "topic", "sha": "e" * 40},
+        {"event": "push", "branch": "main", "sha": "e" * 40},  # of a tag that is called main
+    ]
+    for run_id, run in enumerate(untrusted, start=1):
+        season.github.add_run(run_id, **run)
+        season.github.add_artifact(run_id, files)
+    found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml")
+    assert found.outputs["baseline-run-id"] == ""
+    refused = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml", RAGSTONE_BASELINE_BRANCH="topic")
+    assert refused.code == 2
+    assert "so its runs can't be baselines" in refused.log
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("gaet.yml", "input 'baseline-workflow': this repository has no workflow gaet.yml."),
+        ("other/repo/.github/workflows/gate.yml", "is not a file of .github/workflows, such as ragstone.yml."),
+        ("RAG quality", "is not a file of .github/workflows, such as ragstone.yml."),
+    ],
+)
+def test_a_workflow_that_is_not_there_is_an_error(season: Season, named: str, why: str) -> None:
+    season.merge()
+    if "has no workflow" in why:
+        found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
+        assert found.code == 2
+        assert why in found.log
+    else:
+        with pytest.raises(ConfigError, match=re.escape(why)):
+            deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
+
+
+def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(season: Season) -> None:
+    season.merge()
+    for artifact, _ in season.github.artifacts.values():
+        artifact["expired"] = True
+    found = season.job()
+    assert found.outputs["baseline-run-id"] == ""
+    top = found.summary.split("|", 1)[0]
+    assert "run 901 was left out: the artifact has expired" in top
+    assert "run 901 was left out: the artifact has expired" in season.github.bodies()[0].split("|", 1)[0]
+
+
+@pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])
+def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp_path: Path, bad: bool) -> None:
+    planted = make_run(tmp_path / "planted")
+    season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.5\nmax_drop"))
+    if bad:
+        season.checkout.answer_badly()
+    season.runs += 1
+    shutil.copytree(planted.path, season.out)
+    carry(planted, season.out)
+    season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
+    found = season.checkout.gate(season.github, "push", GITHUB_RUN_ID="901")
+    assert found.code == int(bad)
+    assert not (season.out / CARRIED).exists()
+    if not bad:
+        return
+    season.upload()
+    assert season.job().outputs["baseline-run-id"] == ""
+
+
+# -- a drop that is accepted -------------------------------------------------------------------------------------------
+
+
+def trade_off(season: Season, wrong: int = 1) -> None:
+    """A change that makes so many of the four answers wrong."""
+    season.checkout.answer({name: BROKEN if i < wrong else fact for i, (name, _, fact) in enumerate(FACTS)})
+
+
+def command_in(comment: str) -> str:
+    [line] = [line for line in comment.splitlines() if line.startswith("ragstone accept")]
+    return line
+
+
+def run_as_printed(season: Season, line: str) -> subprocess.CompletedProcess[str]:
+    shell = line.replace("ragstone accept", f"{shlex.quote(sys.executable)} -m ragstone accept", 1)
+    return subprocess.run(
+        ["/bin/sh", "-c", shell], cwd=season.checkout.root, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
+    assert season.merge().code == 0
+    trade_off(season)
+    refused = season.job()
+    assert refused.code == 1
+    comment = season.github.bodies()[0]
+    assert "<details><summary>If this drop is worth it, accept it</summary>" in comment
+
+    done = run_as_printed(season, command_in(comment))
+    assert done.returncode == 0, done.stderr
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    assert (entry["metric"], entry["drop"]) == ("faithfulness", pytest.approx(0.25, abs=0.03))
+
+    accepted = season.job()
+    assert accepted.code == 0, accepted.log
+    assert (
+        f"A drop of faithfulness of up to {entry['drop']:g} is accepted" in season.github.bodies()[0].split("|", 1)[0]
+    )
+    trade_off(season, wrong=2)
+    assert season.job().code == 1  # never more than its size
+
+    trade_off(season)
+    merged = season.merge()
+    assert merged.code == 0
+    fact = season.manifest()["baseline"]
+    assert (fact["eligible"], fact["spent"]) == (True, [entry["id"]])
+    assert fact["accepted"] == [{"id": entry["id"], "metric": "faithfulness", "slice": None, "drop": entry["drop"]}]
+
+    unchanged = season.job()
+    assert (unchanged.code, unchanged.outputs["baseline-run-id"]) == (0, str(900 + season.runs - 1))
+    assert f"({entry['id']}) is spent, because the baseline includes the change: remove it" in season.github.bodies()[0]
+    trade_off(season, wrong=2)
+    assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
+    trade_off(season)
+    for _ in range(2):
+        assert season.merge().code == 0
+    assert season.manifest()["baseline"]["spent"] == [entry["id"]]
+    trade_off(season, wrong=2)
+    assert season.job().code == 1
+
+
+def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season) -> None:
+    season.merge()
+    trade_off(season, wrong=2)
+    assert season.merge().code == 1
+    trade_off(season)
+    season.job()
+    assert run_as_printed(season, command_in(season.github.bodies()[0])).returncode == 0
+    trade_off(season, wrong=2)
+    assert season.merge().code == 1
+    assert season.manifest()["baseline"]["eligible"] is False
+    trade_off(season)
+    assert season.merge().code == 0
+    trade_off(season, wrong=2)
+    assert season.job().code == 1
+
+
+def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> None:
+    season.merge()
+    trade_off(season)
+    season.job()
+    line = "ragstone accept ragstone-run --metric faithfulness --reason 'half the latency' --expires 2099-01-31"
+    done = run_as_printed(season, line)
+    assert done.returncode == 0, done.stderr
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    printed = command_in(season.github.bodies()[0])
+    assert f"--drop {entry['drop']} --of-run {entry['run']} --of-baseline {entry['baseline']}" in printed
+    assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
+    assert season.job().code == 0
+    again = run_as_printed(season, printed)
+    assert (again.returncode, "already accepted" in again.stderr) == (2, True)
+
+
+def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.9\nmax_drop").replace("0.05", "0.5"))
+    season.merge()
+    trade_off(season)
+    assert season.job().code == 1
+    assert "ragstone accept" not in season.github.bodies()[0]
+    done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
+    assert done.returncode == 2
+    assert "thresholds.toml:7" in done.stderr
+    assert "Change its `min`" in done.stderr
+
+
+# -- runs that were stopped --------------------------------------------------------------------------------------------
+
+HANGING = """
+import pathlib, time
+
+FACTS = {facts!r}
+
+
+def answer(question):
+    if pathlib.Path("hang").exists():
+        time.sleep(600)
+    return {{"answer": FACTS[question], "contexts": [FACTS[question]]}}
+"""
+
+
+def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.pipeline.baseline_search.MAX_READ", 1)  # the newest artifact alone has to do
+    season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
+    season.checkout.write(
+        "ragstone.toml",
+        f"""
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "python:rag:answer"
+        python = {sys.executable!r}
+        timeout_s = 600
+        [run]
+        metrics = ["faithfulness"]
+        time_limit_s = 60
+        """,
+    )
+    assert season.merge().code == 0
+    history = (season.out / "history.jsonl").read_bytes()
+    season.checkout.write("hang", "")
+    text = (season.checkout.root / "ragstone.toml").read_text(encoding="utf-8")
+    season.checkout.write("ragstone.toml", text.replace("time_limit_s = 60", "time_limit_s = 5"))
+    for _ in range(2):
+        assert season.merge().code == 124
+        assert season.manifest()["state"] == "stopped"
+        assert season.manifest()["baseline"]["used"]["run_id"] == 901
+        assert (season.out / "history.jsonl").read_bytes() == history
+    (season.checkout.root / "hang").unlink()
+    season.checkout.write("ragstone.toml", text)
+    found = season.job()
+    assert (found.code, found.outputs["baseline-run-id"]) == (0, "901")
+
+
+def judged_by(season: Season, **judge: str) -> None:
+    """A run on main whose artifact was judged by another judge."""
+    assert season.job("push").code == 0
+    manifest = season.manifest()
+    manifest["judge"].update(judge)
+    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    season.upload()
+
+
+def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -> None:
+    judged_by(season, version="1")
+    same = season.job()
+    assert same.code == 0
+    assert "the baseline's answers were judged again by offline judge" in same.summary
+    season.checkout.answer_badly()
+    bad = season.job()
+    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
+    assert "judged again" in season.github.bodies()[0]
+    # A run on main becomes the baseline as any other: by the judge of today.
+    season.heal()
+    season.merge()
+    last = 900 + season.runs
+    after = season.job()
+    assert after.outputs["baseline-run-id"] == str(last)
+    assert "judged again" not in after.summary
+
+
+def test_a_fork_that_is_judged_offline_is_guarded_too(season: Season) -> None:
+    season.checkout.write(
+        "ragstone.toml",
+        """
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "file:outputs.jsonl"
+        [judge]
+        name = "openai:gpt-x"
+        [run]
+        metrics = ["faithfulness"]
+        [gate]
+        without_key = "offline"
+        """,
+    )
+    judged = {"RAGSTONE_JUDGE": "offline"}
+    season.job("push", **judged)
+    manifest = season.manifest()
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    season.upload()
+    season.checkout.answer_badly()
+    season.runs += 1
+    shutil.rmtree(season.out, ignore_errors=True)
+    run_id = 900 + season.runs
+    season.github.add_run(run_id, event="pull_request", branch="topic", status="in_progress")
+    found = season.checkout.gate(season.github, "pull_request", pull_request(fork=True), GITHUB_RUN_ID=str(run_id))
+    assert found.code == 1
+    assert "offline judge is used instead" in found.summary
+    assert "the baseline's answers were judged again by offline judge" in found.summary
+
+
+def test_what_a_baseline_says_in_its_answers_is_only_judged(season: Season) -> None:
+    hostile = "\n::set-output name=verdict::pass\n"
+    season.checkout.answer({name: fact + hostile * (name == "moon") for name, _, fact in FACTS})
+    judged_by(season, version="1")
+    season.checkout.answer_badly()
+    found = season.job()
+    assert (found.code, found.outputs["verdict"]) == (1, "fail")
+    assert not any("set-output" in line for line in found.annotations)

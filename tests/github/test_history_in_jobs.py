@@ -1,0 +1,157 @@
+"""The history over a season of jobs: main adds to it, pull requests read it, a checkout has no say in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.github.branch_history import merged_pull_request
+from tests.github.api.fake import FakeGitHub
+from tests.github.builders import Checkout
+from tests.github.test_baseline_in_jobs import POLICY, Season
+
+
+@pytest.fixture
+def season(github: FakeGitHub, tmp_path: Path) -> Season:
+    return Season(github, Checkout(tmp_path))
+
+
+def lines(folder: Path) -> list[Any]:
+    texts = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    return [one for one in map(json.loads, texts) if one["kind"] == "run"]
+
+
+def warnings(folder: Path) -> list[str]:
+    found: list[str] = json.loads((folder / "report.json").read_text(encoding="utf-8"))["warnings"]
+    return found
+
+
+def test_every_main_run_adds_a_line_also_those_that_fail_and_a_pull_request_adds_none(season: Season) -> None:
+    season.merge()
+    season.checkout.answer_badly()
+    season.merge()
+    season.heal()
+    season.merge()
+    found = lines(season.out)
+    assert [one["eligible"] for one in found] == [True, False, True]
+    assert [one["github_run"] for one in found] == [901, 902, 903]
+    assert {one["event"] for one in found} == {"push"}
+    asked = season.job()
+    assert not (season.out / "history.jsonl").exists()
+    assert "Trend over 4 runs" in asked.summary
+    checks = json.loads((season.out / "report.json").read_text(encoding="utf-8"))["checks"]
+    (drift,) = [check for check in checks if check["kind"] == "drift"]
+    assert "3 main runs ago" in drift["reason"]
+
+
+def test_a_history_in_the_checkout_is_not_believed(season: Season) -> None:
+    season.merge()
+    forged = [{**lines(season.out)[0], "run": f"{number:016x}", "github_run": number} for number in range(1, 9)]
+    text = "".join(json.dumps(one) + "\n" for one in forged)
+    for event, code in (("pull_request", 0), ("push", 0)):
+        season.checkout.write("mine.jsonl", text)
+        found = season.job(event, RAGSTONE_HISTORY="mine.jsonl")
+        assert found.code == code
+        assert any("is ignored" in warning for warning in warnings(season.out))
+        assert (season.checkout.root / "mine.jsonl").read_text(encoding="utf-8") == text
+    assert len(lines(season.out)) == 2
+
+
+def test_a_history_that_was_damaged_on_the_way_is_said_and_goes_on(season: Season) -> None:
+    season.job("push")
+    with (season.out / "history.jsonl").open("ab") as stream:
+        stream.write(b"\xff\xfe not a line\n")
+    season.upload()
+    season.merge()
+    assert any("The history is damaged: history.jsonl:3" in warning for warning in warnings(season.out))
+    assert len(lines(season.out)) == 2
+
+
+def test_a_tagged_commit_is_a_release_where_the_policy_measures_from_one(season: Season) -> None:
+    season.checkout.write("thresholds.toml", POLICY + '\n[drift]\nanchor = "release"\n')
+    season.merge()
+    commit = lines(season.out)[0]["commit"]
+    season.github.add_tag("v1.0", commit)
+    season.merge()
+    assert lines(season.out)[0]["release"] == "v1.0"
+    report = (season.out / "report.json").read_text(encoding="utf-8")
+    assert "release v1.0" in report
+
+
+def notes(folder: Path) -> list[str]:
+    found: list[str] = json.loads((folder / "report.json").read_text(encoding="utf-8"))["notes"]
+    return found
+
+
+def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season) -> None:
+    for _ in range(3):
+        season.merge()
+    assert season.job().code == 0
+    said = "Scores are compared with the level of the branch: the mean of its newest 3 comparable runs."
+    assert said in notes(season.out)
+    season.checkout.answer_badly()
+    assert season.job().code == 1
+
+
+def lose(season: Season) -> None:
+    """A job on main that ends with a loss."""
+    season.job("push", GITHUB_SHA="f" * 40)
+    found = lines(season.out)
+    found[2]["run"] = "e" * 16  # a job of the same second has the same name
+    loss = {"metric": "faithfulness", "since": found[2]["run"], "commit": "f" * 40, "loss": 0.25, "shown": True}
+    found[2] |= {"eligible": False, "verdict": "fail", "below": [loss]}
+    text = (season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [one for one in text if json.loads(one)["kind"] == "samples"]
+    (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("event", ["push", "pull_request"])
+def test_another_attempt_of_a_run_knows_what_the_first_one_found(season: Season, event: str) -> None:
+    season.merge()
+    season.merge()
+    lose(season)
+    season.upload(event, sha="f" * 40)
+    season.github.merged.add("f" * 40)
+    own = next(run for run in season.github.runs if run["id"] == 900 + season.runs)
+    own.update(status="in_progress", run_attempt=2)
+    found = season.checkout.gate(
+        season.github, "push", GITHUB_RUN_ID=str(own["id"]), GITHUB_RUN_ATTEMPT="2", GITHUB_SHA="f" * 40
+    )
+    known = event == "push"  # what a pull request left tells nothing of the branch
+    assert found.code == int(known)
+    assert len(lines(season.out)) == 3 + known
+    assert ("Faithfulness is below its level since" in found.summary) == known
+
+
+def test_a_branch_that_is_below_its_level_is_said_on_top_of_a_pull_request_and_is_its_reference(
+    season: Season,
+) -> None:
+    season.merge()
+    season.merge()
+    lose(season)
+    season.upload()
+    assert season.job().code == 0
+    assert any(
+        one.startswith("The main branch is 0.25 below its level of faithfulness since fffffff, the newest merge.")
+        for one in warnings(season.out)
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "number"),
+    [
+        ("Merge pull request #12 from o/topic\n\nFix it", 12),
+        ("Fix it (#7)", 7),
+        ("Fix it (#7)\n\n* one (#8)", 7),
+        ("Fix #9", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_pull_request_that_a_commit_merged_is_read_from_its_message(
+    message: str | None, number: int | None
+) -> None:
+    assert merged_pull_request(message) == number

@@ -1,0 +1,317 @@
+"""Every text of a checkout, a system, a fork's run and GitHub itself × every way in which a text can be more than text.
+
+Whole jobs, and what they leave: log, annotations, summary, comment, outputs and reports.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.gate.diagnosis import catalogue
+from ragstone.github.outputs import OUTPUTS
+from tests.github.api.fake import FORK_ID, FakeGitHub
+from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.runs import files_of
+from tests.github.test_forks import changed
+from tests.report.hostile import FRAGMENTS, every_fragment, hostile
+from tests.report.test_escape import ACTIVE, parser, text_of
+from tests.report.test_hostile_reports import TAGS, Skeleton
+
+NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\ud800-\udfff]")
+COMMANDS = ("::error", "::warning", "::notice", "::group::", "::endgroup::", "::add-mask::", "::stop-commands::")
+OURS = ("https://github.com/acme/rag", "https://github.com/owner")
+SOURCES_OF_ACTIONS = frozenset(cause["source"] for cause in catalogue().values())
+CONFIG = """
+[golden]
+paths = "golden.jsonl"
+[system]
+entrypoint = "file:outputs.jsonl"
+[run]
+metrics = ["faithfulness"]
+"""
+COMMAND = CONFIG.replace("file:outputs.jsonl", "command:./rag.sh")
+Put = Callable[[Checkout, str], None]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    found = Checkout(tmp_path)
+    found.write("ragstone.toml", CONFIG)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def own_run(github: FakeGitHub) -> None:
+    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+
+
+# -- where text comes from ---------------------------------------------------------------------------------------------
+
+
+def golden_field(name: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        rows = [{"id": key, "question": question, "reference": fact} for key, question, fact in FACTS]
+        rows[0][name] = [text] if name == "tags" else f"x{text}"  # type: ignore[assignment]
+        checkout.write("golden.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+        checkout.answer_badly()
+
+    return put
+
+
+def recorded(name: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        rows: list[dict[str, Any]] = []
+        for key, _, fact in FACTS:
+            row: dict[str, Any] = {"id": key, "answer": "Bananas are purple.", "contexts": [fact]}
+            if name == "error":
+                row = {"id": key, "error": text}
+            elif name in ("text", "id"):
+                row["contexts"] = [{"text": fact, "id": "c", name: f"x{text}"}]
+            else:
+                row[name] = f"Bananas are purple. {text}"
+            rows.append(row)
+        checkout.write("outputs.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+
+    return put
+
+
+def program(body: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        checkout.write("ragstone.toml", COMMAND)
+        (checkout.root / "said").write_bytes(text.encode("utf-8", "surrogatepass"))
+        (checkout.root / "rag.sh").write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (checkout.root / "rag.sh").chmod(0o755)
+
+    return put
+
+
+def config(template: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        written = json.dumps(text, ensure_ascii=True)  # a TOML basic string, but for \u escapes of surrogates
+        written = re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
+        checkout.write("ragstone.toml", CONFIG + template.format(written))
+
+    return put
+
+
+def policy(template: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        written = json.dumps(text, ensure_ascii=True)
+        written = re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
+        checkout.write("thresholds.toml", template.format(written))
+        checkout.answer_badly()
+
+    return put
+
+
+def broken(name: str, template: str) -> Put:
+    def put(checkout: Checkout, text: str) -> None:
+        (checkout.root / name).write_bytes(template.format(text).encode("utf-8", "surrogatepass"))
+
+    return put
+
+
+ANSWERS = 'while read -r line; do echo \'{"answer": "Bananas.", "contexts": ["So."]}\'; done'
+SOURCES: dict[str, Put] = {
+    **{f"golden {name}": golden_field(name) for name in ("id", "question", "reference", "tags", "group")},
+    **{f"recorded {name}": recorded(name) for name in ("answer", "text", "id", "error", "model")},
+    "standard error": program(f"cat said >&2\n{ANSWERS}"),
+    "last words": program("cat said >&2\nexit 3"),
+    "a reply that is none": program("while read -r line; do cat said; echo; done"),
+    "judge": config("[judge]\nname = {}\n"),
+    "unknown key": config("[gate]\n{} = 1\n"),
+    "unknown table": config("[{}]\n"),
+    "baseline": config("[gate]\nbaseline = {}\n"),
+    "unknown metric": policy('[gate]\ndecision = "point"\n[metrics.{}]\nmin = 0.1\n'),
+    "slice": policy("[metrics.faithfulness]\nmin = 0.1\n[slices.{}.metrics.faithfulness]\nmin = 0.9\n"),
+    "must pass": policy("[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nids = [{}]\n"),
+    "broken golden set": broken("golden.jsonl", '{{"id": "a", "question": {}\n'),
+    "broken policy": broken("thresholds.toml", "[gate]\n{}\n"),
+}
+
+
+# -- where it goes -----------------------------------------------------------------------------------------------------
+
+
+def run(
+    checkout: Checkout, github: FakeGitHub, event: str = "pull_request", payload: Any = None, **environment: str
+) -> Outcome | None:
+    try:
+        return checkout.gate(github, event, payload or pull_request(), **environment)
+    except ConfigError:  # of the config file, before there is a job: the door prints it
+        return None
+
+
+def check(found: Outcome, github: FakeGitHub, checkout: Checkout) -> None:
+    assert found.code in (0, 1, 2, 3, 4, 5, 6, 8), found.log
+    check_log(found.log)
+    for annotation in found.annotations:
+        assert annotation.startswith(COMMANDS[:3]), annotation
+        assert "##[" not in annotation
+    assert set(found.outputs) <= {output.name for output in OUTPUTS}
+    assert found.outputs["verdict"] in ("pass", "fail", "inconclusive", "error")
+    for text in (found.summary, *github.bodies()):
+        check_markdown(text)
+    for title in (issue["title"] for issue in github.issues):
+        assert not NOT_SHOWN.search(title)
+        assert len(title) <= 256, "GitHub refuses a longer one"
+    for name in ("report.md", "report.html", "junit.xml", "report.json", "system.log"):
+        report = checkout.root / "ragstone-run" / name
+        if report.exists():
+            printed = report.read_text(encoding="utf-8")
+            assert not [line for line in re.split("[\r\n]", printed) if line.lstrip().startswith("::")], name
+            if name != "system.log":
+                assert "##[" not in printed, name
+    page = checkout.root / "ragstone-run" / "report.html"
+    if page.exists():
+        check_page(page.read_text(encoding="utf-8"))
+
+
+def check_log(log: str) -> None:
+    assert not NOT_SHOWN.search(log)
+    stopped = None
+    for line in log.split("\n"):
+        if stopped is not None:
+            stopped = None if line == f"::{stopped}::" else stopped
+        elif line.startswith("::stop-commands::"):
+            stopped = line.removeprefix("::stop-commands::")
+        elif line.lstrip().startswith("::"):
+            assert line.startswith(COMMANDS), line
+    assert stopped is None
+
+
+def check_markdown(text: str) -> None:
+    assert not NOT_SHOWN.search(text)
+    tokens = parser().parse(text)
+    children = [child for token in tokens for child in token.children or []]
+    links = [str(child.attrs["href"]) for child in children if child.type == "link_open"]
+    assert all(link.startswith(OURS) or link in SOURCES_OF_ACTIONS for link in links), links
+    assert "image" not in {child.type for child in children}
+    assert all(TAGS.sub("", child.content) == "" for child in children if child.type == "html_inline")
+    blocks = [token.content for token in tokens if token.type == "html_block"]
+    assert all(re.fullmatch(r"(</?(details|summary|sub)>|<!-- ragstone:[^>]*-->|[^<>]|\n)*", each) for each in blocks)
+    assert text.count("<!--") <= 1
+    outside = text_of([token for token in tokens if "](http" not in token.content])
+    assert not [pattern.pattern for pattern in ACTIVE if pattern.search(outside)], outside
+    assert not [line for line in re.split("[\r\n]", text) if line.lstrip().startswith("::") or "##[" in line]
+
+
+PACKED = re.compile(r'<script type="application/gzip" data-packed="[rt]">[A-Za-z0-9+/=]+</script>')
+SAMPLE = re.compile(r"#sample=[A-Za-z0-9%._~-]*")
+"""A link to a sample in the same page."""
+
+
+def check_page(page: str) -> None:
+    found = Skeleton(PACKED.sub("", page))
+    others = [link for link in found.links if not SAMPLE.fullmatch(link)]
+    assert all(link.startswith(OURS) or link in SOURCES_OF_ACTIONS for link in others), others
+    assert sum(tag[0] == "script" for tag in found.tags) <= 2
+    assert not [tag for tag in found.tags if any(str(name).startswith("on") for name in tag[1:])]
+    assert not {tag[0] for tag in found.tags} & {"img", "iframe", "object", "embed", "base", "form", "comment"}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_fragment_from_everywhere_stays_text(github: FakeGitHub, checkout: Checkout, source: str) -> None:
+    SOURCES[source](checkout, every_fragment)
+    found = run(checkout, github)
+    if found is not None:
+        check(found, github, checkout)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_in_line_one_stays_text_in_the_title_of_an_issue(
+    github: FakeGitHub, checkout: Checkout, source: str
+) -> None:
+    SOURCES[source](checkout, every_fragment)
+    found = run(checkout, github, "schedule", {}, RAGSTONE_REPORT_ISSUE="true")
+    if found is not None:
+        assert found.code == 0 or github.issues
+        check(found, github, checkout)
+
+
+LINES = (
+    "::error::x",
+    "\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028::error::x ##[error]b\v::warning::y",
+)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_that_begins_a_text_does_not_act(
+    github: FakeGitHub, checkout: Checkout, source: str, line: str
+) -> None:
+    SOURCES[source](checkout, line)
+    found = run(checkout, github)
+    if found is not None:
+        check(found, github, checkout)
+
+
+@pytest.mark.parametrize("source", ["golden question", "recorded answer", "recorded error", "last words"])
+@settings(
+    max_examples=4,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(text=hostile)
+def test_hostile_text_stays_text(github: FakeGitHub, checkout: Checkout, source: str, text: str) -> None:
+    github.comments.clear()
+    SOURCES[source](checkout, f"x{text}")
+    found = run(checkout, github)
+    if found is not None:
+        check(found, github, checkout)
+
+
+# -- a fork's run, and what GitHub itself says -------------------------------------------------------------------------
+
+
+def everywhere(document: dict[str, Any]) -> None:
+    """Hostile text in all that a manifest says of itself."""
+    if "metrics" not in document:
+        document["sample"]["origin"] = {"file": every_fragment.replace("\ud800", ""), "line": 1}
+        return
+    text = every_fragment.replace("\ud800", "")
+    document["judge"] |= dict.fromkeys(("provider", "model", "version", "endpoint", "embeddings"), text)
+    document["judge"]["parameters"] = [[text, text]]
+    document["system"] |= {"entrypoint": text, "commit": text}
+    document["golden"]["files"] = [text]
+    document["ragstone_version"] = text
+
+
+def test_what_a_forks_run_says_of_itself_stays_text(github: FakeGitHub, checkout: Checkout) -> None:
+    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    checkout.answer_badly(f"Bananas are purple. {every_fragment}")
+    checkout.gate(github, "push")
+    files = changed(files_of(RunDirectory.open(checkout.root / "ragstone-run")), everywhere)
+    github.add_artifact(555, files)
+    found = run(checkout, github, "workflow_run", workflow_run())
+    assert found is not None
+    assert github.bodies(7), found.log
+    check(found, github, checkout)
+
+
+def test_what_github_names_stays_text(github: FakeGitHub, checkout: Checkout) -> None:
+    payload = pull_request()
+    payload["pull_request"]["base"]["ref"] = every_fragment
+    payload["pull_request"]["head"]["ref"] = every_fragment
+    payload["pull_request"]["user"]["login"] = every_fragment
+    checkout.answer_badly()
+    found = run(checkout, github, payload=payload)
+    github.problems.clear()  # such a branch can't be asked for
+    assert found is not None
+    check(found, github, checkout)
+
+
+def test_the_fragments_hold_what_this_is_about() -> None:
+    assert {"::error::x", "##[error]x", "@octocat", "\u202e", "\x1b[31m", "<!--"} <= set(FRAGMENTS)

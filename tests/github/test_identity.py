@@ -1,0 +1,110 @@
+"""A job that judges with its own identity: no key, and no token in anything that is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.github.api.fake import FakeGitHub
+from tests.github.api.test_text_channels import acting
+from tests.github.builders import Checkout, pull_request
+from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.judge.issuer import REQUEST_TOKEN, Issuer
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    loop = Loop()
+    yield Issuer(loop.serve(FakeLlm()))
+    loop.close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    found = Checkout(tmp_path)
+    found.write(
+        "ragstone.toml",
+        """
+        [golden]
+        paths = ["golden.jsonl"]
+        [system]
+        entrypoint = "file:outputs.jsonl"
+        [judge]
+        name = "anthropic:claude-haiku-4-5"
+        auth = "oidc"
+        [run]
+        metrics = ["faithfulness"]
+        """,
+    )
+    return found
+
+
+def gate(github: FakeGitHub, checkout: Checkout, issuer: Issuer, *event: Any, **more: str) -> Any:
+    given = issuer.environ | {"RAGSTONE_JUDGE_BASE_URL": issuer.fake.url} | more
+    return checkout.gate(github, *event, **{name: value for name, value in given.items() if value})
+
+
+def written(checkout: Checkout) -> str:
+    files = [path for folder in (checkout.root, checkout.files) for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowhere(
+    github: FakeGitHub, checkout: Checkout, issuer: Issuer
+) -> None:
+    def repeating_tokens(schema: Any, prompt: str) -> Any:
+        """A judge that says what it was called with, as a server that logs might."""
+        filled = fill_in(schema, prompt)
+        if "answer" in filled:
+            filled["answer"]["statements"] = [f"My token is {issuer.tokens[-1]}.", f"Or {issuer.job_tokens[-1]}."]
+        return filled
+
+    issuer.fake.fill = repeating_tokens
+    found = gate(github, checkout, issuer)
+    assert found.code in (0, 1), found.log
+    assert len(issuer.exchanges) == 1
+    masks = [line for line in acting(found.log) if line.startswith("::add-mask::")]
+    secrets = [*issuer.job_tokens, *issuer.tokens]
+    assert masks == [f"::add-mask::{secret}" for secret in secrets]
+    rest = "\n".join(line for line in found.log.splitlines() if line not in masks)
+    shown = f"{rest}{found.summary}{json.dumps(found.outputs)}{github.bodies()}{written(checkout)}"
+    assert "My token is ***" in shown
+    for secret in (*secrets, REQUEST_TOKEN):
+        assert secret not in shown
+
+
+def test_a_refused_identity_ends_the_job_with_the_judges_exit_code(
+    github: FakeGitHub, checkout: Checkout, issuer: Issuer
+) -> None:
+    issuer.refuse = 401
+    found = gate(github, checkout, issuer)
+    assert found.code == 5
+    assert "refused this job's identity" in found.log
+    assert not any(token in f"{found.summary}{found.outputs}{found.annotations}" for token in issuer.job_tokens)
+
+
+def test_a_job_without_the_permission_is_a_matter_of_configuration(
+    github: FakeGitHub, checkout: Checkout, issuer: Issuer
+) -> None:
+    found = gate(github, checkout, issuer, ACTIONS_ID_TOKEN_REQUEST_TOKEN="")
+    assert found.code == 2
+    assert "id-token: write" in found.log
+    assert issuer.exchanges == []
+
+
+def test_a_fork_gets_no_id_token_and_is_not_judged(github: FakeGitHub, checkout: Checkout, issuer: Issuer) -> None:
+    found = gate(
+        github,
+        checkout,
+        issuer,
+        "pull_request",
+        pull_request(fork=True),
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN="",
+        ACTIONS_ID_TOKEN_REQUEST_URL="",
+    )
+    assert "Not judged: no key on pull requests from forks" in found.summary
+    assert issuer.job_tokens == []

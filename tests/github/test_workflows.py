@@ -1,0 +1,353 @@
+"""The workflows: ours, those in the documentation, and the one that `ragstone init` writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ragstone.github.api.event import EventKind
+from ragstone.github.inputs import INPUTS
+from ragstone.github.outputs import OUTPUTS
+from ragstone.pipeline.init import write_starter
+from ragstone.pipeline.survey.look import survey
+from ragstone.pipeline.survey.proposal import Proposal
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+STARTER = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml"
+OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+_SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+
+
+def examples() -> list[str]:
+    """The workflows of GitHub in all pages: whole files."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    blocks = [block for text in texts for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+    return [block for block in blocks if "\njobs:" in block and re.search(r"^on:", block, re.MULTILINE)]
+
+
+SERVICES = {
+    "compose": ("compose.yaml", "services:\n  api:\n    build: .\n    ports: [8080:8000]\n"),
+    "image": ("Dockerfile", "FROM scratch\nEXPOSE 80\n"),
+    "my site": ("package.json", '{"scripts": {"start": "next start"}}'),
+    "api": ("main.py", "app = FastAPI()\n"),
+}
+"""A file of a service that says how it is started."""
+
+
+def of_init(folder: Path) -> list[str]:
+    """The workflows that `ragstone init` writes: for one system, and for services of a repository with several."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / "requirements.txt").touch()
+    environment = folder / "services" / "search" / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").touch()
+    (environment / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
+    for service, entrypoint in (
+        (".", "python:rag:answer"),
+        ("services/search", "python:rag:answer"),
+        ("web", "http://127.0.0.1:8000/ask"),
+        ("compose", "http://127.0.0.1:8000/ask?q={question}"),
+        ("image", "http://localhost:8000/ask"),
+        ("my site", "http://127.0.0.1:3000/api/chat"),
+        ("api", "http://127.0.0.1:8000/ask"),
+    ):
+        home = folder / service
+        home.mkdir(exist_ok=True)
+        name, content = SERVICES.get(service, ("notes.txt", ""))
+        (home / name).write_text(content, encoding="utf-8")
+        write_starter(home, proposal=Proposal(entrypoint, "it was named", 0), found=survey(home, ports=()))
+    return [path.read_text(encoding="utf-8") for path in sorted((folder / ".github" / "workflows").glob("*.yml"))]
+
+
+def all_texts() -> list[Any]:
+    return [
+        *(pytest.param(path.read_text(encoding="utf-8"), id=path.name) for path in OURS),
+        *(pytest.param(text, id=f"example {n + 1}") for n, text in enumerate(examples())),
+        pytest.param(STARTER.read_text(encoding="utf-8"), id="starter"),
+    ]
+
+
+def steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job.get("steps", [])
+
+
+def triggers(workflow: dict[Any, Any]) -> set[str]:
+    on = workflow[True]  # YAML 1.1 reads the key `on` as a truth value
+    return {on} if isinstance(on, str) else set(on)
+
+
+def test_the_page_has_a_workflow_for_each_use() -> None:
+    found = [triggers(yaml.safe_load(text)) for text in examples()]
+    for event in ("pull_request", "schedule", "release", "workflow_run"):
+        assert any(event in events for events in found), event
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_gives_no_right_that_it_does_not_name(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert "write-all" not in str(job.get("permissions"))
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_checkout_leaves_no_credentials_behind(text: str) -> None:
+    for step in steps(yaml.safe_load(text)):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_no_workflow_uses_pull_request_target(text: str) -> None:
+    workflow = yaml.safe_load(text)
+    assert EventKind.PULL_REQUEST_TARGET not in triggers(workflow)
+    if EventKind.WORKFLOW_RUN in triggers(workflow):
+        for step in steps(workflow):
+            assert "ref" not in step.get("with", {})
+            assert "run" not in step
+
+
+@pytest.mark.parametrize("text", all_texts())
+def test_a_workflow_uses_inputs_and_outputs_that_exist(text: str) -> None:
+    names = {spec.name for spec in INPUTS}
+    outputs = {output.name for output in OUTPUTS}
+    for step in steps(yaml.safe_load(text)):
+        used = step.get("uses", "")
+        if used == "./" or used.startswith("ragstone/ragstone@"):
+            assert set(step.get("with", {})) <= names
+    for name in re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text):
+        assert name in outputs
+
+
+def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publishes() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "deploy-pages" in text]
+    may = {name for name, job in workflow["jobs"].items() if {"pages", "id-token"} & set(job["permissions"])}
+    assert may == {"publish"}
+    (step,) = workflow["jobs"]["publish"]["steps"]
+    assert step["uses"].startswith("actions/deploy-pages@")
+    page = workflow["jobs"]["page"]
+    assert "github.event_name != 'pull_request'" in page["if"]
+    uploaded = next(step["with"]["name"] for step in workflow["jobs"]["gate"]["steps"] if "upload" in step["uses"])
+    downloaded = next(step["with"] for step in page["steps"] if "download-artifact" in step.get("uses", ""))
+    assert downloaded["name"] == uploaded
+    (command,) = [step["run"] for step in page["steps"] if "ragstone history" in step.get("run", "")]
+    assert f"--history {downloaded['path']}/history.jsonl" in command
+    published = next(step["with"]["path"] for step in page["steps"] if "upload-pages" in step.get("uses", ""))
+    assert f"-o {published}/index.html " in command
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_own_actions_are_pinned_by_commit(path: Path) -> None:
+    for step in steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        used = step.get("uses")
+        assert used is None or used == "./" or _SHA.fullmatch(used), used
+
+
+def test_one_commit_goes_by_one_version() -> None:
+    found: dict[str, set[str]] = {}
+    for path in OURS:
+        for used, version in re.findall(r"uses: (\S+@[0-9a-f]{40}) # (v[\d.]+)", path.read_text(encoding="utf-8")):
+            found.setdefault(used.partition("@")[0], set()).add(f"{used} {version}")
+    assert found
+    assert all(len(versions) == 1 for versions in found.values()), found
+
+
+def job(path: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / path).read_text(encoding="utf-8"))["jobs"][
+        name
+    ]
+    return found
+
+
+def released(name: str) -> tuple[dict[str, Any], str]:
+    """A job of the release, and all that its steps run."""
+    found = job("release.yml", name)
+    return found, "\n".join(str(step.get("run", "")) for step in found["steps"])
+
+
+def used(found: dict[str, Any], action: str) -> list[dict[str, Any]]:
+    return [step for step in found["steps"] if str(step.get("uses", "")).startswith(f"{action}@")]
+
+
+def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
+    image, scan, (push, runs) = job("release.yml", "image"), released("scan"), released("push")
+    (build,) = used(image, "docker/build-push-action")
+    assert build["with"]["outputs"] == "type=oci,dest=image.tar"
+    platforms = [one.removeprefix("linux/") for one in build["with"]["platforms"].split(",")]
+    scanned = [step["with"]["image"] for step in used(scan[0], "anchore/scan-action")]
+    assert scanned == [f"docker-archive:{one}.tar" for one in platforms]
+    assert f"for architecture in {' '.join(platforms)}; do" in scan[1]
+    assert set(push["needs"]) >= {"image", "scan"}
+    taken = [step["with"]["name"] for found in (scan[0], push) for step in used(found, "actions/download-artifact")]
+    assert taken == ["image", "image", "sbom"]
+    assert runs.index('= "$DIGEST"') < runs.index('"docker://$IMAGE@$DIGEST"') < runs.rindex('"docker://$IMAGE:$TAG"')
+
+
+def test_an_image_is_attested_by_digest_before_it_gets_a_tag() -> None:
+    push, _ = released("push")
+    assert push["permissions"]["id-token"] == "write"
+    names = [str(step.get("uses", step.get("run"))) for step in push["steps"]]
+    attested = [n for n, name in enumerate(names) if name.startswith("actions/attest@")]
+    assert attested
+    assert max(attested) < len(names) - 1
+    assert all(push["steps"][n]["with"]["subject-digest"] == "${{ needs.image.outputs.digest }}" for n in attested)
+    assert '"docker://$IMAGE:$TAG"' in names[-1]
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_no_tag_is_ever_moved(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"--force|push -f|tag -f|:latest|:v\d+\"", text)
+
+
+def test_what_was_released_once_is_not_released_again() -> None:
+    assert 'test -z "$(git ls-remote origin "refs/tags/$TAG")"' in released("check")[1]
+    assert 'if skopeo inspect --raw "docker://$IMAGE:$TAG"' in released("push")[1]
+
+
+def test_a_release_is_of_a_commit_of_main_that_is_named_in_full() -> None:
+    document = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    assert list(document[True]) == ["workflow_dispatch"], "nobody releases by pushing a tag"
+    check, runs = released("check")
+    assert check["if"] == "github.ref == 'refs/heads/main'"
+    assert '"$COMMIT" =~ ^[0-9a-f]{40}$' in runs
+    assert 'git merge-base --is-ancestor "$COMMIT" origin/main' in runs
+    for name, found in document["jobs"].items():
+        assert all(step["with"]["ref"] == "${{ inputs.commit }}" for step in used(found, "actions/checkout")), name
+        assert name == "check" or found["needs"], "all wait for the check"
+
+
+def test_packages_are_built_without_a_token_and_published_without_a_password() -> None:
+    package, pypi = job("release.yml", "package"), job("release.yml", "pypi")
+    assert package["permissions"] == {"contents": "read"}
+    assert any(str(step.get("run", "")).startswith("make release-check") for step in package["steps"])
+    assert pypi["permissions"] == {"id-token": "write"}
+    assert pypi["environment"] == "pypi"
+    assert not any("run" in step for step in pypi["steps"])  # what it publishes was built elsewhere
+    assert "password" not in str(pypi)
+    names = [
+        step["with"]["name"]
+        for found in (package, pypi)
+        for step in found["steps"]
+        if "-artifact@" in str(step.get("uses", ""))
+    ]
+    assert names == ["packages", "packages"]
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(path: Path) -> None:
+    for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
+        if found["permissions"].keys() & {"packages", "id-token"} or found["permissions"].get("contents") == "write":
+            runs = "\n".join(step.get("run", "") for step in found["steps"])
+            installs = re.search(r"\b(pip|make|pytest|python|uv|npm|npx|curl|wget|buildx)\b", runs)
+            assert not installs, f"{path.name}: {name}"
+            assert {str(step["uses"]).partition("@")[0] for step in found["steps"] if "uses" in step} <= {
+                "actions/attest",
+                "actions/checkout",
+                "actions/deploy-pages",
+                "actions/download-artifact",
+                "pypa/gh-action-pypi-publish",
+            }
+
+
+def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^sed .+$", job("release.yml", "publish")["steps"][-1]["run"], re.MULTILINE)
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    (tmp_path / "action.yml").write_text(re.sub(r"(?m)^  image: .+$", "  image: Dockerfile", text), encoding="utf-8")
+    environ = {"IMAGE": "ghcr.io/ragstone/ragstone", "DIGEST": f"sha256:{'0' * 64}", "PATH": os.environ["PATH"]}
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, check=True)
+    script = runpy.run_path(str(ROOT / "scripts" / "action_file.py"))
+    expected = script["action_yml"](f"docker://{environ['IMAGE']}@{environ['DIGEST']}")
+    assert (tmp_path / "action.yml").read_text(encoding="utf-8") == expected
+
+
+def test_every_suite_of_tests_is_run_on_github() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE)) - {"test-fast"}  # a part of `make test`
+    assert suites >= {"test", "test-browser", "test-container"}
+    assert {suite for suite in suites if re.search(rf"make {suite}\b(?!-)", ci)} == suites
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} belongs to the lint group: pip install --group lint")
+    return found
+
+
+def lint(*arguments: str) -> None:
+    done = subprocess.run([program(arguments[0]), *arguments[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_archive_of_a_run_is_signed_by_a_job_that_runs_nothing_else() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "actions/attest@" in text]
+    may = {name for name, job in workflow["jobs"].items() if "id-token" in job["permissions"]}
+    assert may == {"sign"}
+    (step,) = workflow["jobs"]["sign"]["steps"]
+    assert step["with"]["subject-digest"] == "sha256:${{ needs.gate.outputs.digest }}"
+    assert workflow["jobs"]["gate"]["outputs"]["digest"] == "${{ steps.upload.outputs.artifact-digest }}"
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    assert f"gh attestation verify {step['with']['subject-name']} " in page
+
+
+def test_a_deployment_waits_for_the_decision_on_its_commit() -> None:
+    (workflow,) = [yaml.safe_load(text) for text in examples() if "report ragstone-run --decide" in text]
+    decide, deploy = workflow["jobs"]["decide"], workflow["jobs"]["deploy"]
+    assert '--commit "$GITHUB_SHA"' in decide["steps"][-1]["run"]
+    assert deploy["needs"] == "decide"
+    assert "if" not in deploy
+    assert not any(right == "write" for right in decide["permissions"].values())
+
+
+def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
+    written = written_to(tmp_path)
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, [*OURS, *written]))
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml"))
+    lint("check-jsonschema", "--builtin-schema", "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml"))
+
+
+def test_our_workflows_are_clean_to_the_auditor() -> None:
+    lint("zizmor", "--offline", "--no-progress", "--quiet", str(ROOT / ".github"), str(ROOT / "action.yml"))
+
+
+def written_to(folder: Path) -> list[Path]:
+    """The workflows of the pages and of `init`, in files."""
+    texts = [*examples(), *of_init(folder / "init")]
+    assert len(texts) > 12
+    workflows = folder / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    for n, text in enumerate(texts):
+        (workflows / f"example-{n}.yml").write_text(text, encoding="utf-8")
+    return sorted(workflows.iterdir())
+
+
+def test_what_users_copy_is_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
+    # In the documentation, versions are for reading; the text says to pin. workflow_run is what the example is about.
+    rules = "rules:\n  unpinned-uses:\n    disable: true\n  dangerous-triggers:\n    disable: true\n"
+    (tmp_path / "zizmor.yml").write_text(rules, encoding="utf-8")
+    config = ("--config", str(tmp_path / "zizmor.yml"))
+    lint("zizmor", "--offline", "--no-progress", "--quiet", *config, *map(str, written_to(tmp_path)))
+
+
+def test_actionlint_finds_nothing_in_our_workflows_nor_in_what_users_copy(tmp_path: Path) -> None:
+    lint("actionlint", *map(str, [*OURS, *written_to(tmp_path)]))
+
+
+def test_actionlint_finds_an_output_of_a_step_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "broken.yml").write_text(examples()[0].replace("steps.gate.", "steps.gaet."), encoding="utf-8")
+    with pytest.raises(AssertionError, match='property "gaet" is not defined'):
+        lint("actionlint", str(tmp_path / "broken.yml"))

@@ -1,7 +1,0 @@
-"""A fake GitHub."""
-
-from __future__ import annotations
-
-from tests.ci.github.conftest import api, connect, contract, github, pauses
-
-__all__ = ["api", "connect", "contract", "github", "pauses"]

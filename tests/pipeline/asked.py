@@ -1,0 +1,94 @@
+"""The use cases as an entry point asks them: with what the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ragstone.evaluation import rescore as rescoring
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lock import run_lock
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rescore import Rescored
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.round import run_round
+from ragstone.evaluation.rounds.session import Session
+from ragstone.evaluation.stored import StoredAnswers
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from ragstone.judge.protocol import Judge
+from ragstone.pipeline import accept as accepting
+from ragstone.pipeline import check as checking
+from ragstone.pipeline import gate as gating
+from ragstone.pipeline import report as reporting
+from ragstone.pipeline import run as running
+from ragstone.pipeline.accept import Accepted, Shown
+from ragstone.pipeline.check import CheckResult
+from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.gate_request import gate_request, read_policy, report_terms
+from ragstone.pipeline.report import Reported
+from ragstone.pipeline.run_plan import run_plan
+from ragstone.report.parts import Links
+from ragstone.report.render import Format
+from ragstone.settings.settings import Settings
+from ragstone.system.response import System
+
+
+async def evaluate_run(settings: Settings, context: RunContext) -> RunDirectory:
+    return await running.evaluate_run(run_plan(settings, context), context)
+
+
+async def gate(
+    settings: Settings,
+    context: RunContext,
+    *,
+    formats: Iterable[Format] = tuple(REPORT_FILES),
+) -> GateOutcome:
+    return await gating.gate(gate_request(settings, context), context, formats=formats)
+
+
+async def rescore(
+    sources: Sequence[Path] | StoredAnswers,
+    settings: Settings,
+    context: RunContext,
+    *,
+    golden_paths: Sequence[str] = (),
+    missing: bool = False,
+    dry_run: bool = False,
+) -> Rescored:
+    golden = load_golden_set(golden_paths, root=settings.root) if golden_paths else GoldenSet(())
+    plan = run_plan(settings, context, golden=golden, command=None)
+    columns = settings.golden.columns
+    return await rescoring.rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run)
+
+
+async def check(settings: Settings, context: RunContext) -> CheckResult:
+    return await checking.check(gate_request(settings, context), context)
+
+
+def report(
+    run: Path,
+    form: Format,
+    settings: Settings,
+    redact: Redactor,
+    *,
+    links: Links | None = None,
+) -> Reported:
+    return reporting.report(RunDirectory.open(run), form, report_terms(settings), redact, links=links)
+
+
+def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:
+    return accepting.accept(read_policy(settings), settings.root, shown, **more)
+
+
+async def evaluate_golden_set(
+    golden: GoldenSet, system: System, judge: Judge, settings: Settings, context: RunContext
+) -> RunDirectory:
+    """One round with this system and this judge, which stays open."""
+    plan = run_plan(settings, context, golden=golden, command=None)
+    plan = replace(plan, judge=replace(plan.judge, ready=judge))
+    with run_lock(plan.out):
+        this = Session(plan, context).round(golden, system, plan.selected_metrics(), plan.out, resume=plan.resume)
+        return await run_round(this, context)

@@ -1,0 +1,40 @@
+"""A gate whose reports are rendered again from its run, as `ragstone report` does: they must be the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.page import read_page
+from ragstone.report.render import FORMATS, Format, render
+from ragstone.report.templates import own_templates
+from ragstone.settings.settings import Settings
+from tests.pipeline.asked import gate, report
+
+
+def gated(settings: Settings, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)) -> GateOutcome:
+    """`gate`, and the same reports from the run alone."""
+    outcome = asyncio.run(gate(settings, context, formats=formats))
+    assert outcome.run is not None
+    again(outcome.run.path, settings, outcome)
+    return outcome
+
+
+def again(run: Path, settings: Settings, outcome: GateOutcome | None = None) -> None:
+    """Assert that each report in `run` is rendered again from the run, byte for byte."""
+    compared = 0
+    for form in FORMATS:
+        text = report(run, form, settings, Redactor(())).text
+        if form in REPORT_FILES and (run / REPORT_FILES[form]).is_file():
+            assert text == (run / REPORT_FILES[form]).read_text(encoding="utf-8"), form
+            compared += 1
+        elif outcome is not None:
+            page = read_page(RunDirectory.open(run)) if form == "html" else ()
+            assert text == render(outcome.view, form, templates=own_templates(settings.root), page=page), form
+            compared += 1
+    assert compared

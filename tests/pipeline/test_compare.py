@@ -1,0 +1,175 @@
+"""The decision alone, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ragstone as ragstone_package
+from tests.pipeline.conftest import Ragstone, WriteRun
+
+
+def score_file(path: Path, metric: str, values: list[float]) -> str:
+    path.write_text("id,metric,value\n" + "".join(f"q{i},{metric},{value}\n" for i, value in enumerate(values)))
+    return path.name
+
+
+HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.0, 0.8, 0.6, 1.0] * 15
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "policy", "code"),
+    [
+        (HIGH, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
+        (HIGH, LOW, "[metrics.politeness]\nmax_drop = 0.02\n", 1),
+        (HIGH, HIGH, "[metrics.politenes]\nmin = 0.5\n", 2),
+        (HIGH, HIGH, "[metrics.politeness]\nmin = 0.5\n[metrics.faithfulness]\nmin = 0.5\n", 5),
+        (HIGH, MIDDLING, '[gate]\ninconclusive = "fail"\n[metrics.politeness]\nmin = 0.88\n', 8),
+    ],
+)
+def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(
+    ragstone: Ragstone, tmp_path: Path, before: list[float], now: list[float], policy: str, code: int
+) -> None:
+    (tmp_path / "policy.toml").write_text(policy)
+    sides = score_file(tmp_path / "a.csv", "politeness", before), score_file(tmp_path / "b.csv", "politeness", now)
+    found, out, err = ragstone("compare", *sides, "--thresholds", "policy.toml")
+    assert found == code, out + err
+
+
+def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\n")
+    baseline = score_file(tmp_path / "a.csv", "politeness", HIGH)
+    current = tmp_path / "b.csv"
+    current.write_text((tmp_path / "a.csv").read_text() + "".join(f"lost{i},politeness,\n" for i in range(9)))
+    code, out, err = ragstone("compare", baseline, "b.csv", "--thresholds", "policy.toml")
+    assert code == 5, out + err
+    assert "60 of 69" in out
+
+
+def test_a_baseline_that_is_missing_or_of_another_golden_set_ends_with_6(ragstone: Ragstone, tmp_path: Path) -> None:
+    current = score_file(tmp_path / "b.csv", "m", HIGH)
+    assert ragstone("compare", "none.csv", current)[0] == 6
+    (tmp_path / "other.csv").write_text("id,metric,value\nelse,m,1\n")
+    code, out, _ = ragstone("compare", "other.csv", current)
+    assert code == 6
+    assert "a different golden set" in out
+
+
+def test_a_current_run_that_is_missing_or_broken_ends_with_2(ragstone: Ragstone, tmp_path: Path) -> None:
+    baseline = score_file(tmp_path / "a.csv", "m", HIGH)
+    assert ragstone("compare", baseline, "none.csv")[0] == 2
+    (tmp_path / "words.csv").write_text("id,metric,value\nq,m,good\n")
+    code, _, err = ragstone("compare", baseline, "words.csv")
+    assert code == 2
+    assert "words.csv:2" in err
+
+
+@pytest.mark.parametrize(("values", "code"), [(HIGH, 0), (LOW, 1)])
+def test_one_file_alone_is_compared_with_the_floors(
+    ragstone: Ragstone, tmp_path: Path, values: list[float], code: int
+) -> None:
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
+    found, out, err = ragstone(
+        "compare", score_file(tmp_path / "a.csv", "politeness", values), "--thresholds", "policy.toml"
+    )
+    assert found == code, out + err
+    assert "no drop was checked" in out
+
+
+def test_a_table_of_ragas_is_compared_by_the_ids_of_the_golden_set(ragstone: Ragstone, tmp_path: Path) -> None:
+    rows = [(f"What is {number}?", value) for number, value in enumerate(LOW)]
+    golden = [{"id": f"q{number}", "question": question} for number, (question, _) in enumerate(rows)]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
+    table = "".join(f"{question},\"['One.', 'Two.']\",said,{value}\n" for question, value in rows)
+    (tmp_path / "now.csv").write_text("user_input,retrieved_contexts,response,politeness\n" + table)
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
+    before = score_file(tmp_path / "a.csv", "politeness", HIGH)
+    named = ("now.csv", "--golden", "golden.jsonl", "--thresholds", "policy.toml")
+    code, out, err = ragstone("compare", before, *named)
+    assert code == 1, out + err
+
+
+def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:
+    for name, values in (("a.csv", HIGH), ("b.csv", LOW)):
+        score_file(tmp_path / name, "politeness", values)
+    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
+    verdict = ragstone_package.compare(tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "policy.toml")
+    assert verdict.status == "fail"
+
+
+def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path: Path, write_run: WriteRun) -> None:
+    scores = {f"q{i}": value for i, value in enumerate(HIGH)}
+    write_run(tmp_path / "before", {"faithfulness": scores})
+    write_run(tmp_path / "after", {"faithfulness": {i: value - 0.3 for i, value in scores.items()}})
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n")
+    code, out, _ = ragstone("compare", "before", "after", "--format", "json")
+    assert code == 1
+    assert json.loads(out)["status"] == "fail"
+    assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
+
+
+def test_runs_of_different_judges_are_told_how_they_can_be_compared(
+    ragstone: Ragstone, tmp_path: Path, write_run: WriteRun
+) -> None:
+    write_run(tmp_path / "then", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="openai")
+    write_run(tmp_path / "now", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="offline")
+    _, out, _ = ragstone("compare", "then", "now")
+    said = " ".join(out.split())
+    command = "ragstone rescore then --judge offline --out rescored"
+    assert f"judge the answers of then again: {command}" in said
+    assert ragstone(*command.split()[1:])[0] == 0
+    assert ragstone("rescore", "now", "--judge", "offline", "--out", "again")[0] == 0
+    assert "ragstone rescore" not in ragstone("compare", "rescored", "again")[1]
+
+
+# -- formats and bad arguments -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> list[str]:
+    """A baseline, a run that is as good, and one that is worse."""
+    (tmp_path / "thresholds.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
+    names = (("main.csv", HIGH), ("same.csv", HIGH), ("bad.csv", LOW))
+    return [score_file(tmp_path / name, "politeness", values) for name, values in names]
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json", "junit", "html"])
+@pytest.mark.parametrize(("run", "expected"), [("same.csv", 0), ("bad.csv", 1)])
+def test_every_format_goes_to_a_file_or_to_standard_output(
+    ragstone: Ragstone, tmp_path: Path, scored: list[str], form: str, run: str, expected: int
+) -> None:
+    arguments = ("compare", "main.csv", run, "--format", form)
+    code, out, _ = ragstone(*arguments, "--verbose")
+    assert code == expected
+    assert ragstone(*arguments, "-o", "new/report") == (code, "", "")
+    assert (tmp_path / "new" / "report").read_text(encoding="utf-8") == out
+    assert "main.csv" in out or form == "junit"
+
+
+def test_the_names_of_runs_may_be_hostile(ragstone: Ragstone, tmp_path: Path, scored: list[str]) -> None:
+    name = "::error::</details>|`@team <script>".replace("/", "-")
+    (tmp_path / name).write_text((tmp_path / "bad.csv").read_text())
+    for form in ("text", "md", "html", "junit"):
+        out = ragstone("compare", "main.csv", name, "--format", form)[1]
+        assert not any(line.lstrip().startswith("::") for line in out.splitlines()), form
+        assert "@team <script>" not in out or form == "text", form
+
+
+@pytest.mark.parametrize(
+    ("runs", "code", "says"),
+    [
+        (["main.csv"], 6, "can't be compared with itself"),
+        (["none.csv"], 2, "no such file"),
+        (["same.csv", "bad.csv"], 2, "at most one BASELINE and one RUN"),
+    ],
+)
+def test_what_can_not_be_compared_is_an_error(
+    ragstone: Ragstone, scored: list[str], runs: list[str], code: int, says: str
+) -> None:
+    found, out, err = ragstone("compare", "main.csv", *runs)
+    assert (found, out) == (code, "")
+    assert says in err
+    found, _, err = ragstone("compare")
+    assert (found, "Missing argument" in err) == (2, True)

@@ -1,0 +1,133 @@
+"""The samples in the HTML report of a gate, and in the same report later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import ragstone
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.directory import PAGE, SAMPLES, RunDirectory
+from ragstone.evaluation.redact import Redactor
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.page import read_page
+from ragstone.report.parts import Links
+from ragstone.settings.load import load_settings
+from ragstone.settings.settings import Settings
+from tests.cli.project import make_project
+from tests.pipeline.asked import gate, report
+from tests.pipeline.test_decide import regress
+from tests.report.paged import packed_in, unpacked
+
+POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.02\n'
+
+
+def settings(project: Path, **overrides: object) -> Settings:
+    given = {name.replace("__", "."): value for name, value in overrides.items()}
+    return load_settings(directory=project, environ={}, overrides={"run.metrics": ("faithfulness",), **given})
+
+
+def gated(project: Path, *secrets: str, **overrides: object) -> GateOutcome:
+    context = RunContext(environ={"PATH": "/usr/bin"}, now=lambda: datetime.now(UTC), redact=Redactor(secrets))
+    return asyncio.run(gate(settings(project, **overrides), context))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = make_project(tmp_path / "repo", n=30, policy=POLICY)
+    monkeypatch.chdir(path)
+    gated(path, run__out="main")
+    regress(path)
+    return path
+
+
+def html(run: Path) -> str:
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_every_sample_is_in_the_page_with_both_answers(project: Path) -> None:
+    gated(project, run__out="out", gate__baseline="main")
+    lines = packed_in(html(project / "out"))
+    rows, texts = unpacked(lines, "r"), unpacked(lines, "t")
+    assert len(rows) == len(texts) == 30
+    worse = rows[0]
+    assert worse[10] == ["answer", "scores"]
+    (pair,) = texts[worse[11][1]]["pairs"]
+    assert pair["now"]["text"] == "Bananas were invented in 1834."
+    assert pair["then"]["text"].startswith("House number")
+    assert [entry["now"] for entry in pair["contexts"]] == [entry["then"] for entry in pair["contexts"]]
+    assert pair["now"]["statements"][0]["verdict"] != "supported"
+
+
+def test_the_page_is_the_same_without_the_baseline_and_the_policy(project: Path) -> None:
+    gated(project, run__out="out", gate__baseline="main")
+    shutil.rmtree(project / "main")
+    (project / "thresholds.toml").unlink()
+    assert report(Path("out"), "html", settings(project), Redactor(())).text == html(project / "out")
+    assert ragstone.Run.open("out").report("html") == html(project / "out")
+
+
+def test_another_decision_has_its_own_page(project: Path) -> None:
+    gated(project, run__out="out")
+    assert "then" not in unpacked(packed_in(html(project / "out")), "t")[0]["pairs"][0]
+    (project / "out" / "verdict.json").unlink()
+    found = report(Path("out"), "html", settings(project, gate__baseline="main"), Redactor(())).text
+    assert "then" in unpacked(packed_in(found), "t")[0]["pairs"][0]
+    assert packed_in(ragstone.compare("out", "main").report("html")) == packed_in(found)
+
+
+def test_links_are_those_that_are_asked_for(project: Path) -> None:
+    gated(project, run__out="out")
+    links = Links.from_pattern("https://host/{file}#L{line}")
+    found = report(Path("out"), "html", settings(project), Redactor(()), links=links).text
+    assert {row[5].partition("#")[0] for row in unpacked(packed_in(found), "r")} == {"https://host/golden.jsonl"}
+
+
+def test_a_secret_in_an_answer_is_neither_in_the_page_nor_in_what_is_kept_for_it(project: Path) -> None:
+    gated(project, "Bananas were invented", run__out="out", gate__baseline="main")
+    kept = (project / "out" / PAGE).read_text(encoding="ascii").splitlines()[1:]
+    for lines in (kept, packed_in(html(project / "out"))):
+        found = json.dumps(unpacked(lines, "t")) + json.dumps(unpacked(lines, "r"))
+        assert "*** in 1834." in found
+        assert "Bananas" not in found
+
+
+def test_a_page_of_another_run_is_not_shown(project: Path) -> None:
+    gated(project, run__out="out")
+    shutil.copy(project / "main" / PAGE, project / "out" / PAGE)
+    assert read_page(RunDirectory.open(project / "out")) == ()
+
+
+@pytest.mark.parametrize("line", ["t AAAA</script><script>hit()</script>", "", "x AAAA", "r é"])
+def test_a_page_that_was_changed_is_refused(project: Path, line: str) -> None:
+    gated(project, run__out="out")
+    file = project / "out" / PAGE
+    file.write_text(f"{file.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
+    with pytest.raises(RunDirectoryError, match="not a packed line") as refused:
+        report(Path("out"), "html", settings(project), Redactor(()))
+    assert refused.value.hint == "Remove the file, or run the gate again."
+
+
+def test_a_page_that_is_too_large_is_not_read(project: Path) -> None:
+    gated(project, run__out="out")
+    file = project / "out" / PAGE
+    with file.open("ab") as out:
+        out.truncate(1 << 40)
+    with pytest.raises(RunDirectoryError, match="larger than"):
+        read_page(RunDirectory.open(project / "out"))
+
+
+def test_records_that_changed_since_they_were_read_are_looked_up_anew(project: Path) -> None:
+    run = RunDirectory.open(project / "main")
+    run.scores()
+    lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
+    names = [record.sample.id for record in run.records()]
+    assert run.find(names[3:5]).keys() == set(names[3:5])
+    (run.path / SAMPLES).write_bytes(b"".join(lines[:0:-1]))
+    assert list(run.find([names[-1], names[0]])) == [names[-1]]

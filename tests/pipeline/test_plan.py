@@ -1,0 +1,137 @@
+"""How many samples it takes."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ragstone.cli.plan import command
+from ragstone.errors import ConfigError
+from ragstone.evaluation.score_files import scores_from_mapping
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, policy_from_mapping
+from ragstone.gate.verdict import Status
+from ragstone.pipeline.plan import plan, plan_text
+from tests.gate.conftest import make_manifest
+
+
+def policy(max_drop: float = 0.0, **more: Any) -> Policy:
+    return policy_from_mapping({"metrics": {"m": {"max_drop": max_drop}}, **more})
+
+
+def run_of(values: list[float], groups: list[str] | None = None) -> RunScores:
+    facts = {f"s{i}": SampleFacts(group=groups[i] if groups else None) for i in range(len(values))}
+    return RunScores("run", {"m": MetricScores({f"s{i}": value for i, value in enumerate(values)})}, facts)
+
+
+def test_a_smaller_drop_takes_more_samples() -> None:
+    scores = scores_from_mapping({"m": {str(i): random.Random(i).random() for i in range(50)}})
+    large = plan(policy(), drop=0.1, run=scores).needed
+    small = plan(policy(), drop=0.05, run=scores).needed
+    assert large is not None
+    assert small is not None
+    assert 3 * large < small < 5 * large
+
+
+def test_what_is_allowed_to_drop_comes_on_top() -> None:
+    row = plan(policy_from_mapping({}), drop=0.022).metrics[0]
+    assert row.max_drop == 0.02
+    assert row.needed is not None
+    assert row.needed_strict is not None
+    assert row.needed > row.needed_strict
+
+
+def test_a_drop_that_is_allowed_is_never_seen() -> None:
+    found = plan(policy_from_mapping({}), drop=0.02)
+    assert found.needed is None
+
+
+def test_more_blocking_checks_take_more_samples() -> None:
+    scores = run_of([0.2, 0.9, 0.5, 1.0] * 10)
+    one = plan(policy(), drop=0.05, run=scores)
+    both = RunScores("run", {"m": scores["m"], "k": scores["m"]}, scores.samples)
+    rules = {"metrics": {"m": {"max_drop": 0.0}, "k": {"max_drop": 0.0}}}
+    two = plan(policy_from_mapping(rules), drop=0.05, run=both)
+    assert (one.tests, two.tests) == (1, 2)
+    assert (one.needed or 0) < (two.needed or 0)
+
+
+def test_samples_that_move_together_count_for_less() -> None:
+    values = [0.2] * 20 + [0.9] * 20 + [0.5] * 20 + [0.7] * 20
+    alone = plan(policy(), drop=0.05, run=run_of(values)).needed or 0
+    grouped = plan(policy(), drop=0.05, run=run_of(values, [f"g{i // 20}" for i in range(80)])).needed or 0
+    assert grouped > 10 * alone
+
+
+def test_the_planned_number_of_samples_sees_the_drop_about_as_often_as_promised() -> None:
+    rng = np.random.default_rng(7)
+    differences = rng.normal(-0.1, 0.2, 4000).clip(-1, 1)
+    base = run_of([0.5] * 400)
+    sample = run_of([float(x) for x in (0.5 + rng.normal(0, 0.2, 400)).clip(0, 1)])
+    needed = plan(policy(), drop=0.1, run=sample, baseline=base).needed
+    assert needed is not None
+    seen = 0
+    for _ in range(40):
+        drawn = rng.choice(differences, needed)
+        now = run_of([float(value) for value in (0.5 + drawn).clip(0, 1)])
+        seen += decide_gate(now, run_of([0.5] * needed), policy()).status is Status.FAIL
+    assert 24 <= seen <= 40
+
+
+def test_two_runs_that_do_not_differ_fall_back_on_how_their_scores_vary() -> None:
+    varied = run_of([0.2, 0.9, 0.5, 1.0] * 10)
+    same = plan(policy(), drop=0.05, run=varied, baseline=varied).metrics[0]
+    assert same.source == "40 scores, 40 % assumed to change"
+    assert same.needed == plan(policy(), drop=0.05, run=varied).metrics[0].needed
+    flat = plan(policy(), drop=0.05, run=run_of([1.0] * 20)).metrics[0]
+    assert flat.source == "assumed, because no score differs"
+    assert (flat.needed or 0) > 20
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--drop 0\.03"):
+        plan(policy(), drop=3.0)
+    with pytest.raises(ConfigError, match="standard deviation"):
+        plan(policy_from_mapping({}), drop=0.03, sd=0.9)
+
+
+def test_a_policy_without_allowed_drops_has_nothing_to_plan() -> None:
+    rules = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faithfulness": {"min": 0.8}}})
+    with pytest.raises(ConfigError, match="max_drop"):
+        plan(rules, drop=0.03)
+
+
+def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("id,metric,value\n" + "".join(f"q{i},m,{i % 3 / 2}\n" for i in range(30)))
+    text = CliRunner().invoke(command, [str(scores), "--drop", "0.1"])
+    assert "the current 30 samples detect a drop of" in text.output
+    document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).stdout)
+    assert document["metrics"][0]["metric"] == "m"
+    assert document["needed"] == document["metrics"][0]["needed"]
+
+
+def test_several_answers_to_each_question_say_how_much_the_system_varies() -> None:
+    rng = np.random.default_rng(2)
+    means = rng.random(200)
+    answers = {f"s{i}": tuple(np.clip(mean + rng.normal(0.0, 0.1, 3), 0.0, 1.0)) for i, mean in enumerate(means)}
+    rounds = {i: tuple((value,) for value in each) for i, each in answers.items()}
+    scores = MetricScores({i: float(np.mean(each)) for i, each in answers.items()}, answers=answers, readings=rounds)
+    manifest = make_manifest(answers=3)
+    several = RunScores("run", {"m": scores}, {i: SampleFacts() for i in answers}, manifest=manifest)
+    row = plan(policy(), drop=0.05, run=several).metrics[0]
+    assert row.source == "200 samples with 3 answers each"
+    assert row.sd == pytest.approx(0.1 * (2 / 3) ** 0.5, rel=0.1)
+    needed = dict(row.by_answers)
+    assert row.needed == needed[3]
+    assert (needed[5] or 0) < (needed[3] or 0) < (needed[1] or 0) < 4 * (needed[3] or 0)
+    lines = plan_text(plan(policy(), drop=0.05, run=several))
+    assert "variance of a score: samples " in lines
+    assert f"samples needed: {needed[1]} with --answers 1, {needed[3]} with --answers 3" in lines

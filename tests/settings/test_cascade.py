@@ -1,0 +1,194 @@
+"""One cascade: defaults, file, environment, flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.judge.names import provider_of
+from ragstone.settings.load import OPTIONS, load_settings
+from ragstone.settings.settings import Settings
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_settings(directory=tmp_path, environ={}) == Settings(root=tmp_path)
+
+
+def test_a_flag_goes_before_the_environment_and_the_environment_before_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[system]\nentrypoint = "a:file"\nconcurrency = 2\ntimeout_s = 5\n')
+    settings = load_settings(
+        directory=tmp_path,
+        environ={"RAGSTONE_ENTRYPOINT": "b:env", "RAGSTONE_CONCURRENCY": "3"},
+        overrides={"system.entrypoint": "c:flag", "system.concurrency": None},
+    )
+    assert settings.system.entrypoint == "c:flag"
+    assert settings.system.concurrency == 3
+    assert settings.system.timeout_s == 5
+
+
+def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[judge]\nembeddings = "openai-compatible:nomic-embed-text"\nname = "offline"\n')
+    environ = {"RAGSTONE_EMBEDDINGS": "openai:text-embedding-3-small"}
+    for variables in ({}, environ):
+        settings = load_settings(directory=tmp_path, environ=variables, overrides={"judge.embeddings": ""})
+        assert settings.judge.embeddings is None
+        assert "judge.embeddings" not in settings.from_file
+    with pytest.raises(ConfigError, match="unknown judge"):
+        provider_of(load_settings(directory=tmp_path, environ={}, overrides={"judge.name": ""}).judge.name)
+
+
+def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ragstone.golden]\npaths = "a.jsonl"\n')
+    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("a.jsonl",)
+    write(tmp_path / "ragstone.toml", '[golden]\npaths = ["b.jsonl"]\n')
+    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("b.jsonl",)
+
+
+def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_from_here(tmp_path: Path) -> None:
+    config = write(tmp_path / "eval" / "ragstone.toml", '[golden]\npaths = ["g.jsonl"]\n')
+    write(tmp_path / "policy.toml", "")
+    settings = load_settings(
+        directory=tmp_path,
+        environ={"RAGSTONE_OUT": "runs/one"},
+        overrides={"gate.thresholds": "policy.toml", "system.entrypoint": "file:runs/answers.jsonl"},
+        config=config,
+    )
+    assert settings.path(settings.golden.paths[0]) == tmp_path / "eval" / "g.jsonl"
+    assert settings.gate.thresholds is not None
+    assert settings.path(settings.gate.thresholds).resolve() == tmp_path / "policy.toml"
+    assert settings.path(settings.run.out).resolve() == tmp_path / "runs" / "one"
+    assert settings.system.entrypoint == "file:../runs/answers.jsonl"
+
+
+@pytest.mark.parametrize("name", ["python3", "app.rag:answer", "http://localhost:1/x", "command:./rag --json"])
+def test_what_is_no_path_is_left_alone(tmp_path: Path, name: str) -> None:
+    config = write(tmp_path / "eval" / "ragstone.toml", "")
+    found = load_settings(directory=tmp_path, environ={}, overrides={"system.entrypoint": name}, config=config)
+    assert found.system.entrypoint == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[sistem]\n", "Did you mean 'system'"),
+        ('[system]\nentrypiont = "x"\n', "Did you mean 'entrypoint'"),
+        ("[system.http]\nanswer = 1\n", "unknown key 'system.http.answer'"),
+        ("[system]\nconcurrency = 0\n", "'system.concurrency'.*found 0"),
+        ("[system]\ntimeout_s = true\nconcurrency = []\n", "'system.concurrency'"),
+        ("system = 3\n", "'system' must be a table, found 3"),
+        ("[system\n", "not valid TOML"),
+        ("[run]\nrepeats = nan\n", "'run.repeats'"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    write(tmp_path / "ragstone.toml", text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert "ragstone.toml" in str(caught.value)
+
+
+def test_a_wrong_value_in_the_environment_is_said_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="RAGSTONE_CONCURRENCY"):
+        load_settings(directory=tmp_path, environ={"RAGSTONE_CONCURRENCY": "many"})
+
+
+def test_a_key_in_a_file_is_refused_and_never_shown(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[judge]\napi_key = "sk-very-secret"\n')
+    with pytest.raises(ConfigError, match="must not be set in a file") as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert "sk-very-secret" not in str(caught.value)
+
+
+def test_a_key_from_the_environment_is_in_no_repr(tmp_path: Path) -> None:
+    settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "sk-very-secret"})
+    assert settings.judge.api_key is not None
+    assert settings.judge.api_key.get_secret_value() == "sk-very-secret"
+    assert "sk-very-secret" not in repr(settings)
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not found"):
+        load_settings(directory=tmp_path, environ={}, config=tmp_path / "none.toml")
+
+
+def test_every_option_names_a_setting_that_exists_once() -> None:
+    fields = {
+        f"{table}.{name}"
+        for table in ("golden", "system", "judge", "run", "gate")
+        for name in Settings.model_fields[table].annotation.model_fields  # type: ignore[union-attr]
+    }
+    keys = [option.key for option in OPTIONS]
+    assert set(keys) <= fields
+    assert len(set(keys)) == len(keys)
+    assert len({option.env for option in OPTIONS}) == len(OPTIONS)
+
+
+def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
+    from scripts.configuration_page import page
+
+    written = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == page(), "run: python scripts/configuration_page.py > docs/configuration.md"
+    assert "None |" not in written  # every setting is described
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"),
+        ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT"),
+        ("RAGSTONE_GOLDN", "RAGSTONE_GOLDEN"),
+    ],
+)
+def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match="there is no setting with this name") as caught:
+        load_settings(directory=tmp_path, environ={name: "x"})
+    assert caught.value.where == f"environment variable {name}"
+    assert caught.value.hint == f"Did you mean '{meant}'?"
+
+
+def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:
+    environ = {"RAGSTONE_REPORT_ISSUE": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
+    assert load_settings(directory=tmp_path, environ=environ) == Settings(root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["RAGSTONE_TIMEOUT", "RAGSTONE_STARTUP_TIMEOUT", "RAGSTONE_JUDGE_TIMEOUT"])
+@pytest.mark.parametrize("value", ["inf", "nan", "0"])
+def test_every_wait_ends(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match="timeout_s"):
+        load_settings(directory=tmp_path, environ={name: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("run.workers", "0", "option for run.workers: must be 'auto' or at least 1, found \"0\"."),
+        ("run.workers", "many", "option for run.workers: must be 'auto' or a whole number, found \"many\"."),
+        ("system.concurrency", 0, "option for system.concurrency: must be at least 1, found 0."),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(
+    tmp_path: Path, key: str, value: object, says: str
+) -> None:
+    with pytest.raises(ConfigError) as flag:
+        load_settings(directory=tmp_path, environ={}, overrides={key: value})
+    assert str(flag.value).startswith(says)
+
+
+def test_the_values_of_a_file_are_named_by_their_key(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[run]\nworkers = "all"\n')
+    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'run\.workers' must be 'auto' or a whole number, found"):
+        load_settings(directory=tmp_path, environ={})
+
+
+def test_what_is_wrong_with_a_table_is_said_after_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "ragstone.toml", '[metrics.tone]\nrubric = " "\n')
+    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'metrics\.tone': the rubric is empty, found"):
+        load_settings(directory=tmp_path, environ={})
