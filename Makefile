@@ -14,7 +14,7 @@ install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test corpus test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated release-check hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test corpus test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated github-description release-check hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -81,6 +81,12 @@ generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/action_file.py
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
 	$(BIN)/python scripts/schemas.py
+
+# The part of GitHub's OpenAPI description that the tests use. Run after a change to scripts/github_description.py; needs npm.
+# make github-description CHECK=--check compares only.
+CHECK ?=
+github-description: $(VENV)/bin/python
+	$(BIN)/python scripts/github_description.py $(CHECK)
 
 # Rehearse a release; nothing is published. RELEASE_ARGS="--no-image" leaves out the image, which needs root and buildah.
 RELEASE_ARGS ?=

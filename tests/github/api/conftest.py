@@ -7,17 +7,14 @@ from pydantic import SecretStr
 
 from ragstone.github.api.client import GitHubApi, RetryPolicy
 from tests.github.api.fake import TOKEN, FakeGitHub, running
-from tests.github.api.openapi import Contract, Unavailable, load_contract
+from tests.github.api.openapi import Contract, load_contract
 
 QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.001, max_pause_s=60, total_pause_s=180, settle_s=0.001)
 
 
 @pytest.fixture(scope="session")
 def contract() -> Contract:
-    try:
-        return load_contract()
-    except Unavailable as error:
-        pytest.skip(f"GitHub's OpenAPI description can't be had here: {error}")
+    return load_contract()
 
 
 @pytest.fixture

@@ -270,7 +270,7 @@ class FakeGitHub:
         if not path.startswith("/repos/acme/rag"):
             raise Refusal(404)
         path = path.removeprefix("/repos/acme/rag")
-        for method, pattern, right, name in _ROUTES:
+        for method, pattern, right, name in ROUTES:
             match = re.fullmatch(pattern, path)
             if match and method == seen.method:
                 allowed = actor.reads if method == "GET" else actor.writes
@@ -520,7 +520,7 @@ class FakeGitHub:
         return self._next_id
 
 
-_ROUTES = (
+ROUTES = (
     ("GET", "", "contents", "_repository"),
     ("GET", r"/issues/(\d+)/comments", "pull-requests", "_list_comments"),
     ("POST", r"/issues/(\d+)/comments", "pull-requests", "_create_comment"),

