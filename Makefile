@@ -62,7 +62,8 @@ test-container: $(VENV)/.installed-dev
 test-as-root: $(VENV)/.installed-dev
 	test "$$(id -u)" = 0
 	$(BIN)/python -m pytest tests/container/test_strays.py tests/container/test_runner_folders.py \
-		tests/container/test_confinement.py tests/container/test_user_environment.py $(PYTEST_ARGS)
+		tests/container/test_confinement.py tests/container/test_user_environment.py \
+		tests/container/test_base_user.py tests/system/test_environment.py $(PYTEST_ARGS)
 
 # Real LangChain and LlamaIndex objects, in a separate environment of many packages.
 test-integrations: $(VENV)-integrations/.installed

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.needs import ALLOWED_SKIPS
+
 # The same examples in each run: a change is blamed for what it does. `--hypothesis-profile=default` draws others.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
@@ -72,6 +74,7 @@ SLOW = (
     "system/test_python_worker.py",
     "system/test_recorded.py::test_memory_does_not_grow_with_the_size_of_the_records",
     "test_contributing.py",
+    "test_needs.py",
     "pipeline/test_base_commit.py",
     "pipeline/test_decide.py",
     "pipeline/test_judge_watch.py",
@@ -90,6 +93,7 @@ SLOW = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out tests of whole commands and jobs, and simulations")
+    parser.addoption("--no-skips", action="store_true", help="fail on any skip that tests/needs.py does not allow")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,6 +106,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if item.nodeid.removeprefix("tests/").partition("[")[0] in SLOW]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and forbidden_skips(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in forbidden_skips(config):
+        terminalreporter.write_line(f"ERROR --no-skips: {line}", red=True)
+
+
+def forbidden_skips(config: pytest.Config) -> list[str]:
+    """The tests and modules that were skipped although `--no-skips` is given, each with its reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not config.getoption("--no-skips") or reporter is None:  # a process of pytest-xdist has no reporter
+        return []
+    lines = []
+    for report in reporter.stats.get("skipped", []):
+        _, _, message = report.longrepr
+        reason = message.removeprefix("Skipped: ")
+        if not reason.startswith(ALLOWED_SKIPS):
+            lines.append(f"{report.nodeid} was skipped: {reason}")
+    return lines
 
 
 @pytest.fixture

@@ -60,7 +60,8 @@ def test_evaluate_an_entrypoint_string(golden: GoldenSet, tmp_path: Path, monkey
 
 
 def test_a_run_as_a_table(golden: GoldenSet) -> None:
-    pandas = pytest.importorskip("pandas", reason="pandas is an extra")
+    import pandas
+
     table = ragstone.evaluate(golden, system).to_pandas()
     assert isinstance(table, pandas.DataFrame)
     assert list(table["id"]) == [f"house-{i}" for i in range(12)]
@@ -68,7 +69,6 @@ def test_a_run_as_a_table(golden: GoldenSet) -> None:
 
 
 def test_a_run_of_several_answers_as_a_table(golden: GoldenSet) -> None:
-    pytest.importorskip("pandas", reason="pandas is an extra")
     table = ragstone.evaluate(golden, system, answers=2).to_pandas()
     assert all(len(answers) == 2 for answers in table["answers"])
     assert list(table["answer"]) == [answers[0] for answers in table["answers"]]

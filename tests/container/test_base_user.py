@@ -13,8 +13,9 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.container.confinement import Confinement, confine_base, give_to
 from ragstone.system.environment import RunAs
+from tests.needs import needs_root
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="changing users needs root")
+pytestmark = needs_root
 
 HEAD_USER = 2_100_000 + os.getpid()
 

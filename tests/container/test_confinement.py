@@ -20,11 +20,10 @@ from ragstone.github.container.confinement import (
 )
 from ragstone.github.container.user_environment import container_environ
 from ragstone.system.environment import RunAs
+from tests.needs import needs_root
 
 OWNER = 1_000_000 + os.getpid()
 """Nobody else's, so that what is done to all processes of a user hits none but ours."""
-
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_secrets_can_be_wiped_from_what_proc_shows() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@as_root
+@needs_root
 def test_the_owner_of_the_workspace_is_who_user_code_runs_as(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     os.chown(workspace, OWNER, OWNER + 1)
@@ -94,7 +93,7 @@ def test_the_owner_of_the_workspace_is_who_user_code_runs_as(open_folder: Path) 
     assert found.run_as.home.stat().st_uid == OWNER
 
 
-@as_root
+@needs_root
 def test_code_in_a_workspace_of_roots_still_does_not_run_as_root(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     found = confine(workspace, temporary, sockets=())
@@ -108,7 +107,7 @@ def test_code_in_a_workspace_of_roots_still_does_not_run_as_root(open_folder: Pa
     assert (workspace / "ragstone-run" / "manifest.json").read_text(encoding="utf-8") == "{}"
 
 
-@as_root
+@needs_root
 def test_a_docker_socket_within_reach_is_refused(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     os.chown(workspace, OWNER, OWNER)
@@ -122,7 +121,7 @@ def test_a_docker_socket_within_reach_is_refused(open_folder: Path) -> None:
             confine(workspace, temporary, sockets=[path])
 
 
-@as_root
+@needs_root
 def test_results_replace_a_run_and_nothing_else_and_follow_no_link(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     found = confine(_owned(workspace), temporary, sockets=())
@@ -150,7 +149,7 @@ def test_results_replace_a_run_and_nothing_else_and_follow_no_link(open_folder: 
     assert (os.geteuid(), os.getegid()) == (0, 0)
 
 
-@as_root
+@needs_root
 def test_results_go_nowhere_that_their_owner_may_not_write_to(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     found = confine(_owned(workspace), temporary, sockets=())
@@ -161,7 +160,7 @@ def test_results_go_nowhere_that_their_owner_may_not_write_to(open_folder: Path)
     assert list((workspace / "run").iterdir()) == []
 
 
-@as_root
+@needs_root
 def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_in(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     os.chown(workspace, OWNER, NOBODY)
@@ -177,7 +176,7 @@ def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_
         assert found.call(["/usr/bin/test", "-w", str(path)]).returncode == 1
 
 
-@as_root
+@needs_root
 def test_a_process_of_that_users_which_is_not_ours_is_an_error(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     os.chown(workspace, OWNER, OWNER)
@@ -190,7 +189,7 @@ def test_a_process_of_that_users_which_is_not_ours_is_an_error(open_folder: Path
         other.wait()
 
 
-@as_root
+@needs_root
 def test_what_is_started_gains_no_rights(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
     os.chown(workspace, OWNER, OWNER)

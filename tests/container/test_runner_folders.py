@@ -14,8 +14,7 @@ from ragstone.github.api.commands import append
 from ragstone.github.container.confinement import Confinement, confine
 from ragstone.github.container.runner_folders import RunnerFolders
 from tests.github.api.test_command_files import FAKES
-
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
+from tests.needs import needs_root
 
 
 class Host:
@@ -87,7 +86,7 @@ ATTEMPTS = [
 ]
 
 
-@as_root
+@needs_root
 @pytest.mark.parametrize("line", ATTEMPTS)
 def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: str) -> None:
     before = host.rights()
@@ -99,7 +98,7 @@ def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: st
     assert host.system(line), "it would have got away with it"
 
 
-@as_root
+@needs_root
 def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: Host) -> None:
     host.folders.close(host.confinement)  # and nothing after it
     append(host.output, b"verdict=error\n")
@@ -108,7 +107,7 @@ def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: H
     assert host.runner("touch _github_workflow/event.json _github_home/x script.sh")
 
 
-@as_root
+@needs_root
 @pytest.mark.parametrize("fake", [name for name in FAKES if name != "folder"])
 def test_whatever_stands_in_place_of_a_command_file_is_replaced(host: Host, tmp_path: Path, fake: str) -> None:
     precious = tmp_path / "precious"
@@ -121,7 +120,7 @@ def test_whatever_stands_in_place_of_a_command_file_is_replaced(host: Host, tmp_
     assert precious.read_text(encoding="utf-8") == "keep"
 
 
-@as_root
+@needs_root
 def test_a_folder_in_place_of_a_command_file_is_an_error(host: Host) -> None:
     host.output.unlink()
     host.output.mkdir()
@@ -129,7 +128,7 @@ def test_a_folder_in_place_of_a_command_file_is_an_error(host: Host) -> None:
         host.folders.renew()
 
 
-@as_root
+@needs_root
 def test_command_files_below_a_folder_of_the_users_are_an_error(host: Host) -> None:
     # RUNNER_TEMP is not told, so it is not taken over, and the folder could be moved away whole.
     folders = RunnerFolders({"GITHUB_OUTPUT": str(host.output)}, host.workspace)
@@ -137,7 +136,7 @@ def test_command_files_below_a_folder_of_the_users_are_an_error(host: Host) -> N
         folders.close(host.confinement)
 
 
-@as_root
+@needs_root
 def test_the_files_are_given_back_to_the_runner(host: Host) -> None:
     host.folders.close(host.confinement)
     append(host.output, b"verdict=fail\n")

@@ -14,11 +14,12 @@ import pytest
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.github.container.confinement import end_strays, kill_all_of, living
+from tests.needs import needs_root
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0 or not Path("/proc/self/task").exists(),
-    reason="only root can change users, and /proc is Linux's",
-)
+pytestmark = [
+    needs_root,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are listed by Linux's /proc"),
+]
 
 IN_A_SESSION_OF_ITS_OWN = """
     if os.fork(): os._exit(0)

@@ -14,6 +14,7 @@ from ragstone.github.container.confinement import Confinement, confine, living
 from ragstone.github.container.user_environment import Limits, Steps, installing
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
+from tests.needs import needs_root
 
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 OWNER = 1_000_000 + os.getpid()
@@ -63,14 +64,14 @@ def run(open_folder: Path) -> Callable[..., str]:
 LONG = Limits(600.0)
 
 
-@as_root
+@needs_root
 def test_output_is_shown_while_the_step_goes_on(run: Callable[..., str], open_folder: Path) -> None:
     sign = open_folder / "seen"
     shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", LONG, lambda _: sign.touch())
     assert shown == "one\ntwo\n"
 
 
-@as_root
+@needs_root
 def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callable[..., str]) -> None:
     shown = run(f"head -c {2 * MAX_LOG_BYTES} /dev/zero | tr '\\0' x; true", LONG)
     assert MAX_LOG_BYTES <= len(shown) < MAX_LOG_BYTES + 100_000
@@ -80,7 +81,7 @@ def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callabl
     assert len(caught.value.message) < 1000
 
 
-@as_root
+@needs_root
 def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Callable[..., str]) -> None:
     with pytest.raises(SystemUnderTestError, match="setup did not end within 1 s:\ninstalling") as caught:
         run("echo installing; sleep 600 & sleep 600", Limits(1.0))
@@ -92,7 +93,7 @@ def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Calla
     assert living(OWNER) == {}
 
 
-@as_root
+@needs_root
 def test_a_step_that_uses_up_the_time_of_the_whole_ends_as_that(run: Callable[..., str]) -> None:
     with pytest.raises(TimeLimitReached, match="the time limit was reached by setup") as caught:
         run("sleep 600", Limits(600.0, deadline=monotonic() + 0.5))

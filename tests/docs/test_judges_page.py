@@ -7,8 +7,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from ragstone.judge.judgements import Statement
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
@@ -18,6 +16,7 @@ from ragstone.settings.settings import Settings
 from ragstone.system.response import Context
 from ragstone.tools.judging.pairs import measure_on_pairs
 from tests.cli.project import ragstone
+from tests.needs import need_data
 
 ROOT = Path(__file__).parents[2]
 WIKIEVAL = ROOT / "../shared/data/wikieval.jsonl"
@@ -77,8 +76,7 @@ def test_a_file_with_labels_is_judged_and_compared_as_the_page_says(tmp_path: Pa
 
 
 def test_the_offline_judges_figures_on_wikieval_are_those_of_the_command() -> None:
-    if not WIKIEVAL.is_file():
-        pytest.skip(f"the data set is not there: {WIKIEVAL}")
+    need_data(WIKIEVAL)
     found = asyncio.run(measure_on_pairs(Settings(), WIKIEVAL, "statements"))
     figures = [f"{result.accuracy.value:.2f}" for result in found.results if result.accuracy is not None]
     (row,) = [row for row in table("| judge | method |") if row[0] == "offline"]

@@ -48,10 +48,11 @@ def test_every_format_has_them_and_they_survive_a_rewriting(tmp_path: Path, name
 
 
 def test_a_table_of_typed_columns_has_no_bound_where_it_has_none(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     rows = [ROW, {"id": "b", "question": "Why?", "min": {"context_recall": 0.5}, "max": None}]
-    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "g.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "g.parquet")
     first, second = load_golden_set(["g.parquet"], root=tmp_path)
     assert first.bounds == BOUNDS
     assert second.bounds == (("min", "context_recall", 0.5),)

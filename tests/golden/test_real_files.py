@@ -8,10 +8,11 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
+from tests.needs import DATA_SETS
 
 DATA = Path(__file__).parents[2] / "../shared/data/golden_sets"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not there: no files of real projects")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=DATA_SETS)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ragstone.metrics import ranking
 from ragstone.metrics.registry import METRICS, find_metric, select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.needs import need_data
 
 TREC = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "trec_eval"
 CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -76,8 +77,7 @@ def read_expected(name: str) -> dict[tuple[str, str], float]:
     [("qrels.test", 1, "out.test.a"), ("qrels.test", 1, "out.test.aq"), ("qrels.rel_level", 2, "out.test.aql")],
 )
 def test_every_measure_equals_the_official_tool_to_four_decimals(qrels: str, least: int, expected: str) -> None:
-    if not TREC.is_dir():
-        pytest.skip(f"the trec_eval fixtures are not in {TREC}")
+    need_data(TREC)
     grades, run = read_qrels(qrels, least), read_run("results.test")
     wanted = read_expected(expected)
     assert len(wanted) >= len(measures())

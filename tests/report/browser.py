@@ -14,17 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 MISSING = "no Chromium on the PATH; on Debian: apt-get install chromium"
 
 
 def find_chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
-
-
-needs_chromium = pytest.mark.skipif(find_chromium() is None, reason=MISSING)
 
 
 class Page:

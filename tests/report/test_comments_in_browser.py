@@ -13,11 +13,11 @@ from ragstone.gate.verdict import Status
 from ragstone.report.parts import ReportView, StatementPart
 from ragstone.report.render import render
 from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
-from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.browser import Page, chromium
 from tests.report.comments import comments, framed
 from tests.report.conftest import view_of
 
-pytestmark = [pytest.mark.browser, needs_chromium]
+pytestmark = pytest.mark.browser
 
 _ABOVE = """(() => {
   const above = [];

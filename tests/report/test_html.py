@@ -21,7 +21,7 @@ from ragstone.printable import clean
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.system.response import Context
-from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.browser import Page, chromium
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
@@ -74,7 +74,6 @@ def test_many_samples_are_cut_to_the_worst_and_the_page_says_so(make_view: Calla
 
 
 @browser
-@needs_chromium
 def test_the_page_opens_from_a_file_without_a_complaint(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -86,7 +85,6 @@ def test_the_page_opens_from_a_file_without_a_complaint(
 
 
 @browser
-@needs_chromium
 def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -111,7 +109,6 @@ def test_without_verdicts_there_is_no_picture_of_ranks(make_view: Callable[..., 
 
 
 @browser
-@needs_chromium
 def test_samples_are_sorted_by_a_click_on_a_heading(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -126,7 +123,6 @@ def test_samples_are_sorted_by_a_click_on_a_heading(
 
 
 @browser
-@needs_chromium
 def test_samples_are_filtered_by_words_and_by_kind(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -143,7 +139,6 @@ def test_samples_are_filtered_by_words_and_by_kind(
 
 
 @browser
-@needs_chromium
 def test_hostile_text_does_not_run(page: Page, make_view: Callable[..., ReportView], tmp_path: Path) -> None:
     attack = f"x{every_fragment}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
@@ -156,7 +151,6 @@ def test_hostile_text_does_not_run(page: Page, make_view: Callable[..., ReportVi
 
 
 @browser
-@needs_chromium
 @pytest.mark.parametrize(("scheme", "background"), [("light", (246, 247, 249)), ("dark", (14, 17, 22))])
 @pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
 def test_the_page_is_drawn_in_light_and_dark(
@@ -178,7 +172,6 @@ def test_the_page_is_drawn_in_light_and_dark(
 
 
 @browser
-@needs_chromium
 def test_the_page_fits_a_narrow_window(page: Page, make_view: Callable[..., ReportView], tmp_path: Path) -> None:
     page.size(420, 900)
     opened(page, tmp_path, make_view())
@@ -194,7 +187,6 @@ def test_the_page_fits_a_narrow_window(page: Page, make_view: Callable[..., Repo
 
 
 @browser
-@needs_chromium
 @pytest.mark.parametrize("width", [1200, 1400, 1600])
 def test_no_column_is_cut_off(page: Page, make_view: Callable[..., ReportView], tmp_path: Path, width: int) -> None:
     view = make_view()
@@ -229,7 +221,6 @@ IDS = f"{SHOWN}.map(row => row.cells[0].querySelector('code').textContent)"
 
 
 @browser
-@needs_chromium
 def test_samples_are_filtered_by_cause_tag_metric_and_change(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -277,7 +268,6 @@ def sample_opened(page: Page, folder: Path, view: ReportView, html: str) -> None
 
 
 @browser
-@needs_chromium
 def test_an_opened_sample_shows_answers_contexts_and_statements(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -300,7 +290,6 @@ def test_an_opened_sample_shows_answers_contexts_and_statements(
 
 
 @browser
-@needs_chromium
 def test_evidence_is_marked_also_in_what_a_context_lost(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -331,7 +320,6 @@ def test_evidence_is_marked_also_in_what_a_context_lost(
 
 
 @browser
-@needs_chromium
 def test_a_sample_is_opened_and_closed_by_keyboard(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -350,7 +338,6 @@ def test_a_sample_is_opened_and_closed_by_keyboard(
 
 
 @browser
-@needs_chromium
 def test_hostile_texts_stay_texts(page: Page, make_view: Callable[..., ReportView], tmp_path: Path) -> None:
     attack = f"x{every_fragment}</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
@@ -370,7 +357,6 @@ def test_hostile_texts_stay_texts(page: Page, make_view: Callable[..., ReportVie
 
 
 @browser
-@needs_chromium
 def test_large_answers_and_many_contexts_leave_the_page_alive(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -392,7 +378,6 @@ def test_large_answers_and_many_contexts_leave_the_page_alive(
 
 
 @browser
-@needs_chromium
 @pytest.mark.parametrize("seed", range(6))
 def test_a_word_diff_holds_both_texts(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path, seed: int
@@ -417,7 +402,6 @@ def test_a_word_diff_holds_both_texts(
 
 
 @browser
-@needs_chromium
 def test_without_javascript_the_verdict_and_the_worst_samples_are_there(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path
 ) -> None:
@@ -448,7 +432,6 @@ def first_pixel(png: bytes) -> tuple[int, ...]:
 
 
 @pytest.mark.browser
-@needs_chromium
 @pytest.mark.parametrize("status", list(Status))
 def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path, status: Status
@@ -461,7 +444,6 @@ def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
 
 
 @pytest.mark.browser
-@needs_chromium
 @pytest.mark.parametrize("width", [390, 700, 1000, 1180])
 def test_no_metric_is_cut_or_hidden_in_a_narrow_window(
     page: Page, make_view: Callable[..., ReportView], tmp_path: Path, width: int

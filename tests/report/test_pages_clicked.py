@@ -17,13 +17,13 @@ from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
-from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.browser import Page, chromium
 from tests.report.conftest import Text, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 from tests.tools.history_page.histories import POLICY, made
 
-pytestmark = [pytest.mark.browser, needs_chromium]
+pytestmark = pytest.mark.browser
 
 ATTACK = (
     "x</script><script>window.hit=1</script><img src=x onerror=window.hit=1><svg onload=window.hit=1>"

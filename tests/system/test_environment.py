@@ -13,6 +13,7 @@ import pytest
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.system.environment import RunAs, child_environment, substituted
+from tests.needs import needs_root
 
 SECRETS = {
     "RAGSTONE_JUDGE_API_KEY": "sk-judge",
@@ -128,11 +129,6 @@ def test_no_file_of_ragstones_is_open_in_a_child(room: Any) -> None:
         os.set_inheritable(file.fileno(), True)
         links = room.ask("app:answer", "q")[0].answer.split("\n")
     assert all(link.startswith(("pipe:", "socket:", "anon_inode:", "/dev/null", "/proc/")) for link in links), links
-
-
-needs_root = pytest.mark.skipif(
-    sys.platform == "win32" or os.geteuid() != 0, reason="only root may run children as another user"
-)
 
 
 def open_to_all(path: Path) -> None:

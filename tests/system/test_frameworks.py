@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,9 +18,6 @@ pytestmark = [
     # Neither library is clean of warnings of its own.
     pytest.mark.filterwarnings("ignore"),
 ]
-MISSING = "install the dependency group `integrations` to test against the real objects"
-needs_langchain = pytest.mark.skipif(importlib.util.find_spec("langchain_core") is None, reason=MISSING)
-needs_llama_index = pytest.mark.skipif(importlib.util.find_spec("llama_index") is None, reason=MISSING)
 
 
 def asked(target: object, question: str = "What?") -> Response:
@@ -49,7 +45,6 @@ def model() -> Any:
     return FakeListChatModel(responses=["the answer"])
 
 
-@needs_langchain
 class TestLangChain:
     def test_a_runnable_that_returns_answer_and_documents(self, documents: list[Any]) -> None:
         from langchain_core.runnables import RunnableLambda
@@ -114,7 +109,6 @@ def query_engines() -> Iterator[tuple[str, dict[str, bool]]]:
     yield "async", {"use_async": True}
 
 
-@needs_llama_index
 class TestLlamaIndex:
     @pytest.fixture
     def engine(self) -> Callable[..., Any]:

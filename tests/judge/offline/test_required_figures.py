@@ -14,6 +14,7 @@ from labelled_sets import Pairwise, load_items
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
+from tests.needs import need_data
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
@@ -23,8 +24,7 @@ pytestmark = pytest.mark.heavy
 @cache
 def results(file: str) -> dict[str, TaskResult]:
     path = DATA / file
-    if not path.is_file():
-        pytest.skip(f"the evaluation data are not there: {path}")
+    need_data(path)
     items = load_items(path)
     cases = [item.first if isinstance(item, Pairwise) else item.case for item in items]
     judge = OfflineJudge([case.question for case in cases], [case.reference for case in cases if case.reference])
@@ -59,8 +59,7 @@ def test_its_probability_is_a_probability(file: str, most: float) -> None:
 
 @cache
 def labelled_answers() -> dict[str, list[Labelled]]:
-    if not (DATA / "begin.jsonl.gz").is_file():
-        pytest.skip(f"the evaluation data are not there: {DATA}")
+    need_data(DATA / "begin.jsonl.gz")
     return labelled(DATA)
 
 
@@ -103,8 +102,7 @@ def test_equal_answers_score_alike_whichever_model_wrote_them() -> None:
 
 
 def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:
-    if not (DATA / "begin.jsonl.gz").is_file():
-        pytest.skip(f"the training data are not there: {DATA}")
+    need_data(DATA / "begin.jsonl.gz")
     from train_offline_judge import train
 
     assert train(DATA) == load_data("weights.json")

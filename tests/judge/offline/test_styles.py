@@ -12,6 +12,7 @@ from data_sets import DEFAULT
 from ragstone.judge.offline.lexicon import language, load_data
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.statements import split_statements
+from tests.needs import need_data
 
 
 @cache
@@ -41,8 +42,7 @@ def test_an_invented_answer_is_found_in_every_style(style: str) -> None:
 
 
 def test_answers_of_six_models_in_which_people_found_nothing_unsupported_score_alike() -> None:
-    if not (DEFAULT / RAGTRUTH).is_file():
-        pytest.skip(f"the evaluation data are not there: {DEFAULT}")
+    need_data(DEFAULT / RAGTRUTH)
     models = by_model(DEFAULT / RAGTRUTH)
     right = [means[True] for means in models.values()]
     assert len(right) == 6

@@ -22,6 +22,7 @@ from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.report.escape import markdown_inline
 from ragstone.system.response import Context
+from tests.needs import need_data
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data"
@@ -166,8 +167,7 @@ def test_no_word_is_lost_with_the_marks(parts: list[str]) -> None:
 
 def _texts(file: str) -> Iterator[str]:
     path = DATA / file
-    if not path.is_file():
-        pytest.skip(f"the data set is not there: {path}")
+    need_data(path)
     with gzip.open(path, "rt", encoding="utf-8") if file.endswith(".gz") else path.open(encoding="utf-8") as lines:
         for line in lines:
             row: dict[str, Any] = json.loads(line)

@@ -9,11 +9,11 @@ import pytest
 
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
-from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.browser import Page, chromium
 from tests.tools.history_page.histories import POLICY, made
 from tests.tools.history_page.test_page import NAMES, with_loss
 
-pytestmark = [pytest.mark.browser, needs_chromium]
+pytestmark = pytest.mark.browser
 
 WINDOWS = [
     {"window": f"2026-10-{day:02}", "figures": {"error_rate": {"value": day / 100, "n": 100}}} for day in (5, 6, 7)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, marked, render_labelling
-from tests.report.browser import Page, chromium, needs_chromium
+from tests.report.browser import Page, chromium
 from tests.report.hostile import every_fragment
 
 browser = pytest.mark.browser
@@ -96,7 +96,6 @@ STATUS = "document.getElementById('progress').textContent"
 
 
 @browser
-@needs_chromium
 def test_labels_are_given_by_keyboard_and_saved_to_a_file(page: Page, tmp_path: Path) -> None:
     file = opened(page, tmp_path, label_page(*(item(name) for name in "abc")))
     assert page.run(STATUS) == "1 of 3; 0 done"
@@ -126,7 +125,6 @@ def test_labels_are_given_by_keyboard_and_saved_to_a_file(page: Page, tmp_path: 
 
 
 @browser
-@needs_chromium
 def test_what_is_stored_is_first_touched_when_the_page_is_loaded(page: Page, tmp_path: Path) -> None:
     page.call(
         "Page.addScriptToEvaluateOnNewDocument",
@@ -147,7 +145,6 @@ def test_what_is_stored_is_first_touched_when_the_page_is_loaded(page: Page, tmp
 
 
 @browser
-@needs_chromium
 def test_what_was_done_is_still_there_when_the_page_is_opened_again(page: Page, tmp_path: Path) -> None:
     file = opened(page, tmp_path, label_page(*(item(name) for name in "abc")))
     press(page, "p", "p", "f")
@@ -161,7 +158,6 @@ def test_what_was_done_is_still_there_when_the_page_is_opened_again(page: Page, 
 
 
 @browser
-@needs_chromium
 def test_numbers_and_statements_can_be_labels(page: Page, tmp_path: Path) -> None:
     opened(page, tmp_path, label_page(item("a"), scale="1-5", key="k3"))
     press(page, "4", "2")
@@ -177,7 +173,6 @@ def test_numbers_and_statements_can_be_labels(page: Page, tmp_path: Path) -> Non
 
 
 @browser
-@needs_chromium
 def test_drafts_are_accepted_edited_and_rejected_by_keyboard(page: Page, tmp_path: Path) -> None:
     opened(page, tmp_path, review_page(*(reviewed(name) for name in "abc")))
     press(page, "e", "X", "Escape", "a", "r")
@@ -191,7 +186,6 @@ def test_drafts_are_accepted_edited_and_rejected_by_keyboard(page: Page, tmp_pat
 
 
 @browser
-@needs_chromium
 @pytest.mark.parametrize("kind", ["label", "review"])
 def test_hostile_text_in_every_field_does_nothing(page: Page, tmp_path: Path, kind: str) -> None:
     hostile = PageItem(
@@ -227,7 +221,6 @@ def test_hostile_text_in_every_field_does_nothing(page: Page, tmp_path: Path, ki
 
 
 @browser
-@needs_chromium
 def test_a_huge_text_is_cut_until_it_is_asked_for(page: Page, tmp_path: Path) -> None:
     opened(page, tmp_path, label_page(item("a", answer="long word " * 100_000)))
     length = "document.querySelectorAll('.text')[1].textContent.length"
