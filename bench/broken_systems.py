@@ -34,7 +34,7 @@ from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifes
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import needed_judgements, sample_scores, scored_answer
-from ragstone.evaluation.serialise import RecordFacts, facts_from_line, record_to_line
+from ragstone.evaluation.serialise import RecordFacts, record_and_facts_from_line, record_to_line
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy
 from ragstone.gate.verdict import GateVerdict, Status
@@ -169,7 +169,7 @@ class Bench:
         key = (item.sample, item.response.answer, item.response.contexts).__repr__()
         if key not in self._known:
             judged = asyncio.run(self._judged(item)) if self.judge == "offline" else self._told(item)
-            self._known[key] = facts_from_line(record_to_line(judged), "bench")
+            _, self._known[key] = record_and_facts_from_line(record_to_line(judged), "bench")
         return self._known[key]
 
     async def _judged(self, item: Item) -> SampleRecord:

@@ -43,7 +43,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scale import HEADLINE, cpu_s, tree_of
+from scale import HEADLINE
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -53,6 +53,7 @@ from tests.github.api.openapi import Contract, load_contract  # noqa: E402
 from tests.github.api.payloads import payload_of, runner, with_payload  # noqa: E402
 from tests.github.runs import artifact_of  # noqa: E402
 
+_TICKS = os.sysconf("SC_CLK_TCK")
 PHASES = ("start", "reads", "baseline", "evaluation", "decision", "reports", "comment", "end")
 _CONFIG = f"""
 [golden]
@@ -106,6 +107,36 @@ class TimedGitHub(FakeGitHub):
         return reply
 
 
+def tree_of(pid: int) -> Iterator[int]:
+    """A process and its descendants."""
+    wanted = [pid]
+    while wanted:
+        pid = wanted.pop()
+        yield pid
+        for task in _listed(Path(f"/proc/{pid}/task")):
+            wanted += [int(child) for child in _text(task / "children").split()]
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # the process has ended
+        return ""
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU time of a process, and of its children that have ended."""
+    numbers = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return sum(map(int, numbers[11:15])) / _TICKS
+
+
 class _CpuWatch:
     """The CPU time of a process and its children, as it grows."""
 
@@ -125,7 +156,7 @@ class _CpuWatch:
 
     def _run(self) -> None:
         while not self._over.wait(_EVERY_S):
-            spent = sum(cpu_s(pid, reaped=True) for pid in tree_of(self._pid))
+            spent = sum(cpu_s(pid) for pid in tree_of(self._pid))
             self._found.append((time.time(), max(spent, self._found[-1][1])))
 
     def at(self, when: float) -> float:

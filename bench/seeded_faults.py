@@ -36,7 +36,7 @@ from ragstone.evaluation.manifest import Canaries
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import sample_scores, scored_answer
-from ragstone.evaluation.serialise import facts_from_line, record_to_line
+from ragstone.evaluation.serialise import record_and_facts_from_line, record_to_line
 from ragstone.gate.changes import Corpus, changes_line, changes_since
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.facts import Facts, facts_of
@@ -242,7 +242,8 @@ class Judged(Bench):
             manifest = manifest.model_copy(update={"canaries": canaries})
         gathering = Gathering(manifest)
         for one in records.values():
-            gathering.add(facts_from_line(record_to_line(one), "bench"), "bench")
+            _, facts = record_and_facts_from_line(record_to_line(one), "bench")
+            gathering.add(facts, "bench")
         return gathering.scores(Path("bench")), records
 
 

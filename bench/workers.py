@@ -12,12 +12,15 @@ import argparse
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from engine import write_world
-from scale import dask_cluster
 
 from ragstone.evaluation.engine import Work, run_samples, run_samples_in
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
@@ -49,6 +52,35 @@ class Answers:
         return Response(sample.id, row["answer"], tuple(map(Context, row["contexts"])))
 
     async def close(self) -> None: ...
+
+
+@contextmanager
+def dask_cluster(workers: int, folder: Path) -> Iterator[str]:
+    """The address of a scheduler with `workers` workers of one thread, each a process."""
+    file = folder / "scheduler.json"
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    dask = [sys.executable, "-m", "dask"]
+    words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    started = [subprocess.Popen([*dask, *words], **quiet)]  # type: ignore[call-overload]
+    try:
+        while not file.is_file() or not file.stat().st_size:
+            time.sleep(0.1)
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
+        words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder)]
+        started += [subprocess.Popen([*dask, *words], **quiet) for _ in range(workers)]  # type: ignore[call-overload]
+        _wait_for(workers, address)
+        yield address
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(workers: int, address: str) -> None:
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(workers)
 
 
 async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answers) -> tuple[float, list[str]]:
@@ -93,7 +125,7 @@ def main() -> None:
         alone, expected = asyncio.run(seconds_of(None, golden, answers))
         processes, found = asyncio.run(seconds_of(ProcessWorkers(given.workers, task_of(golden)), golden, answers))
         assert found == expected
-        with dask_cluster(given.workers, folder, os.cpu_count() or 1) as (address, _):
+        with dask_cluster(given.workers, folder) as address:
             on_cluster = DaskWorkers(address, task_of(golden), say=print)
             dask, found = asyncio.run(seconds_of(on_cluster, golden, answers))
         assert found == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,7 @@ from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
-from ragstone.golden import spool
-from ragstone.golden.sample import Origin, Sample
+from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Scored
@@ -47,24 +47,6 @@ def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert scores.metrics["faithfulness"].values == {f"q{i}": 0.5 for i in range(4)}
     assert scores.samples["q1"].origin == Origin("golden.jsonl", 2)
     assert again.find(["q2", "nobody"]).keys() == {"q2"}
-
-
-def test_what_is_known_of_the_samples_of_a_long_run_is_in_a_file_and_equal_runs_share_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spool, "MAX_IN_MEMORY", 1)
-    monkeypatch.setattr(spool, "_CHUNK", 2)
-    long, equal, short = (
-        written(tmp_path / name, upto=upto).finish(["q3", "q2", "q1", "q0"], wall_s=1.0).scores().samples
-        for name, upto in (("long", 4), ("equal", 4), ("short", 3))
-    )
-    assert long is equal
-    assert long is not short
-    for each in samples(4):
-        facts = long[each.id]
-        assert (facts.question, facts.content_hash, facts.tags) == (each.question, each.content_hash(), each.tags)
-        assert facts == equal[each.id]
-        assert (each.id in short) is (each.id != "q3")
 
 
 def test_every_state_of_a_record_survives_the_file() -> None:
@@ -223,16 +205,28 @@ def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
         RunDirectory.open(run.path).scores()
 
 
+def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    (run.path / SAMPLES).write_bytes(b"{}\n" * MAX_SAMPLES)
+    assert deque(run.lines(), maxlen=1).pop() == (MAX_SAMPLES, b"{}\n")
+    with (run.path / SAMPLES).open("ab") as stream:
+        stream.write(b"{}\n")
+    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:100001: the run has more than 100,000 samples"):
+        deque(run.lines(), maxlen=0)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         (b'"value":0.5', b'"value":1.5'),
         (b'"value":0.5', b'"value":NaN'),
         (b'"state":"scored"', b'"state":"perfect"'),
+        (b'"latency_s":0.1', b'"latency_s":-0.1'),
+        (b'"latency_s":0.1', b'"usage":{"input_tokens":-1,"output_tokens":2}'),
         (b'"id":"q1"', b'"id":"q0"'),
         (b'"faithfulness"', b'"other"'),
     ],
-    ids=["out of range", "NaN", "unknown state", "double id", "unknown metric"],
+    ids=["out of range", "NaN", "unknown state", "negative latency", "negative tokens", "double id", "unknown metric"],
 )
 def test_a_record_that_lies_is_refused_with_its_line(tmp_path: Path, old: bytes, new: bytes) -> None:
     run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)

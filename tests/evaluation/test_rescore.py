@@ -16,6 +16,7 @@ from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirector
 from ragstone.evaluation.directory import ASIDE, RunDirectory
 from ragstone.evaluation.rescore import Rescored
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import write_manifest
 from ragstone.metrics.score import Scored
 from ragstone.settings.load import load_settings
@@ -309,6 +310,22 @@ def test_a_bad_file_is_refused(project: Project, rows: list[dict[str, Any]], err
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(command, arguments, catch_exceptions=False, standalone_mode=False)
+
+
+def test_more_stored_answers_than_a_golden_set_can_have_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstone.evaluation.stored.MAX_SAMPLES", 2)
+    names = ("a.jsonl", "b.jsonl")
+    for name in names:
+        rows = [{"question": f"{name} {number}?", "answer": "Yes."} for number in range(2)]
+        write(tmp_path / name, *rows)
+    stored = StoredAnswers()
+    stored.read(tmp_path / names[0])
+    with pytest.raises(ConfigError, match="there are more than 2 stored answers to score") as caught:
+        stored.read(tmp_path / names[1])
+    assert caught.value.where == f"{tmp_path / names[1]}:1"
+    asyncio.run(stored.close())
 
 
 def test_the_command_says_what_it_did(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.score import Failed
 
 
@@ -63,6 +63,13 @@ def test_a_value_that_is_missing_is_a_failed_score_and_in_no_mean(tmp_path: Path
     assert scores.metrics["m"].values == {"b": 1.0}
     assert scores.metrics["m"].not_applicable == {}
     assert set(scores.samples) == {"a", "b"}
+
+
+def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(tmp_path: Path) -> None:
+    rows = "".join(f"{number},m,1\n" for number in range(MAX_SAMPLES + 1))
+    with pytest.raises(ConfigError, match="has scores of 100,001 samples, more than 100,000") as caught:
+        read(tmp_path, f"id,metric,value\n{rows}")
+    assert "Split the file" in str(caught.value.hint)
 
 
 def test_a_metric_without_any_value_is_still_there(tmp_path: Path) -> None:

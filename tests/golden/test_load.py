@@ -10,7 +10,7 @@ import pytest
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 
 
 def write(folder: Path, name: str, text: str | bytes) -> Path:
@@ -120,6 +120,19 @@ def test_a_doubled_id_names_both_places_across_files(tmp_path: Path) -> None:
     write(tmp_path, "b.jsonl", lines({"id": "y", "question": "B?"}, {"id": "x", "question": "C?"}))
     with pytest.raises(GoldenSetError, match=r"duplicate id 'x' at a\.jsonl:1 and b\.jsonl:2"):
         load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
+
+
+def test_more_samples_than_can_be_evaluated_are_refused_unless_a_limit_leaves_fewer(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", lines({"question": "A?"}))
+    write(tmp_path, "b.jsonl", "".join(f'{{"question": "{number}?"}}\n' for number in range(MAX_SAMPLES)))
+    with pytest.raises(GoldenSetError) as caught:
+        load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
+    assert caught.value.where == "b.jsonl"
+    assert caught.value.message == "with this file, the golden set has 100,001 samples, more than 100,000."
+    assert "--limit" in str(caught.value.hint)
+    assert caught.value.exit_code == 3
+    golden = load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path, limit=3)
+    assert [sample.question for sample in golden] == ["A?", "0?", "1?"]
 
 
 def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
@@ -107,6 +107,14 @@ def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, wh
         room.ask("file:out.jsonl", "q")
     assert caught.value.where == where
     assert says in caught.value.message
+
+
+def test_more_answers_than_a_golden_set_can_have_samples_are_refused(room: Any) -> None:
+    room.write("out.jsonl", "".join(f'{{"id": {number}, "answer": "a"}}\n' for number in range(MAX_SAMPLES + 2)))
+    with pytest.raises(SystemUnderTestError, match="the file has more than 100,000 recorded answers") as caught:
+        room.ask("file:out.jsonl", "q")
+    assert caught.value.where == "out.jsonl:100001"
+    assert "Split it" in str(caught.value.hint)
 
 
 def test_a_missing_file_is_named(room: Any) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +18,11 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.serialise import (
     MAX_LINE_BYTES,
     RecordFacts,
-    facts_from_line,
     record_and_facts_from_line,
     record_from_line,
 )
 from ragstone.files import open_regular, read_regular
+from ragstone.golden.sample import MAX_SAMPLES
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -54,11 +53,10 @@ Lookup = Callable[[str], SampleRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The row of each sample in samples.jsonl, as it was then, and the offset of its line; lines count from 1."""
+    """Where the record of each sample is in samples.jsonl, as the file was then: its line, from 1, and its offset."""
 
     stamp: tuple[int, int]
-    rows: Mapping[str, int]
-    offsets: Sequence[int]
+    by_sample: Mapping[str, tuple[int, int]]
 
 
 class RunDirectory:
@@ -109,11 +107,11 @@ class RunDirectory:
             places = self._places
 
             def record_of(sample_id: str) -> SampleRecord | None:
-                row = places.rows.get(sample_id)
-                if row is None:
+                if sample_id not in places.by_sample:
                     return None
-                stream.seek(places.offsets[row])
-                where = f"{self._file}:{row + 1}"
+                number, offset = places.by_sample[sample_id]
+                stream.seek(offset)
+                where = f"{self._file}:{number}"
                 record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
                 if record.sample.id != sample_id:
                     raise RunDirectoryError("the file was changed while it was read.", where=where)
@@ -122,12 +120,13 @@ class RunDirectory:
             yield record_of
 
     def _located(self, stream: BinaryIO) -> _Places:
-        rows: dict[str, int] = {}
-        offsets = array("Q", [0])
+        by_sample: dict[str, tuple[int, int]] = {}
+        offset = 0
         for number, line in self._lines_of(stream):
-            rows.setdefault(facts_from_line(line, f"{self._file}:{number}").sample_id, number - 1)
-            offsets.append(offsets[-1] + len(line))
-        return _Places(_stamp(stream), rows, offsets)
+            sample_id = record_from_line(line, f"{self._file}:{number}").sample.id
+            by_sample.setdefault(sample_id, (number, offset))
+            offset += len(line)
+        return _Places(_stamp(stream), by_sample)
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
@@ -153,23 +152,22 @@ class RunDirectory:
 
     def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
         gathering = Gathering(self.manifest)
-        offsets = array("Q")
+        by_sample: dict[str, tuple[int, int]] = {}
         offset = 0
-        stamps: list[tuple[int, int]] = []
-        for number, line in self.lines(digest, lambda stream: stamps.append(_stamp(stream))):
-            where = f"{self._file}:{number}"
-            if check is None:
-                gathering.add(facts_from_line(line, where), where)
-            else:
+        with self._stream() as stream:
+            stamp = _stamp(stream)
+            for number, line in self._lines_of(stream):
+                digest(line)
+                where = f"{self._file}:{number}"
                 record, facts = record_and_facts_from_line(line, where)
                 gathering.add(facts, where)
-                check(record, facts)
-            offsets.append(offset)
-            offset += len(line)
-        self._check_whole(len(offsets))
-        scores = gathering.scores(self.path)
-        self._places = _Places(stamps[0], gathering.ids.rows(), offsets)
-        return scores
+                if check is not None:
+                    check(record, facts)
+                by_sample[facts.sample_id] = (number, offset)
+                offset += len(line)
+        self._check_whole(len(by_sample))
+        self._places = _Places(stamp, by_sample)
+        return gathering.scores(self.path)
 
     def _check_whole(self, found: int) -> None:
         counted = self.manifest.counts.total
@@ -180,31 +178,31 @@ class RunDirectory:
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
 
-    def lines(
-        self, digest: Callable[[bytes], None] | None = None, opened: Callable[[BinaryIO], None] | None = None
-    ) -> Iterator[tuple[int, bytes]]:
-        """Every line of samples.jsonl with its number, from 1; `digest` is called with each. Raises RunDirectoryError.
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every line of samples.jsonl with its number, from 1. Raises RunDirectoryError.
 
-        A last line that was being written when the run was killed is left out. `opened` is called with the open file.
+        A last line that was being written when the run was killed is left out.
         """
         with self._stream() as stream:
-            if opened is not None:
-                opened(stream)
-            yield from self._lines_of(stream, digest)
+            yield from self._lines_of(stream)
 
     def _stream(self) -> BinaryIO:
         path = self.path / SAMPLES
         with disk_errors(path, kind=RunDirectoryError):
             return open_regular(path)
 
-    def _lines_of(self, stream: BinaryIO, digest: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, bytes]]:
+    def _lines_of(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if digest is not None:
-                digest(line)
             if len(line) > MAX_LINE_BYTES:
                 raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self._file}:{number}")
+            if number > MAX_SAMPLES:
+                raise RunDirectoryError(
+                    f"the run has more than {MAX_SAMPLES:,} samples.",
+                    where=f"{self._file}:{number}",
+                    hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
+                )
             if not line.endswith(b"\n") and self.manifest.state != "finished":
                 return  # the record that was being written when the run was killed
             yield number, line

@@ -146,6 +146,6 @@ def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -
             "its results are for different questions."
         )
     bounds = {sample.id: sample.bounds for sample in golden}  # what a sample must reach is policy: ours, not theirs
-    samples = {name: facts.changed(bounds=bounds.get(name, ())) for name, facts in scores.samples.items()}
+    samples = {name: replace(facts, bounds=bounds.get(name, ())) for name, facts in scores.samples.items()}
     kept = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
     return Vouched(replace(scores, metrics=kept, samples=samples), tuple(doubts))

@@ -20,7 +20,7 @@ from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.score import Failed
 
 _HEAD_BYTES = 4096
@@ -58,6 +58,12 @@ def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunSco
         rows = iter(wide)
     if found is None:
         found = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    if len(found.samples) > MAX_SAMPLES:
+        raise ConfigError(
+            f"has scores of {len(found.samples):,} samples, more than {MAX_SAMPLES:,}.",
+            where=str(path),
+            hint="Split the file, and compare each part by itself.",
+        )
     facts = {one.id: SampleFacts.of(one) for one in golden or () if one.id in found.samples or one.bounds}
     return replace(found, samples={**found.samples, **facts})
 
@@ -140,7 +146,7 @@ def _one_sample_per_row(
                 place = f"{where}: column '{metric}'"
                 collected.add(name, metric.strip(), _number(row[metric], place), group, place)
     found, questions = collected.scores(), {name: one[2] for name, one in zip(names, asked, strict=True)}
-    facts = {name: facts.changed(question=questions[name]) for name, facts in found.samples.items()}
+    facts = {name: replace(facts, question=questions[name]) for name, facts in found.samples.items()}
     return replace(found, samples=facts, remarks=remarks)
 
 

@@ -55,10 +55,6 @@ class SampleFacts:
             bounds=sample.bounds,
         )
 
-    def changed(self, **changes: Any) -> SampleFacts:
-        """These facts with other values of some fields."""
-        return SampleFacts(**{one.name: getattr(self, one.name) for one in fields(SampleFacts)} | changes)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetricScores:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
@@ -15,11 +15,11 @@ from ragstone.evaluation.record import Answer, RecordLine, SampleRecord
 from ragstone.evaluation.scores import fingerprint
 from ragstone.evaluation.scoring import sample_state
 from ragstone.golden.sample import Bound, Origin, Sample
-from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, Verdict
+from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
-from ragstone.system.response import Context, Response, SystemFailure, TokenUsage
+from ragstone.system.response import Response, TokenUsage
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines of samples.jsonl are rejected."""
@@ -54,91 +54,42 @@ class _FailedLine(BaseModel):
 _ScoreLine = Annotated[_ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")]
 
 
-_Sample = TypeVar("_Sample")
-_Response = TypeVar("_Response")
-_Judged = TypeVar("_Judged")
-_Each = TypeVar("_Each", bound="_Answered[Any, Any]")
+def _not_negative(response: Response) -> Response:
+    """`response`, if its latency and its tokens are not negative."""
+    usage = response.usage
+    tokens = () if usage is None else (usage.input_tokens, usage.output_tokens)
+    if any(number < 0 for number in (response.latency_s or 0.0, *tokens)):
+        raise ValueError("latency and tokens can't be negative")
+    return response
 
 
-class _Answered(BaseModel, Generic[_Response, _Judged]):
+_Response = Annotated[Response, AfterValidator(_not_negative)]
+
+
+class _AnswerLine(BaseModel, extra="forbid"):
     response: _Response
-    judgements: tuple[_Judged, ...] = ()
+    judgements: tuple[Judgements, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
 
-class _Recorded(BaseModel, Generic[_Sample, _Response, _Judged, _Each]):
+class _RecordLine(BaseModel, extra="forbid"):
     """A line of a sample that was asked once has its response in itself; else each of its answers has one."""
 
-    sample: _Sample
+    sample: Sample
     content_hash: str
     response: _Response | None = None
-    judgements: tuple[_Judged, ...] = ()
-    answers: tuple[_Each, ...] = ()
+    judgements: tuple[Judgements, ...] = ()
+    answers: tuple[_AnswerLine, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    ledger: Ledger = Field(default_factory=Ledger)
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
         if len(self.answers) == 1 or (self.response is None) is not (len(self.answers) > 1):
             raise ValueError("a record has either a response, or several answers")
         return self
-
-
-class _AnswerLine(_Answered[Response, Judgements], extra="forbid"):
-    pass
-
-
-class _RecordLine(_Recorded[Sample, Response, Judgements, _AnswerLine], extra="forbid"):
-    ledger: Ledger = Field(default_factory=Ledger)
-
-
-class _ContextFactsLine(BaseModel):
-    text: str
-    id: str | None = None
-    score: float | None = None
-
-
-class _SupportFactsLine(BaseModel):
-    verdict: Verdict
-    supported_by: tuple[str, ...] = ()
-
-
-class _SupportTableFactsLine(BaseModel):
-    """Empty for a judgement that failed."""
-
-    supports: tuple[_SupportFactsLine, ...] = ()
-
-
-class _StatementsFactsLine(BaseModel):
-    """Also a judgement that failed; `not_applicable`, since nothing is claimed."""
-
-    abstains: bool | None = None
-    statements: tuple[object, ...] = ()
-    not_applicable: bool = False
-
-
-class _RoundFactsLine(BaseModel):
-    support: _SupportTableFactsLine | None = None
-    statements: _StatementsFactsLine | None = None
-
-
-class _UsageFactsLine(BaseModel):
-    input_tokens: int = Field(ge=0)
-    output_tokens: int = Field(ge=0)
-
-
-class _ResponseFactsLine(BaseModel):
-    answer: str = ""
-    contexts: tuple[_ContextFactsLine, ...] = ()
-    latency_s: float | None = Field(default=None, ge=0)
-    usage: _UsageFactsLine | None = None
-    failure: SystemFailure | None = None
-
-
-_AnswerFactsLine = _Answered[_ResponseFactsLine, _RoundFactsLine]
-_FactsLine = _Recorded[Sample, _ResponseFactsLine, _RoundFactsLine, _AnswerFactsLine]
-"""The parts of a record that the gate needs; the rest of the line is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +136,6 @@ class RecordFacts:
     bounds: tuple[Bound, ...] = ()
 
 
-_RECORD = TypeAdapter(_RecordLine)
-_FACTS = TypeAdapter(_FactsLine)
-
-
 def record_to_line(record: SampleRecord) -> str:
     """`record` as JSON without a line end; floats that JSON can't hold become null."""
     shared = {
@@ -218,18 +165,20 @@ def record_line(record: SampleRecord) -> RecordLine:
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     """The record in `line`. Raises RunDirectoryError with `where` when it is not one."""
-    return _record_of(_validated(_RECORD, line, where))
-
-
-def facts_from_line(line: str | bytes, where: str) -> RecordFacts:
-    """The gate's view of the record in `line`; faster and smaller than the whole record."""
-    return _facts_of(_validated(_FACTS, line, where))
+    return _record_of(_parsed(line, where))
 
 
 def record_and_facts_from_line(line: str | bytes, where: str) -> tuple[SampleRecord, RecordFacts]:
-    """Both, of one reading of `line`. Raises RunDirectoryError."""
-    parsed = _validated(_RECORD, line, where)
-    return _record_of(parsed), _facts_of(parsed)
+    """The record in `line`, and the gate's view of it. Raises RunDirectoryError with `where` when it is not one."""
+    parsed = _parsed(line, where)
+    record = _record_of(parsed)
+    return record, _facts_of(record, parsed.content_hash)
+
+
+def _parsed(line: str | bytes, where: str) -> _RecordLine:
+    hint = "The file was changed or truncated; run the evaluation again."
+    with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
+        return _RecordLine.model_validate_json(line)
 
 
 def _record_of(parsed: _RecordLine) -> SampleRecord:
@@ -240,74 +189,64 @@ def _record_of(parsed: _RecordLine) -> SampleRecord:
     return SampleRecord(parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger)
 
 
-def _facts_of(parsed: _Recorded[Any, Any, Any, Any]) -> RecordFacts:
-    sample = parsed.sample
+def _facts_of(record: SampleRecord, content_hash: str) -> RecordFacts:
+    sample = record.sample
     return RecordFacts(
         sample_id=sample.id,
         question=sample.question,
         tags=sample.tags,
         group=sample.group,
         origin=sample.origin,
-        content_hash=parsed.content_hash,
+        content_hash=content_hash,
         parts=sample.part_hashes(),
-        scores=_scores_from_line(parsed.scores),
+        scores=record.scores,
         answerable=sample.answerable,
         reference=fingerprint(sample.reference) if sample.reference else None,
-        answers=tuple(_answer_facts(line, sample) for line in parsed.answers or (parsed,)),
+        answers=tuple(_answer_facts(answer, sample) for answer in record.answers),
         draft=sample.draft,
         bounds=sample.bounds,
     )
 
 
-def _answer_facts(line: _Answered[Any, Any] | _Recorded[Any, Any, Any, Any], sample: Sample) -> AnswerFacts:
-    response = cast(_ResponseFactsLine | Response, line.response)
-    failure, usage = response.failure, response.usage
+def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
+    response = answer.response
+    failure = response.failure
     return AnswerFacts(
         answer=None if failure else fingerprint(response.answer),
         latency_s=response.latency_s,
         failure=f"{failure.kind}: {failure.message}" if failure else None,
-        scores=_scores_from_line(line.scores),
-        repeat_scores=line.repeat_scores,
-        used=_used(response, line.judgements),
-        usage=None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens),
-        contexts=hash(tuple((one.text, one.id, one.score) for one in response.contexts)),
-        kind=AnswerKind.ANSWERS if failure else _kind(response, line.judgements, sample),
+        scores=answer.scores,
+        repeat_scores=answer.repeat_scores,
+        used=_used(answer),
+        usage=response.usage,
+        contexts=hash(tuple((context.text, context.id, context.score) for context in response.contexts)),
+        kind=AnswerKind.ANSWERS if failure else _kind(answer, sample),
     )
 
 
-def _kind(
-    response: _ResponseFactsLine | Response,
-    judgements: Sequence[_RoundFactsLine | Judgements],
-    sample: Sample,
-) -> AnswerKind:
-    found = judgements[0].statements if judgements else None
+def _kind(answer: Answer, sample: Sample) -> AnswerKind:
+    response = answer.response
+    statements = answer.judgements[0].statements if answer.judgements else None
     abstains, claims = None, True
-    if isinstance(found, _StatementsFactsLine | StatementList):
-        abstains = found.abstains
-        claims = bool(found.statements) or found.abstains is None
-    if isinstance(found, _StatementsFactsLine | JudgementFailure):
-        claims = claims and not found.not_applicable
-    contexts = tuple(Context(one.text, one.id) for one in response.contexts)
-    return kind_of(response.answer, sample.question, sample.reference, contexts, abstains=abstains, claims=claims)
+    if isinstance(statements, StatementList):
+        abstains = statements.abstains
+        claims = bool(statements.statements)
+    elif isinstance(statements, JudgementFailure):
+        claims = not statements.not_applicable
+    return kind_of(
+        response.answer, sample.question, sample.reference, response.contexts, abstains=abstains, claims=claims
+    )
 
 
-def _used(
-    response: _ResponseFactsLine | Response, judgements: Sequence[_RoundFactsLine | Judgements]
-) -> UsedContexts | None:
-    support = judgements[0].support if judgements else None
-    if support is None or isinstance(support, JudgementFailure) or not support.supports or not response.contexts:
+def _used(answer: Answer) -> UsedContexts | None:
+    support = answer.judgements[0].support if answer.judgements else None
+    contexts = answer.response.contexts
+    if not isinstance(support, SupportTable) or not support.supports or not contexts:
         return None
-    supporting = [name for one in support.supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
-    return used_contexts([context.text for context in response.contexts], supporting)
-
-
-_Line = TypeVar("_Line")
-
-
-def _validated(adapter: TypeAdapter[_Line], line: str | bytes, where: str) -> _Line:
-    hint = "The file was changed or truncated; run the evaluation again."
-    with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
-        return adapter.validate_json(line)
+    supporting = [
+        context for each in support.supports if each.verdict is Verdict.SUPPORTED for context in each.supported_by
+    ]
+    return used_contexts([context.text for context in contexts], supporting)
 
 
 def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:

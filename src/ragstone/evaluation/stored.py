@@ -26,7 +26,7 @@ from ragstone.golden.columns import ColumnPlan, plan_columns, with_names_as_ids
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
+from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.system import worker
 from ragstone.system.given import Wrapped
 from ragstone.system.json_records import record_at
@@ -196,6 +196,12 @@ class StoredAnswers:
     def _add(self, sample: Sample, place: _Place) -> None:
         known = self._places.get(sample.id)
         if known is None:
+            if len(self._samples) == MAX_SAMPLES:
+                raise ConfigError(
+                    f"there are more than {MAX_SAMPLES:,} stored answers to score.",
+                    where=place.where,
+                    hint="Score the files one at a time, or split them, each with its own --out.",
+                )
             self._samples[sample.id] = sample
             self._places[sample.id] = place
         elif known.digest != place.digest:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from array import array
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
 from ragstone.errors import RunDirectoryError, disk_errors
-from ragstone.evaluation.columns import Ids
 from ragstone.evaluation.directory import (
     ASIDE,
     BASE_COMMIT,
@@ -33,36 +31,25 @@ from ragstone.evaluation.usage import UsageCount
 from ragstone.files import open_regular
 
 
-class _Written(Ids):
-    """The samples that are on disk, and where the record of each begins: the last one, if there are several."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.offsets = array("Q")
-
-    def add_at(self, offset: int, sample_id: str) -> None:
-        if self.add(sample_id):
-            self.offsets.append(offset)
-        elif (row := self.get(sample_id)) is not None:
-            self.offsets[row] = offset
-
-
 class RunWriter:
-    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order."""
+    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order.
+
+    `offsets`: where the record of each sample on disk begins, by sample id; the last one, if there are several.
+    """
 
     def __init__(
         self,
         path: Path,
         manifest: Manifest,
         stream: IO[bytes],
-        written: _Written,
+        offsets: dict[str, int],
         redact: Callable[[str], str],
         usage: UsageCount,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self._stream = stream
-        self._written = written
+        self._offsets = offsets
         self._redact = redact
         self._usage = usage
 
@@ -81,7 +68,7 @@ class RunWriter:
                 (path / name).unlink(missing_ok=True)
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
-        return cls(path, manifest, stream, _Written(), redact, UsageCount(manifest.price))
+        return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
 
     @classmethod
     def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
@@ -142,18 +129,18 @@ class RunWriter:
             raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
-            written, counts, cost = _finished_part(path, keep, usage)
+            offsets, counts, cost = _finished_part(path, keep, usage)
         planted = earlier.planted if earlier.judge == manifest.judge else None
         told = {"wall_s": earlier.wall_s, "created_at": earlier.created_at, "planted": planted}
         kept = manifest.model_copy(update={"counts": counts, "cost": cost, **told})
         write_manifest(path, kept)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
-        return cls(path, kept, stream, written, redact, usage)
+        return cls(path, kept, stream, offsets, redact, usage)
 
     @property
     def finished_ids(self) -> Set[str]:
-        return self._written
+        return self._offsets.keys()
 
     def append(self, record: SampleRecord) -> None:
         """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
@@ -166,7 +153,7 @@ class RunWriter:
             offset = self._stream.tell()
             self._stream.write(line)
             self._stream.flush()
-        self._written.add_at(offset, record.sample_id)
+        self._offsets[record.sample_id] = offset
         self._usage.add(record.responses)
         counts, state = self.manifest.counts, record.state
         self.manifest = self.manifest.model_copy(
@@ -190,7 +177,7 @@ class RunWriter:
         """End the run: records in the order of the golden set, so that equal runs are equal files."""
         with writing_to(self.path / SAMPLES):
             self._stream.close()
-            _sort_records(self.path / SAMPLES, self._written, order)
+            _sort_records(self.path / SAMPLES, self._offsets, order)
         self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
         for name in (f"{SAMPLES}.previous", ASIDE):
             (self.path / name).unlink(missing_ok=True)
@@ -257,15 +244,15 @@ def _put_aside(path: Path) -> None:
 
 def _finished_part(
     path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
-) -> tuple[_Written, Counts, Cost]:
-    """Where the records begin that are complete and to be kept; all others are removed from the file."""
+) -> tuple[dict[str, int], Counts, Cost]:
+    """The offset, by sample id, of each record that is complete and to be kept; all others are removed."""
     samples = path / SAMPLES
     if not samples.exists():
         samples.touch()
-    written = _Written()
+    offsets: dict[str, int] = {}
     counts: dict[str, int] = {}
     cost = Cost()
-    wanted = array("Q")
+    wanted: list[int] = []
     end = good = 0
     with open_regular(samples) as stream:
         while line := stream.readline(MAX_LINE_BYTES):
@@ -274,7 +261,7 @@ def _finished_part(
             record = record_from_line(line, str(samples))
             if keep(record):
                 wanted.append(end)
-                written.add_at(good, record.sample.id)
+                offsets[record.sample.id] = good
                 state = sample_state(record.scores, record.responses)
                 counts[state] = counts.get(state, 0) + 1
                 cost = cost.plus(Cost.of(record.ledger))
@@ -285,7 +272,7 @@ def _finished_part(
         os.truncate(samples, end)
     else:
         _write_records(samples, wanted)
-    return written, Counts(**counts), cost
+    return offsets, Counts(**counts), cost
 
 
 def _write_records(path: Path, offsets: Iterable[int]) -> None:
@@ -298,9 +285,8 @@ def _write_records(path: Path, offsets: Iterable[int]) -> None:
     temporary.replace(path)
 
 
-def _sort_records(path: Path, written: _Written, order: Iterable[str]) -> None:
-    rows = (written.get(sample_id) for sample_id in order)
-    wanted = array("Q", (written.offsets[row] for row in rows if row is not None))
+def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
+    wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
     if all(one < other for one, other in pairwise(wanted)):
         return
     _write_records(path, wanted)

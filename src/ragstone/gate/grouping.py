@@ -35,10 +35,8 @@ def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
     """`current` with the groups that its samples have in `baseline`, so that no edit of groups hides a loss."""
-    if current.samples is baseline.samples:
-        return current
     moved = {
-        name: facts.changed(group=then.group)
+        name: replace(facts, group=then.group)
         for name, facts in current.samples.items()
         if (then := baseline.samples.get(name)) is not None and then.group != facts.group and then.parts and facts.parts
     }

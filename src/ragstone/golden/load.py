@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
-import tempfile
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ragstone.errors import ConfigError, GoldenSetError, disk_errors, suggestion
+from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_results, with_names_as_ids
 from ragstone.golden.formats import delimited
@@ -22,8 +19,7 @@ from ragstone.golden.formats.registry import format_of
 from ragstone.golden.profile import Profile, profile_rows
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
-from ragstone.golden.spool import Spool
+from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
 
 _GLOB_SIGNS = frozenset("*?[")
@@ -52,7 +48,8 @@ def load_golden_set(
     `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field out; other fields are found by
     their aliases, and a native file needs no column in `columns`. `limit` is the maximum number of samples. Files must
     be below `within`. The origin of a sample has its path relative to `root`, with forward slashes. Raises
-    GoldenSetError with file, line and a hint, and ConfigError for a field in `columns` that doesn't exist.
+    GoldenSetError with file, line and a hint, also for more than MAX_SAMPLES, and ConfigError for a field in `columns`
+    that doesn't exist.
     """
     wanted = _checked(columns)
     if limit is not None and limit < 1:
@@ -92,57 +89,35 @@ def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
 def _read(
     sources: Iterable[tuple[SourceFile, Callable[[], _Table]]], wanted: Mapping[str, str], limit: int | None
 ) -> GoldenSet:
-    samples: Spool[Sample] = Spool()
+    by_id: dict[str, Sample] = {}
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
-    ids = array("Q")
     limited = False
-
-    def add(sample: Sample) -> None:
-        ids.append(_digest(sample.id))
-        with disk_errors(
-            tempfile.gettempdir(),
-            "a temporary file for its samples can't be written",
-            kind=GoldenSetError,
-            hint="Set TMPDIR to a folder with more space.",
-        ):
-            samples.append(sample)
-
     for source, open_table in sources:
-        left = None if limit is None else limit - len(samples)
+        left = None if limit is None else limit - len(by_id)
         if left == 0:  # every other file has samples too
             missing, limited = {}, True
             break
         table = open_table()
-        mapping, rows = _load_table(source, table, wanted, missing, left, add)
-        limited = left is not None and rows > left
+        samples, mapping, rows = _load_table(source, table, wanted, missing, left, MAX_SAMPLES - len(by_id))
+        for sample in samples:
+            first = by_id.setdefault(sample.id, sample)
+            if first is not sample:
+                raise _duplicate(first, sample, mapping, _telling_apart(table, first, sample))
+        limited = len(samples) < rows
         mappings.append(mapping)
-        _refuse_duplicates(samples, ids, table, mapping)
         if limited:
             missing = {}
             break
     if missing and not all(map(_is_native, mappings)):
         raise _column_not_found(missing, mappings)
-    return GoldenSet(samples, tuple(mappings), limited)
+    return GoldenSet(tuple(by_id.values()), tuple(mappings), limited)
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
     """Whether every column of the file has the name of a field, as in those that Ragstone writes."""
     named = {*mapping.columns.values(), *mapping.ignored} <= MAPPABLE
     return named and mapping.format == "jsonl" and not mapping.recorded
-
-
-def _digest(sample_id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(sample_id.encode("utf-8", "surrogatepass"), digest_size=8).digest())
-
-
-def _refuse_duplicates(samples: Iterable[Sample], ids: Iterable[int], table: _Table, mapping: ColumnMapping) -> None:
-    """Raise GoldenSetError if two samples have one id; `ids` are its digests, `table` is the one read last."""
-    repeated = {one for one, other in pairwise(sorted(ids)) if one == other}
-    seen: dict[str, Sample] = {}
-    for sample in samples if repeated else ():
-        if _digest(sample.id) in repeated and (first := seen.setdefault(sample.id, sample)) is not sample:
-            raise _duplicate(first, sample, mapping, _telling_apart(table, first, sample))
 
 
 def find_files(
@@ -202,17 +177,24 @@ def _load_table(
     wanted: Mapping[str, str],
     missing: dict[str, str],
     limit: int | None,
-    add: Callable[[Sample], None],
-) -> tuple[ColumnMapping, int]:
-    """Read one table, with `add` for each sample, and return its mapping and the number of its rows.
+    room: int,
+) -> tuple[list[Sample], ColumnMapping, int]:
+    """The samples of one table, at most `limit`; its mapping; and the number of its rows.
 
-    Removes from `missing` what the table has.
+    Removes from `missing` what the table has. Raises GoldenSetError if there is no `room` for so many samples.
     """
     inside = f"{table.prefix}." if table.prefix else ""
     asked = {name: path.removeprefix(inside) for name, path in wanted.items()}
     profile = profile_rows(source, table.rows(), asked.values())
     if not profile.rows:
         raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
+    count = profile.rows if limit is None else min(profile.rows, limit)
+    if count > room:
+        total = MAX_SAMPLES - room + count
+        raise source.error(
+            f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
+            hint="Split it, and evaluate each part in a run of its own, or use --limit.",
+        )
     for name in list(missing):
         if asked[name] in profile.found:
             del missing[name]
@@ -220,9 +202,8 @@ def _load_table(
     if "question" not in asked:
         refuse_results(source, profile, plan)
     reader = SampleReader(source, plan)
-    for row in islice(table.rows(), limit or profile.rows):
-        add(reader.sample(row))
-    return _mapping(source, table, plan, reader), profile.rows
+    samples = [reader.sample(row) for row in islice(table.rows(), count)]
+    return samples, _mapping(source, table, plan, reader), profile.rows
 
 
 def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> ColumnPlan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -23,9 +22,6 @@ _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator align
 
 
 _FIRST_WORDS = 8
-
-_MAX_SHARED = 20
-"""Of more contexts, few sets are equal, and thousands of large ones must not be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +49,7 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
     names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
     used = {names[name] for name in supporting if name in names}
-    make = _shared if len(place) <= _MAX_SHARED else UsedContexts
-    return make(tuple(sorted(set(place))), tuple(sorted(used)))
-
-
-# A run holds one for each sample, and most are equal.
-_shared = lru_cache(maxsize=4096)(UsedContexts)
+    return UsedContexts(tuple(sorted(set(place))), tuple(sorted(used)))
 
 
 class _Alignment(BaseMetric):

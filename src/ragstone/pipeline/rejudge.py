@@ -240,7 +240,7 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
     for name, one in scored.items():
         metrics[name] = _spliced(one, again.metrics.get(name), plan.by_metric.get(name, frozenset()) & relabelled)
     samples = {
-        name: then.samples[name].changed(parts=now.samples[name].parts, answerable=now.samples[name].answerable)
+        name: replace(then.samples[name], parts=now.samples[name].parts, answerable=now.samples[name].answerable)
         for name in relabelled
     }
     manifest = then.manifest

@@ -12,7 +12,7 @@ from ragstone.printable import clean as visible
 from ragstone.report import plots, trend, wording
 from ragstone.report.escape import bounded, url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
-from ragstone.report.page import MAX_ROWS, cell, pack, read_line, state
+from ragstone.report.page import cell, pack, read_line, state
 from ragstone.report.parts import ReportView
 from ragstone.report.rows import check_reason, marked_title
 from ragstone.report.summary import summaries
@@ -34,7 +34,7 @@ def render_html(view: ReportView, page: Iterable[str] = ()) -> str:
     """
     packed = [line for line in map(read_line, page) if line is not None]
     texts = any(line.kind == "t" for line in packed)
-    listed = min(view.samples_total, MAX_ROWS) if packed else len(view.samples)
+    listed = view.samples_total if packed else len(view.samples)
     if not packed:
         packed = [line for line in map(read_line, pack(((row, None) for row in view.samples), str)) if line is not None]
     return render_page(

@@ -14,7 +14,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from ragstone import formatting
@@ -28,7 +27,6 @@ MAX_PACKED = 32 * 1024 * 1024
 """Characters of packed texts in a page. The samples that come last, which are the best, have none beyond that."""
 MAX_TEXTS = 2000
 """Samples with texts; the worst have them."""
-MAX_ROWS = 100_000
 
 _ROWS_AT_ONCE = 2000
 _CHUNK = 128 * 1024
@@ -54,7 +52,7 @@ def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], 
     rows: list[list[Any]] = []
     texts: list[bytes] = []
     size = packed = chunk = made = 0
-    for row, make_texts in islice(samples, MAX_ROWS):
+    for row, make_texts in samples:
         place: list[int] = []
         found = make_texts() if make_texts is not None and made < MAX_TEXTS and packed < MAX_PACKED else None
         if found is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,9 +64,9 @@ class RunSamples:
             verdict.facts,
         )
 
-    def rows(self, limit: int) -> Iterator[SampleRow]:
-        """The rows of the table of samples, at most `limit`: what failed or got worst first, then the lowest scores."""
-        for sample_id in heapq.nsmallest(limit, self.current.samples, key=self._badness):
+    def rows(self, limit: int | None) -> Iterator[SampleRow]:
+        """The rows of the table of samples: what failed or got worst first, then the lowest scores; at most `limit`."""
+        for sample_id in sorted(self.current.samples, key=self._badness)[:limit]:
             facts = self.current.samples[sample_id]
             cells = tuple(self._cell(sample_id, metric) for metric in self.columns)
             yield SampleRow(

@@ -132,9 +132,9 @@ def rows_of(
     links: Links,
     drafts: RunScores | None = None,
     *,
-    limit: int,
+    limit: int | None = None,
 ) -> Iterator[SampleRow]:
-    """The rows of the table of samples, worst first and drafts last; of each at most `limit`."""
+    """The rows of the table of samples, worst first and drafts last; of each at most `limit`, if there is one."""
     samples = RunSamples.of(verdict, current, baseline, links)
     yield from samples.rows(limit)
     if drafts is not None:

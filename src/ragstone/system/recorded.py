@@ -1,19 +1,16 @@
 """file: entrypoints: recorded answers, in JSON Lines, as one JSON list, in a table, or in a run's samples.jsonl.
 
-The file is never loaded into memory as a whole. One pass finds the start of each record, at 24 bytes per record, and a
-record is read again when its sample is asked.
+The file is never loaded into memory as a whole. One pass finds the start of each record, which is read again when its
+sample is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import bisect
-import hashlib
 import tempfile
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +18,7 @@ from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.rows import SourceFile
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
 from ragstone.system.json_records import CONTEXTS_NAMES, Record, is_table, record_at, records, table_records
@@ -40,6 +37,14 @@ _ANSWERS = (*RECORDED["answer"].strong, *worker.ANSWER_NAMES, *RECORDED["answer"
 _RESPONSE = TypeAdapter(Response)
 
 
+class _Place(NamedTuple):
+    """Where a record is: its first byte, its size, and its line, or its number in a list, from 1."""
+
+    start: int
+    size: int
+    line: int
+
+
 class RecordedAnswers:
     """The `System` for one file. Records are matched by id, or by question if a record has no id."""
 
@@ -50,7 +55,9 @@ class RecordedAnswers:
         self.concurrency = settings.concurrency
         self._source = source
         self._fields = answer_fields(settings)
-        self._index = _Index()
+        self._places: dict[tuple[str, str], _Place] = {}
+        """By the kind and value of the record's key."""
+        self._has_ids = False
         self._file: BinaryIO | None = None
         self._rated = False
         """Whether ``answer`` is the right answer, because a record has another column for the system's."""
@@ -68,12 +75,12 @@ class RecordedAnswers:
 
     async def ask(self, sample: Sample) -> Response:
         for kind, key in ((_ID, sample.id), (_QUESTION, _folded(sample.question))):
-            for start, size, place in self._index.find(_digest(kind, key)):
-                record = self._record(start, size)
-                if record is not None and _keys(record) == (kind, key):
-                    at = self._source.at(place)
-                    return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
-        hint = "its records have ids, and none matches" if self._index.has_ids else "no question in it matches"
+            place = self._places.get((kind, key))
+            record = None if place is None else self._record(place)
+            if place is not None and record is not None and _keys(record) == (kind, key):
+                at = self._source.at(place.line)
+                return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
+        hint = "its records have ids, and none matches" if self._has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
 
@@ -82,33 +89,37 @@ class RecordedAnswers:
             self._file.close()
             self._file = None
 
-    def _record(self, start: int, size: int) -> Mapping[str, object] | None:
-        return None if self._file is None else record_at(self._file, start, size)
+    def _record(self, place: _Place) -> Mapping[str, object] | None:
+        return None if self._file is None else record_at(self._file, place.start, place.size)
 
     def _build(self, found: Iterator[Record]) -> None:
-        for record, start, size, place in found:
+        for record, start, size, line in found:
             kind, key = _keys(record)
+            where = self._source.at(line)
             if key == "":
                 raise SystemUnderTestError(
                     "a recorded answer has neither id nor question.",
-                    where=self._source.at(place),
+                    where=where,
                     hint=f"Add an 'id' to each record, or the question under one of {', '.join(QUESTION_NAMES)}.",
                 )
-            both = record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None
-            self._rated = self._rated or both
-            self._index.add(_digest(kind, key), start, size, place, is_id=kind == _ID)
-        if not len(self._index):
-            raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
-        self._index.sort()
-        for one, other in self._index.equal_digests():
-            first, second = self._record(one[0], one[1]), self._record(other[0], other[1])
-            if first is not None and second is not None and _keys(first) == _keys(second):
-                kind, key = _keys(first)
+            first = self._places.setdefault((kind, key), _Place(start, size, line))
+            if first.start != start:
                 raise SystemUnderTestError(
-                    f"the {kind} {key[:80]!r} is recorded twice, first at {min(one[2], other[2])}.",
-                    where=self._source.at(max(one[2], other[2])),
+                    f"the {kind} {key[:80]!r} is recorded twice, first at {first.line}.",
+                    where=where,
                     hint="Keep only one answer for each.",
                 )
+            if len(self._places) > MAX_SAMPLES:
+                raise SystemUnderTestError(
+                    f"the file has more than {MAX_SAMPLES:,} recorded answers.",
+                    where=where,
+                    hint="Split it, with the golden set, and evaluate each part in a run of its own.",
+                )
+            self._has_ids = self._has_ids or kind == _ID
+            both = record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None
+            self._rated = self._rated or both
+        if not self._places:
+            raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
 
 
 class AnswersFile(EntrypointKind):
@@ -180,46 +191,6 @@ def _responses(record: Mapping[str, object]) -> list[object]:
     return found if found and all(isinstance(one, dict) for one in found) else []
 
 
-class _Index:
-    """Maps the digest of a key to the places of records that may have it, in three machine words per record."""
-
-    def __init__(self) -> None:
-        self._digests = array("Q")
-        self._spans = array("Q")
-        self._places = array("L")
-        self.has_ids = False
-
-    def __len__(self) -> int:
-        return len(self._digests)
-
-    def add(self, digest: int, start: int, size: int, place: int, *, is_id: bool) -> None:
-        self._digests.append(digest)
-        self._spans.append(start << 24 | size)
-        self._places.append(place)
-        self.has_ids = self.has_ids or is_id
-
-    def sort(self) -> None:
-        order = array("L", sorted(range(len(self._digests)), key=self._digests.__getitem__))
-        self._digests = array("Q", (self._digests[i] for i in order))
-        self._spans = array("Q", (self._spans[i] for i in order))
-        self._places = array("L", (self._places[i] for i in order))
-
-    def find(self, digest: int) -> Iterator[tuple[int, int, int]]:
-        at = bisect.bisect_left(self._digests, digest)
-        while at < len(self._digests) and self._digests[at] == digest:
-            yield self._entry(at)
-            at += 1
-
-    def equal_digests(self) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        for at in range(1, len(self._digests)):
-            if self._digests[at - 1] == self._digests[at]:
-                yield self._entry(at - 1), self._entry(at)
-
-    def _entry(self, at: int) -> tuple[int, int, int]:
-        span = self._spans[at]
-        return span >> 24, span & 0xFFFFFF, self._places[at]
-
-
 def _keys(record: Mapping[str, object]) -> tuple[str, str]:
     """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
     sample = record.get("sample")
@@ -238,8 +209,3 @@ def _named(record: Mapping[str, object], names: Sequence[str]) -> object | None:
 
 def _folded(question: str) -> str:
     return " ".join(question.split())
-
-
-def _digest(kind: str, key: str) -> int:
-    data = f"{kind}\0{key}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")

@@ -206,7 +206,7 @@ def test_a_long_reason_of_failed_samples_is_cut_in_the_sentence_on_coverage(run:
 
 
 def with_bounds(run: RunScores, **bounds: tuple[Bound, ...]) -> RunScores:
-    samples = {name: facts.changed(bounds=bounds.get(name, ())) for name, facts in run.samples.items()}
+    samples = {name: replace(facts, bounds=bounds.get(name, ())) for name, facts in run.samples.items()}
     return replace(run, samples=samples)
 
 
