@@ -55,14 +55,6 @@ def test_a_run_with_the_offline_judge_does_without_numpy(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_a_gate_does_without_scipy_stats() -> None:
-    # Its import builds a documentation of its own and takes longer than all that a gate imports besides.
-
-    code = "import sys, ragstone.pipeline.gate, ragstone.cli.gate; assert 'scipy.stats' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_init_writes_files_that_load_and_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "thresholds.toml").write_text("# mine\n")
     done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path)

@@ -1,4 +1,4 @@
-"""A command loads what it needs: a run does not wait for what only the gate imports."""
+"""A command loads what it needs: it does not wait for what only another command, or another judge, imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ HEAVY = ("scipy", "numpy", "jinja2", "github", "openai", "anthropic")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "golden.jsonl").write_text('{"id": "a", "question": "How far is the Moon?", "reference": "Far."}\n')
+    (tmp_path / "golden.jsonl").write_text(
+        '{"id": "a", "question": "How far is the Moon?", "reference": "Far away."}\n'
+    )
     (tmp_path / "out.jsonl").write_text('{"id": "a", "answer": "Far.", "contexts": ["The Moon is far."]}\n')
     return tmp_path
 
@@ -34,3 +36,14 @@ except SystemExit as ended:
 def test_a_run_does_not_load_what_only_the_gate_needs(project: Path) -> None:
     run = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "token_f1")
     assert loaded_by(project, *run, "--out", "whole") == ["0"]
+
+
+def test_a_gate_with_the_offline_judge_loads_no_client_and_no_scipy(project: Path) -> None:
+    (project / "thresholds.toml").write_text("[metrics.token_f1]\nmin = 0.1\nmax_drop = 0.9\n")
+    gate = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "faithfulness,token_f1")
+    code, *loaded = loaded_by(project, *gate, "--out", "first")
+    assert code == "0"
+    assert set(loaded) == {"numpy", "jinja2"}
+    code, *loaded = loaded_by(project, *gate, "--out", "second", "--baseline", "first")
+    assert code == "0"
+    assert set(loaded) == {"numpy", "jinja2"}

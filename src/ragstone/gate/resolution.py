@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
@@ -21,6 +20,7 @@ from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
 from ragstone.stats.family import POWER
 from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
+from ragstone.stats.normal import normal_quantile
 from ragstone.stats.power import design_effect, detectable_drop, variance_of_drop
 from ragstone.stats.variance import variance_components
 
@@ -140,7 +140,7 @@ def visible_loss(
     if not math.isfinite(shown):
         return None
     effect = design_effect(spread.group_size, spread.correlation)
-    luck = float(ndtri(power)) * math.sqrt((spread.sd**2 + variance_of_drop(shown, LOSS)) * effect / n)
+    luck = normal_quantile(power) * math.sqrt((spread.sd**2 + variance_of_drop(shown, LOSS)) * effect / n)
     found = max(shown, allowed + luck)
     return found if found <= 1.0 else None
 

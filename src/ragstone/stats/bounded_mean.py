@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import betainc, betaincinv, ndtr, ndtri
+
+from ragstone.stats.normal import normal_cdf, normal_quantile
+from ragstone.stats.root import root_between
 
 Floats = NDArray[np.float64]
 _STEPS = 80
@@ -108,7 +109,7 @@ def _saddlepoint(a: Floats, c: Floats) -> Floats:
     safe_u = np.where(near, 1.0, u)
     skew = 2.0 * np.sum(c * a**3, axis=1) / np.sum(c * a**2, axis=1) ** 1.5
     star = np.where(near, skew / 6.0 + w, w + np.log(safe_u / safe_w) / safe_w)
-    return np.asarray(ndtr(-star), dtype=np.float64)
+    return np.array([normal_cdf(-z) for z in star.tolist()])
 
 
 def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
@@ -120,7 +121,15 @@ def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -
     if exact is not None:
         ones, n = exact
         share = (bound - lo) / (hi - lo)
-        return 1.0 if ones == n else (0.0 if share >= 1.0 else float(1.0 - betainc(ones + 1, n - ones, share)))
+        if ones == n:
+            return 1.0
+        if share >= 1.0:
+            return 0.0
+        if ones == 0:
+            return float((1.0 - share) ** n)
+        from scipy.special import betainc
+
+        return float(1.0 - betainc(ones + 1, n - ones, share))
     a = np.append(blocks.totals - blocks.sizes * bound, blocks.typical_size * (hi - bound))
     return float(positive_probability(a, np.append(blocks.counts, 1.0)))
 
@@ -141,20 +150,26 @@ def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> fl
     exact = _binary(blocks, bounds)
     if exact is not None:
         ones, n = exact
-        return hi if ones == n else lo + (hi - lo) * float(betaincinv(ones + 1, n - ones, 1.0 - level))
+        if ones == n:
+            return hi
+        if ones == 0:
+            return float(hi - (hi - lo) * level ** (1.0 / n))
+        from scipy.special import betaincinv
+
+        return lo + (hi - lo) * float(betaincinv(ones + 1, n - ones, 1.0 - level))
     mean = max(lo, float(np.sum(blocks.totals * blocks.counts)) / blocks.n)
     if mean >= hi or p_mean_at_least(blocks, hi, bounds) >= level:
         return hi
-    target = float(ndtri(level))
+    target = normal_quantile(level)
 
     # On the normal scale the p-value is almost linear in the bound, so few steps are needed.
     def excess(bound: float) -> float:
-        return float(ndtri(min(max(p_mean_at_least(blocks, bound, bounds), 1e-300), 1.0 - 1e-16))) - target
+        return normal_quantile(min(max(p_mean_at_least(blocks, bound, bounds), 1e-300), 1.0 - 1e-16)) - target
 
     squares = float(np.sum(blocks.counts * (blocks.totals - blocks.sizes * mean) ** 2))
     guess = mean - 1.5 * target * math.sqrt(squares) / blocks.n + 4.0 * blocks.typical_size * (hi - mean) / blocks.n
     far = guess if guess < hi and excess(guess) < 0.0 else hi
-    return float(brentq(excess, mean, far, xtol=1e-8))
+    return root_between(excess, mean, far, tolerance=1e-8)
 
 
 def lower_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
-from scipy.special import log_ndtr, ndtri
+
+from ragstone.stats.normal import normal_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,7 +101,7 @@ class Step:
             return False  # the newest run is back already
         share = excess / self.change
         # Of few runs before, the noise is hardly known.
-        critical = -float(ndtri(LEVEL / columns)) * (1.0 + 4.0 / self.before**2)
+        critical = -normal_quantile(LEVEL / columns) * (1.0 + 4.0 / self.before**2)
         return share * self.noise >= critical and share * self.spread >= SPREAD
 
     @property
@@ -159,6 +159,8 @@ def change_points(series: Series, covariance: Floats) -> Floats:
 
     By the means of the runs, with the same prior probability for every run and every size of the loss.
     """
+    from scipy.special import log_ndtr
+
     t = len(series)
     means = _filled(series.scores).mean(axis=1)
     inverse = _precision(covariance)
@@ -193,6 +195,8 @@ def recovery(series: Series, covariance: Floats, start: int, loss: float) -> tup
 
 def noise_of(series: Series) -> Floats:
     """The covariance (t, t) of the runs' means, up to a constant."""
+    from scipy.optimize import nnls
+
     places = series.places - series.places[0]
     lags, squares = _half_squares(series)
     span = int(places[-1]) + 1

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ragstone.stats.bounded_mean import Blocks, blocks_of, p_mean_at_least, p_mean_at_most
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import checked, mean_interval, reached
+from ragstone.stats.normal import normal_quantile
 from ragstone.stats.signflip import flipped_sums, on_grid, step_down, upper_ranks
 
 Floats = NDArray[np.float64]
@@ -159,7 +159,7 @@ def samples_to_settle(h: Hypothesis, *, level: float, alpha: float) -> int | Non
     deviation = deviation_of(h)
 
     def settled(total: int) -> bool:
-        luck = float(ndtri(POWER)) * deviation / math.sqrt(total)
+        luck = normal_quantile(POWER) * deviation / math.sqrt(total)
         if luck >= gap:
             return False
         more = replace(blocks, counts=blocks.counts * (total / n), n=total, n_blocks=round(blocks.n_blocks * total / n))

@@ -1,7 +1,7 @@
 """Intervals for means, proportions and quantiles. The method is chosen by the shape of the data.
 
-Uses quantiles and tails from scipy.special. Those of scipy.stats give the same limits (the tests compare them), but
-importing it takes longer than a small run.
+Uses quantiles and tails from scipy.special, where they are needed: its import takes longer than a small run. Those of
+scipy.stats give the same limits (the tests compare them), but take longer still.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, betaincinv, stdtrit
 
 from ragstone.stats.bounded_mean import blocks_of, lower_limit, upper_limit
 from ragstone.stats.estimate import Estimate, check_confidence
@@ -104,6 +103,8 @@ def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
     mean, method = float(np.mean(found)), "Student's t"
     if found.size == 1:
         return Estimate(mean, -math.inf, math.inf, confidence, method, 1)
+    from scipy.special import stdtrit
+
     error = float(np.std(found, ddof=1)) / math.sqrt(found.size)
     reach = float(stdtrit(found.size - 1, 0.5 + confidence / 2.0)) * error
     return Estimate(mean, mean - reach, mean + reach, confidence, method, found.size)
@@ -115,6 +116,8 @@ def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estim
     Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least `confidence` at any n and any proportion.
     Raises ValueError unless 0 <= hits <= n, n >= 1 and confidence in (0, 1).
     """
+    from scipy.special import betaincinv
+
     _check_hits(hits, n)
     check_confidence(confidence)
     tail = (1.0 - confidence) / 2.0
@@ -125,6 +128,8 @@ def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estim
 
 def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
     """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits)."""
+    from scipy.special import bdtrc
+
     _check_hits(hits, n)
     return float(bdtrc(hits - 1, n, bound)) if hits else 1.0
 
@@ -160,4 +165,6 @@ def quantile_interval(values: Floats, q: float, *, confidence: float = 0.95) -> 
 
 def _last_rank_below(n: int, q: float, tail: float) -> int:
     """The largest rank r with P(X_(r) > quantile) = P(Binomial(n, q) < r) <= tail; 0 if there is none."""
+    from scipy.special import bdtr
+
     return int(np.count_nonzero(bdtr(np.arange(n), n, q) <= tail))

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from ragstone.stats.normal import normal_cdf
 from ragstone.stats.signflip import MAX_BLOCKS, MAX_ENUMERATED, flipped_sums, on_grid, step_down, upper_ranks
 
 Floats = NDArray[np.float64]
@@ -218,7 +218,7 @@ def lower_tail(ways: Floats, observed: float, *, copies: int = 1) -> float:
     mean = copies * float(ways.mean(axis=1).sum())
     sd = math.sqrt(copies * float(ways.var(axis=1).sum()))
     if target >= mean - 1e-3 * sd:
-        return float(ndtr((target - mean) / sd))
+        return normal_cdf((target - mean) / sd)
 
     def moments(t: float) -> tuple[float, float, float]:
         """K(t), K'(t) and K''(t) of the cumulant generating function K."""
@@ -245,7 +245,7 @@ def lower_tail(ways: Floats, observed: float, *, copies: int = 1) -> float:
     k, _, curve = moments(t)
     w = -math.sqrt(max(0.0, 2.0 * (t * target - k)))
     u = t * math.sqrt(curve)
-    return float(ndtr(w + math.log(u / w) / w)) if w < -1e-4 else 0.5
+    return normal_cdf(w + math.log(u / w) / w) if w < -1e-4 else 0.5
 
 
 _EXACT = 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import ndtri
+from ragstone.stats.normal import normal_quantile
 
 
 def detectable_drop(
@@ -33,8 +33,8 @@ def detectable_drop(
         raise ValueError(f"need power in (0, 1), alpha in (0, 0.5), tests >= 1; got {power}, {alpha}, {tests}")
     if not (math.isfinite(sd) and sd >= 0.0):
         raise ValueError(f"sd must be finite and not negative, got {sd}")
-    z_alpha = float(ndtri(1.0 - alpha / tests))
-    total = z_alpha + float(ndtri(power))
+    z_alpha = normal_quantile(1.0 - alpha / tests)
+    total = z_alpha + normal_quantile(power)
     effective = n / design_effect(group_size, correlation) - z_alpha**2 / 2.0
     if sd == 0.0 and loss == 0.0:
         return 0.0

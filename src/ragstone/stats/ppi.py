@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 from ragstone.stats.bounded_mean import blocks_of, lower_limit, upper_limit
+from ragstone.stats.normal import normal_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -154,7 +154,7 @@ def _powered(
     blocks, centre = blocks_of(left, None if groups is None else groups[0]), float(np.mean(left))
     estimate = centre + (weight * float(np.mean(others)) if len(others) else 0.0)
     if groups is None:
-        spread = float(ndtri(1.0 - tail)) * weight * math.sqrt(_variance(others) / many)
+        spread = normal_quantile(1.0 - tail) * weight * math.sqrt(_variance(others) / many)
     else:
         spread = _grouped_spread(left, weight * others, groups, tail)
     half = limits[1] if whole else max(0.5 * limits[1], float(np.max(np.abs(left - centre))))
@@ -190,6 +190,8 @@ def _grouped_spread(left: Floats, right: Floats, groups: tuple[Ints, Ints], tail
     if count < 2:
         return math.inf
     more = count / (count - 1) * float(np.sum((first + second) ** 2) - np.sum(first**2))
+    from scipy.special import stdtrit
+
     return float(stdtrit(count - 1, 1.0 - tail)) * math.sqrt(max(0.0, more))
 
 
