@@ -53,9 +53,9 @@ def test_a_run_without_a_verdict_has_a_line_that_can_be_no_baseline() -> None:
     assert line.metrics["faithfulness"].n == 6
 
 
-def test_the_judge_s_key_tells_judges_apart_and_ignores_what_is_at_its_default() -> None:
+def test_the_judge_s_key_tells_judges_apart() -> None:
     one = JudgeIdentity(provider="openai", model="m", version="1")
-    assert judge_key(one) == judge_key(JudgeIdentity(provider="openai", model="m", version="1", endpoint=None))
+    assert judge_key(one) == judge_key(replace(one))
     others = [
         replace(one, **change)
         for change in ({"model": "n"}, {"version": "2"}, {"embeddings": "e"}, {"parameters": (("temperature", "0"),)})

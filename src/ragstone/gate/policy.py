@@ -7,10 +7,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
-
-from pydantic import BaseModel
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target, read_accepted
@@ -206,44 +203,10 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
     return policy
 
 
-_LATER: Mapping[type[BaseModel], tuple[str, ...]] = MappingProxyType(
-    {
-        MetricRule: ("max", "max_rise", "lower_is_better", "target"),
-        GateRules: (
-            "only_named",
-            "on_judge_change",
-            "min_paired",
-            "max_failed_judgements",
-            "confirm",
-            "confirm_repeats",
-        ),
-        SystemRules: (
-            *("tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd"),
-            *("max_unanswered", "max_guessed", "max_broken"),
-        ),
-        MustPass: ("every",),
-    }
-)
-"""Keys that were added later, by table: a policy that leaves them at their defaults has the hash that it had before."""
-
-
 def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the rules of the policy, the default ones if it names none, whatever the layout of its file."""
     metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
     rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json")
-    tables: list[tuple[BaseModel, dict[str, Any]]] = [
-        (GateRules(), rules["gate"]),
-        (SystemRules(), rules["system"]),
-        (MustPass(), rules["must_pass"]),
-    ]
-    for metrics in (rules["metrics"], *(part["metrics"] for part in rules["slices"].values())):
-        tables += [(MetricRule(), rule) for rule in metrics.values()]
-    if rules["system"]["max_error_rate"] == SystemRules().max_error_rate:
-        rules["system"]["max_error_rate"] = None  # as before it had a default
-    for default, table in tables:
-        for key in _LATER[type(default)]:
-            if table[key] == getattr(default, key):
-                del table[key]
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 

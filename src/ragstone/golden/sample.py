@@ -136,32 +136,24 @@ class Sample:
             sorted(self.relevant_ids.items()),
             self.answerable,
             self.group,
+            None if self.assertions is None else asdict(self.assertions),
+            list(self.other_references),
+            [[turn.role, turn.text] for turn in self.history],
         ]
-        if self.assertions is not None:  # came later: a sample without them has the hash it always had
-            content.append({"assertions": _asserted(self.assertions)})
-        if self.other_references:
-            content.append({"other_references": list(self.other_references)})
-        if self.history:
-            content.append({"history": [[turn.role, turn.text] for turn in self.history]})
         return _digest(content)
 
     def part_hashes(self) -> tuple[str, ...]:
         """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
         turns = [[turn.role, turn.text] for turn in self.history]
         asked = [self.question, turns]
-        assertions = None if self.assertions is None else _asserted(self.assertions)
         labels: dict[Label, object] = {
             "reference": self.references,
             "reference_contexts": self.reference_contexts,
             "relevant_ids": sorted(self.relevant_ids.items()),
             "answerable": self.answerable,
-            "assertions": assertions,
+            "assertions": None if self.assertions is None else asdict(self.assertions),
         }
         return tuple(_digest(part)[:16] if part else "" for part in (asked, *(labels[name] for name in LABELS)))
-
-
-def _asserted(assertions: Assertions) -> dict[str, object]:
-    return {name: value for name, value in asdict(assertions).items() if value or name != "typed"}  # which came later
 
 
 def _digest(content: object) -> str:

@@ -70,9 +70,7 @@ def run_line(
 
 def judge_key(judge: JudgeIdentity) -> str:
     """16 hexadecimal digits that identify `judge`; scores of judges with different keys may not be compared."""
-    # Defaults are left out, so that a new field in a later version doesn't change the key.
-    given = {name: value for name, value in asdict(judge).items() if value not in (None, ())}
-    body = json.dumps(given, sort_keys=True)
+    body = json.dumps(asdict(judge), sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 

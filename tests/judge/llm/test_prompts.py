@@ -64,10 +64,10 @@ def test_words_to_choose_from_are_those_that_are_accepted(task: str) -> None:
 
 def test_the_judges_prompts_are_version_3_and_so_is_what_they_begin_with() -> None:
     """The version is part of each prompt's digest: of the key of its judgements, and of the judge's identity."""
-    direct = {"direct_score", "direct_preference"}  # of `calibrate --method`, which no run uses
+    apart = {"direct_score", "direct_preference", "standalone_question"}  # prompts with a version of their own
     judging = {name: load_prompt(name) for name in NAMES if name not in APART}
     assert {name: prompt.version for name, prompt in judging.items()} == {
-        name: "3.2" if name in direct else "3.3" for name in judging
+        name: "3.2" if name in apart else "3.3" for name in judging
     }
     layout = layout_of("openai", "gpt-5.4-mini")
     for name in judging:

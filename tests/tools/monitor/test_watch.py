@@ -476,16 +476,13 @@ def test_versions_without_end_share_a_place(tmp_path: Path) -> None:
         assert state.execute("SELECT count(DISTINCT version) FROM interactions").fetchone() == (51,)
 
 
-def test_a_state_from_before_versions_were_known_is_used_on(tmp_path: Path) -> None:
+def test_a_state_of_another_schema_version_is_refused(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", days(0, 2))
     watch(tmp_path, log, day=2.5)
     with sqlite3.connect(tmp_path / "state.sqlite") as state:
-        state.execute("ALTER TABLE interactions DROP COLUMN version")
         state.execute("PRAGMA user_version = 1")
-    write(log, days(2, 3, system_version="v2"), "a")
-    found = watch(tmp_path, log, day=3.5)
-    assert [one.figures["interactions"].value for one in found.windows] == [50, 50, 50]
-    assert [list(one.versions) for one in found.windows] == [[], [], ["v2"]]
+    with pytest.raises(ConfigError, match="has schema version 1, expected 2"):
+        watch(tmp_path, log, day=3.5)
 
 
 def test_versions_one_after_the_other_are_compared_and_equal_ones_differ_in_nothing() -> None:

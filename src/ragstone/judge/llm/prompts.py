@@ -31,7 +31,7 @@ ENTITIES = "entities"
 """The task of context entity recall. Its prompt belongs to the version of that metric, too."""
 
 STANDALONE = "standalone_question"
-"""The task of writing out the last question of a conversation: only samples with a history need it."""
+"""The task of writing out the last question of a conversation."""
 
 DRAFT_QUESTION = "draft_question"
 DRAFT_UNANSWERABLE = "draft_unanswerable"
@@ -91,7 +91,8 @@ _CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
 _APART: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
 
 APART = tuple(_APART)
-"""Tasks that came later: their prompts and schemas are no part of the judge's identity, so that baselines stay good."""
+"""Tasks whose prompts and schemas are no part of the judge's identity: those of a metric with a version of its own, and
+those that judge nothing."""
 
 NAMES = (*_CLOSED, *APART)
 

@@ -103,10 +103,6 @@ class State:
                 self._set("created", now.isoformat().encode())
                 self._set("terms", json.dumps(dict(terms)).encode())
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 1:
-                self._db.execute("ALTER TABLE interactions ADD COLUMN version TEXT NOT NULL DEFAULT ''")
-                self._db.execute("PRAGMA user_version = 2")
-                version = 2
         if version != SCHEMA:
             raise ConfigError(f"has schema version {version}, expected {SCHEMA}.", where=str(self._path))
         known = json.loads(self._get("terms"))
