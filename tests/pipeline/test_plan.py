@@ -98,8 +98,8 @@ def test_two_runs_that_do_not_differ_fall_back_on_how_their_scores_vary() -> Non
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"--drop 0\.03"):
         plan(policy(), drop=3.0)
-    with pytest.raises(ConfigError, match="standard deviation"):
-        plan(policy_from_mapping({}), drop=0.03, sd=0.9)
+    with pytest.raises(ConfigError, match="0 < power < 1"):
+        plan(policy(), drop=0.03, power=1.0)
 
 
 def test_a_policy_without_allowed_drops_has_nothing_to_plan() -> None:

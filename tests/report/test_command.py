@@ -84,13 +84,16 @@ def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> No
 
 
 def test_links_and_a_template_of_ones_own(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "report.md.j2").write_text(
+    project = tmp_path / "project"
+    shutil.copytree(runs, project)
+    (project / "templates").mkdir(exist_ok=True)
+    (project / "templates" / "report.md.j2").write_text(
         '{% extends "ragstone/report.md.j2" %}{% block header %}# Houses{% endblock %}', encoding="utf-8"
     )
     found = ragstone(
-        *("report", "bad", *COMPARED, "--format", "md", "--templates", str(tmp_path)),
+        *("report", "bad", *COMPARED, "--format", "md"),
         *("--link", "https://git.example/houses/{file}#L{line}"),
-        cwd=runs,
+        cwd=project,
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(f"{BLOCKED}\n\n# Houses")
@@ -167,11 +170,14 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
 
 
 def test_links_and_templates_do_not_change_the_verdict(gated: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
-    found = ragstone("report", "gated", "--format", "md", "--templates", str(tmp_path / "mine"), cwd=gated)
-    assert found.stdout == f"{BLOCKED}\n\n# fail"
-    found = ragstone("report", "gated", "--format", "md", "--link", "https://git.example/{file}#L{line}", cwd=gated)
+    project = tmp_path / "project"
+    shutil.copytree(gated, project)
+    link = ("--link", "https://git.example/{file}#L{line}")
+    found = ragstone("report", "gated", "--format", "md", *link, cwd=project)
+    (project / "templates").mkdir(exist_ok=True)
+    (project / "templates" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
+    own = ragstone("report", "gated", "--format", "md", cwd=project)
+    assert own.stdout == f"{BLOCKED}\n\n# fail"
     assert "(https://git.example/golden.jsonl#L2)" in found.stdout
 
 

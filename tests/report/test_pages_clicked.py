@@ -91,7 +91,6 @@ def labels(_: Callable[..., ReportView], __: Path, kind: str = "label") -> str:
         evidence=(BEGIN,),
         tags=(BEGIN,),
         statements=((BEGIN, BEGIN), ("__proto__", "constructor")),
-        judged={"faithfulness": BEGIN},
         others={"faithfulness": (BEGIN,)},
         fields={"question": BEGIN, "reference": BEGIN, "tags": BEGIN, "answerable": True},
     )

@@ -9,10 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ragstone.cli import gate, plan
+from ragstone.cli import gate
 from ragstone.cli.main import COMMANDS, cli
 from ragstone.cli.options import FLAGS
-from ragstone.gate.resolution import TYPICAL_SD
 from ragstone.github.inputs import INPUTS
 from ragstone.settings.load import OPTIONS, Option, option_of
 from ragstone.settings.settings import Settings
@@ -66,11 +65,6 @@ def test_defaults_are_those_that_count() -> None:
     assert option_of("run.seed").default == f"`{Settings().run.seed}`"
     assert option_of("system.timeout_s").default == "`60`"
     assert option_of("run.resume").default == ""
-
-
-def test_the_help_of_plan_names_the_standard_deviation_that_it_assumes() -> None:
-    done = CliRunner().invoke(plan.command, ["--help"])
-    assert f"[default: {TYPICAL_SD:g}]" in one_line(done.output)
 
 
 def test_help_has_one_default_for_an_option_and_no_half_sentence() -> None:

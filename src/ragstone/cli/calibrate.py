@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.cli.context import run_to_end
-from ragstone.cli.options import CONFIG, FORMAT, PATH, POLICY, SEED, option, setting, settings_from
+from ragstone.cli.options import CONFIG, FORMAT, PATH, option, setting, settings_from
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
@@ -180,8 +180,6 @@ def _estimate(found: Agreement | MeanEstimate | PoweredMean) -> Estimate:
 @option("--method", choices=tuple(METHODS), help="LABELS has pairs, as WikiEval: how to ask the judge about them.")
 @setting("judge", help="The judge to ask about pairs")
 @setting("max_cost_usd")
-@POLICY
-@SEED
 @CONFIG
 @FORMAT
 def command(
@@ -192,9 +190,6 @@ def command(
     output: Path | None,
     fit: Path | None,
     method: str | None,
-    thresholds: Path | None,
-    seed: int,
-    config: Path | None,
     form: str,
     **flags: object,
 ) -> int:
@@ -218,28 +213,31 @@ def command(
       ragstone calibrate labels.csv --run ragstone-run --metric faithfulness -o calibration.json
       ragstone calibrate wikieval.jsonl --method ranking --judge openai:gpt-5.4-mini
     """
+    settings = settings_from(flags)
     if method is not None:
         if output is not None or fit is not None:
             raise ConfigError("pairs give no calibration: --method goes with neither --output nor --fit.")
-        return _measure_on_pairs(labels, method, settings_from({"config": config, **flags}), seed, form)
+        return _measure_on_pairs(labels, method, settings, form)
     people = read_labels(labels, metric=metric, scale=scale)
     if fit is not None:
-        return _fit(run, people, fit, seed, form)
+        return _fit(run, people, fit, settings.run.seed, form)
     scores = read_side(run).scores
-    found = calibrate(scores, people, seed=seed)
+    found = calibrate(scores, people, seed=settings.run.seed)
     if output is not None:
         replace_text(output, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:
-        required = read_compare_policy(thresholds, calibration=False).labels.min_agreement
+        policy = settings.gate.thresholds
+        file = None if policy is None else settings.path(policy)
+        required = read_compare_policy(file, calibration=False).labels.min_agreement
         values = {"calibration": found, "label": scores.label, "required": required, "file": output}
         click.echo(terminal(render_text_template("calibration.txt.j2", __package__, **values)))
     return 0
 
 
-def _measure_on_pairs(path: Path, method: str, settings: Settings, seed: int, form: str) -> int:
-    found = run_to_end(measure_on_pairs(settings, path, method, seed=seed))
+def _measure_on_pairs(path: Path, method: str, settings: Settings, form: str) -> int:
+    found = run_to_end(measure_on_pairs(settings, path, method, seed=settings.run.seed))
     click.echo(found.json() if form == "json" else terminal(found.text()))
     return 0
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import click
 
-from ragstone.cli.options import PATH, POLICY, REPORT, SEED, option, with_options
+from ragstone.cli.options import PATH, POLICY, REPORT, option, with_options
 from ragstone.cli.output import write_text
 
 
@@ -16,7 +16,6 @@ from ragstone.cli.output import write_text
 @option("--golden", value="FILE", type=str, multiple=True, help="Golden set of score files, can be repeated.")
 @POLICY
 @with_options(REPORT)
-@SEED
 def command(
     runs: tuple[Path, ...],
     golden: tuple[str, ...],
@@ -24,7 +23,6 @@ def command(
     form: str,
     output: Path | None,
     verbose: bool,
-    seed: int,
 ) -> int:
     """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared with the floors only.
 
@@ -53,7 +51,6 @@ def command(
         runs[0] if len(runs) == 2 else None,
         runs[-1],
         read_compare_policy(thresholds),
-        seed=seed,
         golden=load_golden_set(golden) if golden else None,
     )
     if output is None and form == "text":

@@ -62,7 +62,6 @@ _Result = TypeVar("_Result")
     "[default: single-passage=0.35, multi-passage=0.15, multi-document=0.1, comparison=0.1, paraphrase=0.15, "
     "unanswerable=0.15]",
 )
-@option("--tries", type=click.IntRange(1, 10), default=3, help="Drafts for one question, at most.")
 @option(
     "--pairs",
     value="FILE",
@@ -81,13 +80,11 @@ _Result = TypeVar("_Result")
 @setting("judge")
 @setting("golden", help="Golden set that no question may repeat, or whose questions are changed")
 @setting("max_cost_usd")
-@setting("out", help="Directory of the cache of replies")
 def command(
     docs: tuple[Path, ...],
     output: Path,
     count: int,
     shares: tuple[str, ...],
-    tries: int,
     pairs: Path | None,
     perturbations: str | None,
     dry_run: bool,
@@ -99,7 +96,7 @@ def command(
     DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each, or JSON Lines with id and text.
     Each question has a reference answer, evidence word for word, and relevant ids, and is checked by rule and by a
     second reading. Drafts count in no check until a person has reviewed them. An interrupted run can
-    be continued: the replies are cached in DIR.
+    be continued: the replies are cached in the run directory of the config.
 
     With --perturb, the questions are those of up to --n samples of the golden set, with typos, in capitals and so on. A
     slice of the policy can gate each kind by its tag, such as perturbed:typos. Only paraphrases need a language model.
@@ -119,7 +116,7 @@ def command(
     if not docs:
         raise ConfigError("no documents.", hint="Name files or folders: ragstone generate DOCS -o FILE")
     require_writer(settings.judge)
-    wanted = Wanted(count, _shares(shares), tries, settings.run.seed, pairs is not None)
+    wanted = Wanted(count, _shares(shares), seed=settings.run.seed, pairs=pairs is not None)
     for file in (output, pairs):
         if file is not None:
             check_target(file, force=force or dry_run)

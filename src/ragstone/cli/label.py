@@ -9,7 +9,7 @@ from typing import cast
 import click
 
 from ragstone.cli.context import redactor
-from ragstone.cli.options import CONFIG, PATH, SEED, DefaultGroup, option, settings_from
+from ragstone.cli.options import CONFIG, PATH, DefaultGroup, option, settings_from
 from ragstone.cli.output import linked, say
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
@@ -69,8 +69,6 @@ def command() -> None:
     show_default=False,
     help="What to label  [default: the first metric of the run]",
 )
-@option("--show-verdicts", is_flag=True, help="Show what the judge said. Labels are then no longer independent.")
-@SEED
 @option("-o", "--output", type=PATH, default=Path(_FOLDER), help="Folder to write.")
 @CONFIG
 def draw(
@@ -81,8 +79,6 @@ def draw(
     by: str,
     scale: str,
     metrics: str,
-    show_verdicts: bool,
-    seed: int,
     output: Path,
     config: Path | None,
 ) -> int:
@@ -95,6 +91,7 @@ def draw(
     Example:
       ragstone label draw ragstone-run --n 50 --annotators anna,ben --overlap 20 --by uncertainty
     """
+    settings = settings_from({"config": config})
     opened = RunDirectory.open(run)
     batch = draw_batch(
         opened,
@@ -104,9 +101,9 @@ def draw(
         by=cast("By", by),
         scale=cast("Scale", scale),
         metrics=_names(metrics),
-        seed=seed,
+        seed=settings.run.seed,
     )
-    pages = write_batch(opened, batch, output, show=show_verdicts, redact=redactor(settings_from({"config": config})))
+    pages = write_batch(opened, batch, output, redact=redactor(settings))
     drawn = f"{counted(len(batch.items), 'answer')} of {batch.population:,}"
     say(f"drew {drawn}, by {batch.by}, for {', '.join(batch.metrics)}")
     for page, annotator in zip(pages, batch.annotators, strict=True):
@@ -129,11 +126,9 @@ def status(folder: Path) -> int:
 @command.command(short_help="Merge the labels of a batch.")
 @click.argument("folder", type=PATH, default=Path(_FOLDER))
 @option("--run", value="RUN", help="The run, to make a page of the disagreements.")
-@option("-o", "--output", value="FILE", help="Labels  [default: in FOLDER]")
-@SEED
 @CONFIG
-def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config: Path | None) -> int:
-    """Merge the labels in FOLDER into a file for `ragstone calibrate`, and measure how well people agree.
+def merge(folder: Path, run: Path | None, config: Path | None) -> int:
+    """Merge the labels in FOLDER into labels.jsonl there, for `ragstone calibrate`, and measure how well people agree.
 
     Labels on which people disagree are listed; until they are settled, their mean counts. With --run, a page shows
     them; the file that it saves, adjudicate.json, settles them when the labels are merged again.
@@ -143,12 +138,13 @@ def merge(folder: Path, run: Path | None, output: Path | None, seed: int, config
       ragstone label merge labels --run ragstone-run
       ragstone calibrate labels/labels.jsonl --run ragstone-run -o calibration.json
     """
-    merged = merge_labels(folder, seed=seed)
-    target = output if output is not None else folder / LABELS
+    settings = settings_from({"config": config})
+    merged = merge_labels(folder, seed=settings.run.seed)
+    target = folder / LABELS
     page = None
     if merged.open and run is not None:
         opened = RunDirectory.open(run)
-        page = write_adjudication(merged, opened, folder, redact=redactor(settings_from({"config": config})))
+        page = write_adjudication(merged, opened, folder, redact=redactor(settings))
     replace_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged.rows))
     say(merged.text())
     if page is not None:

@@ -103,7 +103,6 @@ CHECK = tuple(
 OUTPUT = option("-o", "--output", value="FILE", help="Output file  [default: standard output]")
 JSON_LINES = option("-o", "--output", value="FILE", required=True, help="JSON Lines file to write.")
 FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
-SEED = option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 
 
 def output_format(*names: str, what: str = "Output format.") -> Callable[[Function], Function]:

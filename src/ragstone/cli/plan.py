@@ -18,8 +18,6 @@ from ragstone.cli.output import show
 @option("--power", type=float, default=0.8, help="Share of runs in which to detect it.")
 @CONFIG
 @POLICY
-@option("--sd", type=float, help="Standard deviation of one score, without a RUN  [default: 0.25]")
-@option("--changed", type=float, default=0.4, help="Share of answers that change between runs.")
 @FORMAT
 def command(
     run: Path | None,
@@ -28,8 +26,6 @@ def command(
     power: float,
     config: Path | None,
     thresholds: Path | None,
-    sd: float | None,
-    changed: float,
     form: str,
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
@@ -62,8 +58,6 @@ def command(
             power=power,
             run=None if run is None else read_side(run).scores,
             baseline=None if baseline is None else read_side(baseline).scores,
-            sd=sd,
-            changed=changed,
             offline=split_name(settings.judge.name)[0] == "offline",
             samples=golden_size(settings) if run is None else 0,
         )

@@ -23,12 +23,6 @@ _OF_DECIDE = {"thresholds": "--policy", "golden": "--golden", "baseline": "--bas
 @click.command(name="report")
 @click.argument("run", type=PATH, required=False)
 @with_options(REPORT, (CONFIG,))
-@option(
-    "--templates",
-    value="DIR",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder with your report.md.j2  [default: templates, if it contains one]",
-)
 @option("--link", value="URL", help="URL pattern for links to samples, with {file} and {line}.")
 @option("--decide", is_flag=True, help="Decide anew by what you name, and exit with the verdict's exit code.")
 @option("--policy", "thresholds", value="FILE", type=str, help="Policy to decide by  [default: as in the config]")
@@ -41,7 +35,6 @@ def command(
     form: str,
     output: Path | None,
     verbose: bool,
-    templates: Path | None,
     link: str | None,
     decide: bool,
     commit: str | None,
@@ -79,19 +72,20 @@ def command(
     form = cast(Format, form)
     if not decide:
         _refuse_without_decide(commit, flags)
-        shown = report(opened, form, report_terms(settings, templates=templates), redact, links=links)
+        shown = report(opened, form, report_terms(settings), redact, links=links)
         _show(shown.view, shown.text, form, output, verbose=verbose)
         return 0
 
     from datetime import UTC, datetime
 
     from ragstone.pipeline.decide_again import decide_again
-    from ragstone.pipeline.gate_request import decision_terms, report_templates
+    from ragstone.pipeline.gate_request import decision_terms
     from ragstone.report.render import render
+    from ragstone.report.templates import own_templates
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
     decision = decide_again(opened, terms, redact, links=links, page=form == "html")
-    text = render(decision.view, form, templates=report_templates(settings, templates), page=decision.page)
+    text = render(decision.view, form, templates=own_templates(settings.root), page=decision.page)
     for line in decision.summary:
         say(redact(line), err=output is None and form != "text")
     _show(decision.view, text, form, output, verbose=verbose)

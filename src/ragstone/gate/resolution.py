@@ -90,7 +90,7 @@ def sights(
             check = checked[rule.metric]
             found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better, rule.max_drop or 0.0))
             continue
-        spread = spread_of(rule.metric, run, None, None, TYPICAL_CHANGED)
+        spread = spread_of(rule.metric, run, None)
         if spread is not None:
             n = samples if samples is not None else spread.n
             drop = visible_loss(spread, n, allowed=rule.max_drop or 0.0, policy=policy, metrics=len(drops))
@@ -219,15 +219,13 @@ def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> t
     return tuple(rule for rule in judged if rule.metric in measured.metrics)
 
 
-def spread_of(
-    metric: str, run: RunScores | None, pairing: Pairing | None, sd: float | None, changed: float
-) -> Spread | None:
+def spread_of(metric: str, run: RunScores | None, pairing: Pairing | None) -> Spread | None:
     """The variation of paired differences of `metric`: from pairs, from several answers to each question, from scores
-    assuming that a share `changed` is regenerated, or assumed (`sd` of one score); None if the run has too few scores.
+    assuming that a share TYPICAL_CHANGED is regenerated, or assumed; None if the run has too few scores.
     """
-    assumed = math.sqrt(2.0 * changed)
+    assumed = math.sqrt(2.0 * TYPICAL_CHANGED)
     if run is None:
-        return Spread(metric, assumed * (sd or TYPICAL_SD), "assumed", 0)
+        return Spread(metric, assumed * TYPICAL_SD, "assumed", 0)
     found: Spread | None = None
     if pairing is not None:
         found = _from_pairs(metric, run, pairing)
@@ -235,7 +233,7 @@ def spread_of(
         measured = _from_answers(metric, run)
         if measured is not None and measured.sd > 0.0:
             return measured
-        found = _from_scores(metric, run, assumed, f"{percent(changed)} assumed to change") or found
+        found = _from_scores(metric, run, assumed, f"{percent(TYPICAL_CHANGED)} assumed to change") or found
     if found is not None and found.sd == 0.0:
         found = replace(found, sd=assumed * TYPICAL_SD, source="assumed, because no score differs")
     return found

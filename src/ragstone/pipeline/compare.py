@@ -63,7 +63,6 @@ def compare(
     current: Path,
     policy: Policy,
     *,
-    seed: int = 0,
     golden: GoldenSet | None = None,
 ) -> Compared:
     """Compare `current` with `baseline`, each a run directory or a score file; without one, only with the floors.
@@ -82,7 +81,7 @@ def compare(
             ) from None
         _refuse_as_baseline(then, baseline, current)
     notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
-    verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None, seed=seed), notes=notes)
+    verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None), notes=notes)
     view = view_of(now, verdict, then)
     return Compared(verdict, view, now, then)
 

@@ -20,25 +20,20 @@ from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.history import read_run_history
 from ragstone.pipeline.report import ReportTerms
 from ragstone.pipeline.run_plan import project_metrics, read_golden_set, run_plan
-from ragstone.report.templates import Templates, own_templates, read_templates
+from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
 
 
-def report_terms(settings: Settings, *, templates: Path | None = None) -> ReportTerms:
-    """The terms in `settings`. The folder `templates` has a `report.md.j2`."""
+def report_terms(settings: Settings) -> ReportTerms:
+    """The terms in `settings`."""
     gate = settings.gate
     return ReportTerms(
         policy=partial(gate_policy, settings),
         baseline=None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline),
         history=None if settings.run.history is None else settings.path(settings.run.history),
         seed=settings.run.seed,
-        templates=report_templates(settings, templates),
+        templates=own_templates(settings.root),
     )
-
-
-def report_templates(settings: Settings, folder: Path | None = None) -> Templates | None:
-    """The templates in `folder`, else those of the project, if it has any."""
-    return own_templates(settings.root) if folder is None else read_templates(folder)
 
 
 def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:

@@ -13,7 +13,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import TYPICAL_CHANGED, Spread, expected_rules, spread_of, visible_loss, watched_drops
+from ragstone.gate.resolution import Spread, expected_rules, spread_of, visible_loss, watched_drops
 from ragstone.gate.rules import Rule
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
@@ -75,25 +75,21 @@ def plan(
     power: float = 0.8,
     run: RunScores | None = None,
     baseline: RunScores | None = None,
-    sd: float | None = None,
-    changed: float = TYPICAL_CHANGED,
     offline: bool = False,
     samples: int = 0,
 ) -> SamplePlan:
     """Plan the size of a golden set.
 
     With `run` and `baseline`, the variance comes from their paired differences; with `run` alone, from its scores,
-    assuming that a share `changed` is regenerated; without a run, from `sd` (of one score, else TYPICAL_SD). Without a
-    run, `offline` says that the offline judge will score it, and `samples` is the size of the golden set, if known.
+    assuming that a share TYPICAL_CHANGED is regenerated; without a run, from TYPICAL_SD. Without a run, `offline` says
+    that the offline judge will score it, and `samples` is the size of the golden set, if known.
     Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
     """
-    if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0 or not 0.0 < changed <= 1.0:
+    if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
         raise ConfigError(
-            f"need 0 < drop <= 1, 0 < power < 1 and 0 < changed <= 1, got {drop:g}, {power:g} and {changed:g}.",
+            f"need 0 < drop <= 1 and 0 < power < 1, got {drop:g} and {power:g}.",
             hint="Three points are --drop 0.03.",
         )
-    if sd is not None and not 0.0 < sd <= 0.5:
-        raise ConfigError(f"the standard deviation of scores in [0, 1] is in (0, 0.5], got {sd:g}.")
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
     tests = max(1, sum(_blocking(rule) for rule in rules))
@@ -105,7 +101,7 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        spread = spread_of(rule.metric, run, pairing, sd, changed)
+        spread = spread_of(rule.metric, run, pairing)
         if spread is not None:
             spread = spread if run is not None else replace(spread, n=samples)
             planned = partial(_row, rule, drop=drop, visible=visible)

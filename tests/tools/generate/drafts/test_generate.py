@@ -565,9 +565,8 @@ def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
     assert "Writing 10 samples" in done.stderr
     again = len(desk.world.fake.chats)
-    fresh = ragstone(
-        [*arguments[:3], "fresh.jsonl", *arguments[4:], "--out", "elsewhere"], desk.folder, env=keyed(desk)
-    )
+    elsewhere = {**keyed(desk), "RAGSTONE_OUT": "elsewhere"}
+    fresh = ragstone([*arguments[:3], "fresh.jsonl", *arguments[4:]], desk.folder, env=elsewhere)
     assert fresh.returncode == 0
     whole = len(desk.world.fake.chats) - again
     assert again < whole
@@ -639,7 +638,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
 
     gated = ragstone(["gate", "--out", "second"], root)
     assert gated.returncode == 1, gated.stdout + gated.stderr  # the system retrieves nothing of use
-    more = shell(desk, "docs", "-o", "more.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10", "--out", "third")
+    more = shell(desk, "docs", "-o", "more.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10")
     assert more.returncode == 0, more.stderr
     old = {sample.question for sample in reviewed}
     assert not old & {sample.question for sample in load_golden_set("more.jsonl", root=root)}

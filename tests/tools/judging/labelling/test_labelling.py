@@ -132,12 +132,14 @@ def test_a_page_for_all_answers_is_made_with_one_word(ragstone: Ragstone, run: R
     assert (code, "already has a batch" in err) == (2, True)
 
 
-def test_pages_are_blind_unless_asked(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
-    for folder, more in (("blind", ()), ("shown", ("--show-verdicts",))):
-        assert ragstone("label", "draw", "run", "--n", "5", "-o", folder, *more)[0] == 0
-        data = (tmp_path / folder / "me.html").read_text(encoding="utf-8").partition('id="data">')[2]
-        items = json.loads(data.partition("</script>")[0])["items"]
-        assert [bool(one["judged"]) for one in items] == [bool(more)] * 5
+def test_pages_do_not_show_what_the_judge_said(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
+    assert ragstone("label", "draw", "run", "--n", "5")[0] == 0
+    data = (tmp_path / "labels" / "me.html").read_text(encoding="utf-8").partition('id="data">')[2]
+    items = json.loads(data.partition("</script>")[0])["items"]
+    assert len(items) == 5
+    fields = {"key", "id", "question", "answer", "reference", "contexts", "tags", "statements", "others", "fields"}
+    assert all(item.keys() == fields for item in items)
+    assert all(item["others"] == {} for item in items)
 
 
 def test_keys_in_answers_are_not_written_into_pages(

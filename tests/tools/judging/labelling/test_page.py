@@ -198,7 +198,6 @@ def test_hostile_text_in_every_field_does_nothing(page: Page, tmp_path: Path, ki
         evidence=(ATTACK, "(((("),
         tags=(ATTACK,),
         statements=((ATTACK, ATTACK), ("__proto__", "constructor")),
-        judged={"faithfulness": ATTACK},
         others={"faithfulness": (ATTACK,)},
         fields={"question": ATTACK, "reference": ATTACK, "tags": ATTACK, "answerable": True},
     )

@@ -141,9 +141,6 @@ const begin = () => {
         box.append(choice(option.text, label(item, each.name) === option.value, act));
       }
     }
-    if (item.judged && Object.hasOwn(item.judged, each.name)) {
-      box.append(make("div", `Judge: ${item.judged[each.name]}`, { className: "source" }));
-    }
     if (item.others && Object.hasOwn(item.others, each.name)) {
       for (const other of item.others[each.name]) box.append(make("div", other, { className: "source" }));
     }

@@ -209,9 +209,7 @@ def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:
     return found
 
 
-def write_batch(
-    run: RunDirectory, batch: Batch, folder: Path, *, show: bool = False, redact: Callable[[str], str] = str
-) -> list[Path]:
+def write_batch(run: RunDirectory, batch: Batch, folder: Path, *, redact: Callable[[str], str] = str) -> list[Path]:
     """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
     if (folder / BATCH).exists():
         raise ConfigError("already has a batch.", where=str(folder), hint="Use another folder, or remove this one.")
@@ -220,7 +218,7 @@ def write_batch(
     records, keys = run.find(item.id for item in batch.items), batch.keys
     pages = []
     for annotator in batch.annotators:
-        items = [_page_item(records[one.id], keys[one.id], batch, redact, show=show) for one in batch.of(annotator)]
+        items = [_page_item(records[one.id], keys[one.id], redact) for one in batch.of(annotator)]
         random.Random(f"{batch.key} {annotator}").shuffle(items)  # noqa: S311 - an order of one's own
         pages.append(folder / f"{annotator}.html")
         replace_text(pages[-1], _page(batch, items, annotator, f"Labels by {annotator}"))
@@ -259,10 +257,8 @@ def questions() -> dict[str, dict[str, str]]:
 def _page_item(
     record: SampleRecord,
     key: str,
-    batch: Batch,
     redact: Callable[[str], str],
     *,
-    show: bool,
     others: Mapping[str, tuple[str, ...]] | None = None,
 ) -> PageItem:
     sample, response = record.sample, record.response
@@ -277,7 +273,6 @@ def _page_item(
         evidence=tuple(map(redact, sample.reference_contexts)),
         tags=tuple(map(redact, sample.tags)),
         statements=tuple((one.id, redact(one.text)) for one in listed),
-        judged={name: redact(_verdict(record, name)) for name in batch.metrics} if show else {},
         others=others or {},
     )
 
@@ -285,12 +280,6 @@ def _page_item(
 def _statements(record: SampleRecord) -> tuple[Statement, ...]:
     found = record.judgements[0].statements if record.judgements else None
     return found.statements if isinstance(found, StatementList) else ()
-
-
-def _verdict(record: SampleRecord, metric: str) -> str:
-    found = record.scores.get(metric)
-    value = getattr(found, "value", None)
-    return score(value) if value is not None else getattr(found, "reason", "no score")
 
 
 def read_batch(folder: Path) -> Batch:
@@ -489,10 +478,7 @@ def write_adjudication(
             f"{len(said)} labels: " + ", ".join(_word(value, merged.batch.scale) for value in said),
         )
     records, keys = run.find(others), merged.batch.keys
-    items = [
-        _page_item(records[name], keys[name], merged.batch, redact, show=False, others=said)
-        for name, said in others.items()
-    ]
+    items = [_page_item(records[name], keys[name], redact, others=said) for name, said in others.items()]
     path = folder / f"{ADJUDICATED}.html"
     replace_text(path, _page(merged.batch, items, ADJUDICATED, "Labels to settle"))
     return path

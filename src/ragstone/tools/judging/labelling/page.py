@@ -33,9 +33,7 @@ _WORD = re.compile(r"\w+")
 class PageItem:
     """What a page shows of one sample, which is `name` there and `key` in the file that it saves.
 
-    `contexts` are id and text; `evidence` is marked in them.
-
-    `judged` and `others` are texts to show beside a metric: the judge's verdict, and what other people said. `fields`
+    `contexts` are id and text; `evidence` is marked in them. `others` is what other people said, by metric. `fields`
     are the values that a review can edit, as they are; all else is made harmless for display.
     """
 
@@ -48,7 +46,6 @@ class PageItem:
     evidence: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     statements: tuple[tuple[str, str], ...] = ()
-    judged: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fields: Mapping[str, str | bool] = field(default_factory=dict)
 
@@ -132,7 +129,6 @@ def _item(item: PageItem) -> dict[str, object]:
         ],
         "tags": [clean(tag) for tag in item.tags],
         "statements": [{"id": name, "text": _shown(text)} for name, text in item.statements],
-        "judged": {name: clean(text) for name, text in item.judged.items()},
         "others": {name: [clean(text) for text in texts] for name, texts in item.others.items()},
         "fields": dict(item.fields),
     }
