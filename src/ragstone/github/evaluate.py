@@ -247,7 +247,7 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     if job.api is None:
         job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return None
-    found = find_baseline(job.baseline_store(job.api, job.plan.baseline_branch))
+    found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
     job.history = found.history
     if not isinstance(found, TrustedBaseline):
         if job.base_commit is None:

@@ -75,7 +75,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
             branch = job.plan.baseline_branch or base.branch
-            known = find_baseline(job.baseline_store(api, branch))
+            known = find_baseline(job.artifacts(api, branch))
             before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
         vouched = vouch(run, golden, custom)
         # From this checkout, not the fork's: drops accepted by a fork don't count here.

@@ -152,7 +152,7 @@ COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """The validated inputs. `overrides` maps keys of config.OPTIONS to values; secrets are kept out of every repr."""
+    """The validated inputs. `overrides` maps keys of settings.OPTIONS to values; secrets are kept out of every repr."""
 
     config: str | None = None
     setup: str = ""
@@ -178,7 +178,7 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
-    """What `ragstone gate --github` reads from ``RAGSTONE_*``; config/ reads its own settings.
+    """What `ragstone gate --github` reads from ``RAGSTONE_*``; settings/ reads its own.
 
     The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
     """

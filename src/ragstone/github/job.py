@@ -86,7 +86,7 @@ class Job:
                 ) from None
             # For other reasons, the search for the baseline says why there is none.
 
-    def baseline_store(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
+    def artifacts(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
         """The artifacts on `branch` of this job's workflow, the one whose run it reports, or that of the input."""
         followed = self.event.upstream
         return GitHubArtifacts(
