@@ -20,8 +20,9 @@ Settings come from four sources, and later sources override earlier ones: the de
 [the action](github-action.md).
 
 Relative paths in the file are relative to its folder; those in flags and variables are relative to the current
-directory. An empty flag unsets what file or variable say: `--baseline ""`. Unknown keys are errors, and so are
-variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`. Thresholds are set in a separate file:
+directory. An empty flag unsets what file or variable say: `--baseline ""`. An empty variable counts as
+not set, because a workflow passes `${{ vars.NAME }}` as empty text where there is none. Unknown keys are errors,
+and so are variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`. Thresholds are set in a separate file:
 [thresholds](thresholds.md).
 """
 INTRO = {

@@ -45,6 +45,15 @@ def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> N
         provider_of(load_settings(directory=tmp_path, environ={}, overrides={"judge.name": ""}).judge.name)
 
 
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    """A workflow passes a secret that is not there as empty text, which must not lift what the file demands."""
+    write(tmp_path / "ragstone.toml", '[judge]\nmax_cost_usd = 2\nbase_url = "https://gateway.example/v1"\n')
+    for empty in ("", "  "):
+        environ = {"RAGSTONE_MAX_COST_USD": empty, "RAGSTONE_JUDGE_BASE_URL": empty}
+        judge = load_settings(directory=tmp_path, environ=environ).judge
+        assert (judge.max_cost_usd, judge.base_url) == (2, "https://gateway.example/v1")
+
+
 def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> None:
     write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ragstone.golden]\npaths = "a.jsonl"\n')
     assert load_settings(directory=tmp_path, environ={}).golden.paths == ("a.jsonl",)
