@@ -7,14 +7,14 @@ PYTEST_ARGS ?=
 CORPUS_ARGS ?=
 # One test process per core, each with whole files, so that fixtures of a file are made once; WORKERS= for one process.
 WORKERS ?= -n auto --dist loadfile --no-loadscope-reorder
-DEFAULT := not heavy and not container and not browser and not integrations
+LONG := heavy or container or browser or integrations
 # $(call install,ENVIRONMENT,WHAT): with uv, in seconds; with pip, in minutes, where uv has no wheel.
 install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2); \
 	else $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2); fi
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test corpus test-fast lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated github-description release-check hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test test-process test-all corpus lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated github-description release-check hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -38,15 +38,17 @@ lock: $(VENV)/bin/python
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
-	$(BIN)/python -m pytest -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not (process or $(LONG))" $(WORKERS) $(PYTEST_ARGS)
+
+# Tests that start processes of their own: pipes, signals, kill and resume, installed packages.
+test-process: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
+	$(BIN)/python -m pytest -m "process and not ($(LONG))" $(WORKERS) $(PYTEST_ARGS)
+
+test-all: test test-process test-heavy test-integrations test-browser test-container
 
 # What the gate decides in many small cases, compared with what is stored: see CONTRIBUTING.md.
 corpus: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.corpus.compare $(CORPUS_ARGS)
-
-# What a change breaks first: without whole commands and jobs, hostile peers and simulations (see tests/conftest.py).
-test-fast: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --fast -m "$(DEFAULT)" $(WORKERS) $(PYTEST_ARGS)
 
 test-heavy: $(VENV)/.installed-oracles $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "heavy and not container and not browser" $(WORKERS) $(PYTEST_ARGS)

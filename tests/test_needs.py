@@ -23,14 +23,15 @@ def run_pytest(folder: Path, sources: Mapping[str, str], *options: str) -> subpr
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_a_skip_fails_the_run_and_is_named(processes: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("processes")
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_skip_fails_the_run_and_is_named(workers: str, tmp_path: Path) -> None:
     sources = {
         "marked": "@pytest.mark.skipif(True, reason='there is no npm')\ndef test_skipped(): pass",
         "called": "def test_skipped(): pytest.skip('there is no npm')",
         "module": "pytest.skip('there is no npm', allow_module_level=True)",
     }
-    done = run_pytest(tmp_path, sources, "--no-skips", "-n", processes)
+    done = run_pytest(tmp_path, sources, "--no-skips", "-n", workers)
     assert done.returncode == 1, done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("ERROR --no-skips")]
     assert len(lines) == len(sources)
@@ -39,6 +40,7 @@ def test_a_skip_fails_the_run_and_is_named(processes: str, tmp_path: Path) -> No
         assert line.endswith("was skipped: there is no npm")
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_reason_that_is_allowed_does_not(tmp_path: Path) -> None:
     reasons = [ROOT, DATA_SETS, f"{DATA_SETS}: begin.jsonl.gz"]
     sources = {f"skips_{n}": f"def test_skipped(): pytest.skip({reason!r})" for n, reason in enumerate(reasons)}
@@ -47,6 +49,7 @@ def test_a_reason_that_is_allowed_does_not(tmp_path: Path) -> None:
     assert all(reason in done.stdout for reason in reasons)
 
 
+@pytest.mark.usefixtures("processes")
 def test_without_the_option_a_skip_is_told_and_passes(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, {"skips": "def test_skipped(): pytest.skip('there is no npm')"}, "-n", "0")
     assert done.returncode == 0, done.stdout

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 FACTS = {
     "port": ("Which port does the gateway use?", "The gateway uses port 8443."),
     "token": ("How long is a token valid?", "A session token is valid for 12 hours."),

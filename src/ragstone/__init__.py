@@ -52,7 +52,7 @@ _MODULES = {
     "interaction_log": ("log_interaction",),
     "judge.protocol": ("Judge",),
     "judge.rubric": ("Rubric",),
-    "run.scores": ("MetricScores", "RunScores"),
+    "evaluation.scores": ("MetricScores", "RunScores"),
     "system.response": ("Context", "Response", "System"),
 }
 

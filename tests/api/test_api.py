@@ -129,6 +129,7 @@ def test_errors_are_ragstones_own(tmp_path: Path) -> None:
         ragstone.load_golden_set(tmp_path / "nowhere.jsonl")
 
 
+@pytest.mark.usefixtures("processes")
 def test_importing_ragstone_imports_nothing_heavy() -> None:
     code = "import sys, ragstone; assert not {'numpy', 'openai', 'anthropic', 'pydantic', 'scipy'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

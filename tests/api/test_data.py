@@ -231,6 +231,7 @@ def test_a_wrong_argument_of_compare_is_an_error_at_the_door(given: dict[str, An
         ragstone.compare(**arguments)
 
 
+@pytest.mark.usefixtures("processes")
 def test_data_frames_are_optional() -> None:
     code = (
         "import sys\n"

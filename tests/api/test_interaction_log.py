@@ -194,6 +194,7 @@ def test_a_line_that_was_cut_short_spoils_only_itself(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("processes")
 def test_threads_and_forks_never_mix_their_lines(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
 
@@ -232,6 +233,7 @@ def test_threads_and_forks_never_mix_their_lines(tmp_path: Path) -> None:
     assert len(lines(log)) == 900
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_killed_process_loses_at_most_its_last_line(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     code = (
@@ -260,6 +262,7 @@ def test_a_killed_process_loses_at_most_its_last_line(tmp_path: Path) -> None:
     assert whole[: said + 1] == [str(n) for n in range(said + 1)] or whole[:said] == [str(n) for n in range(said)]
 
 
+@pytest.mark.usefixtures("processes")
 def test_logging_loads_nothing_else_of_ragstone_and_no_dependency() -> None:
     code = (
         "import ragstone, sys; before = set(sys.modules); ragstone.log_interaction;"

@@ -45,7 +45,7 @@ class Text(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def outputs() -> list[dict[str, str]]:
+def outputs(processes: None) -> list[dict[str, str]]:
     """The outputs of the notebook, each as its texts by type, cell by cell."""
     nbformat: Any = import_module("nbformat")  # without types
     notebook = nbformat.read(NOTEBOOK, as_version=4)
@@ -250,6 +250,7 @@ loop.run_until_complete(notebook())
 """
 
 
+@pytest.mark.usefixtures("processes")
 def test_an_interrupted_cell_ends_and_keeps_what_is_finished(tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

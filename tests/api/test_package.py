@@ -21,11 +21,13 @@ def python(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.usefixtures("processes")
 def test_dir_shows_every_public_name_before_it_is_loaded() -> None:
     shown = python("import ragstone; print(*dir(ragstone))").split()
     assert set(ragstone.__all__) <= set(shown)
 
 
+@pytest.mark.usefixtures("processes")
 def test_importing_the_package_loads_no_room_of_it() -> None:
     loaded = python("import ragstone, sys; print(*sorted(m for m in sys.modules if m.startswith('ragstone')))").split()
     assert loaded == ["ragstone", "ragstone._version"]
@@ -50,6 +52,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         _ = ragstone.evaluates
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_wheel_holds_the_marker_of_its_types(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     done = subprocess.run(

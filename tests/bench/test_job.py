@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import job
+import pytest
+
+pytestmark = pytest.mark.usefixtures("processes")
 
 
 def test_every_phase_of_a_job_is_measured(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context
 from tests.judge.conftest import KEY, FakeLlm, Loop
 
+pytestmark = pytest.mark.heavy
+
 ITEMS = hard_cases()
 TASKS = {"faithfulness", "context_use", "answerability", "correctness", "answer_relevancy", "statements"}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from rate_limits import CALLS, Case, cases, measure
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.mark.parametrize("case", [*cases()], ids=lambda case: f"{case.name}{'' if case.says else ', silent'}")
 def test_no_call_is_lost_and_little_time(case: Case) -> None:

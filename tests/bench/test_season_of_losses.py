@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.heavy
+
 
 def test_losses_are_stopped_or_break_main_until_it_is_repaired() -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -344,6 +344,7 @@ def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_
 SLOW = SYSTEM.replace("def answer(question):", "def answer(question):\n    import time; time.sleep(0.5)")
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy)])
 def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
     project: Path, temporary: Path, number: signal.Signals
@@ -385,6 +386,7 @@ def test_the_time_limit_ends_both(project: Path, temporary: Path) -> None:
     assert nothing_left(project, temporary)
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_service_needs_a_second_address(project: Path, temporary: Path) -> None:
     serve = (
         "import json, sys\nfrom http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"

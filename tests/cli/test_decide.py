@@ -134,6 +134,7 @@ def deployment(world: World, checkout: Path, run: Path) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(("name", "code"), [("good", 0), ("bad", 1), ("baseline", 2)])
 def test_a_deployment_waits_for_the_gate_as_printed(world: World, tmp_path: Path, name: str, code: int) -> None:
     done = deployment(world, tmp_path / "checkout", world.root / name)

@@ -51,6 +51,7 @@ def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(
     assert "house-" in done.stdout
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
 @pytest.mark.parametrize(("system", "code"), [(SYSTEM, 0), (INVENTING, 1)])
 def test_the_verdict_counts_although_nobody_reads_it_to_its_end(

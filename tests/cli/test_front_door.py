@@ -29,6 +29,7 @@ def test_every_command_has_help(tmp_path: Path, name: str) -> None:
     assert "Usage: " in done.stdout
 
 
+@pytest.mark.usefixtures("processes")
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, ragstone.cli.main\n"
@@ -41,6 +42,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_run_with_the_offline_judge_does_without_numpy(tmp_path: Path) -> None:
     code = (
         "import sys, ragstone.cli.main\n"
@@ -171,6 +173,7 @@ def test_check_says_what_confirming_may_cost(tmp_path: Path) -> None:
     assert "confirm when in doubt, each question is asked up to 5 more times, each time at up to that cost" in text
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_bug_shows_its_traceback_in_which_no_text_acts(tmp_path: Path) -> None:
     code = (
         "import ragstone.pipeline.history as used\n"

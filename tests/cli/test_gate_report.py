@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.project import make_project, ragstone
 from tests.cli.terminal import on_terminal
 
@@ -29,6 +31,7 @@ def test_with_a_file_the_verdict_is_still_printed(tmp_path: Path) -> None:
     assert "can't be written" in refused.stderr
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_place_of_the_html_report_is_a_path_in_a_pipe_and_a_link_on_a_terminal(tmp_path: Path) -> None:
     project = make_project(tmp_path / "my project", n=20)
     page = project / "ragstone-run" / "report.html"

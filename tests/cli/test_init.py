@@ -37,6 +37,7 @@ def config(path: Path) -> dict[str, dict[str, object]]:
     return tomllib.loads((path / "ragstone.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_new_user_runs_what_is_printed_as_it_is_printed(tmp_path: Path) -> None:
     shop = git_init(tmp_path / "shop")
     (shop / "rag.py").write_text(RAG)
@@ -65,6 +66,7 @@ def test_a_system_called_as_in_the_docs_is_not_taken_for_a_placeholder(tmp_path:
     assert ragstone(["check"], tmp_path).returncode == 0
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_prompt_takes_another_entrypoint(tmp_path: Path) -> None:
     (tmp_path / "rag.py").write_text(RAG)
     screen = on_terminal(["init"], tmp_path, columns=80, answers="command:./rag --json\n")
@@ -72,6 +74,7 @@ def test_the_prompt_takes_another_entrypoint(tmp_path: Path) -> None:
     assert config(tmp_path)["system"]["entrypoint"] == "command:./rag --json"
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_folder_named_on_the_command_line_is_where_the_printed_commands_run(tmp_path: Path) -> None:
     (tmp_path / "my shop").mkdir()
     (tmp_path / "my shop" / "rag.py").write_text(RAG)

@@ -64,6 +64,7 @@ def test_the_carried_baseline_can_be_named(project: Path) -> None:
     assert [gate(project, "--baseline", "ragstone-run/baseline") for _ in range(2)] == [1, 1]
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_killed_run_leaves_the_baseline_where_the_next_one_finds_it(project: Path) -> None:
     dying = BROKEN.replace("def answer(question):", "def answer(question):\n    import os; os.kill(os.getppid(), 9)")
     (project / "houses.py").write_text(dying, encoding="utf-8")

@@ -287,6 +287,7 @@ SLOW = SYSTEM.replace(
 )
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_half_that_was_killed_is_resumed_without_asking_twice(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo", SLOW, n=40)
     with start(["run", "--oracle"], project) as process:

@@ -94,6 +94,7 @@ def facts(run: Path) -> dict[str, Any]:
     return {name: report[name] for name in ("status", "reason", "metrics", "checks", "comparison")}
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "strict.toml"]
@@ -111,6 +112,7 @@ def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     assert printed(shown.stdout) == [one for one in printed(first.stdout) if not one.startswith("HTML report: ")]
 
 
+@pytest.mark.usefixtures("processes")
 def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     first = ragstone(
@@ -125,6 +127,7 @@ def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> N
     assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
 
 
+@pytest.mark.usefixtures("processes")
 def test_what_a_terminal_of_80_columns_shows_can_be_pasted(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "qa/strict.toml"]
@@ -141,6 +144,7 @@ def test_what_a_terminal_of_80_columns_shows_can_be_pasted(tmp_path: Path) -> No
     assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
 
 
+@pytest.mark.usefixtures("processes")
 def test_uncommitted_changes_are_said_and_nothing_is_checked_out(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     with (origin / "qa/houses.py").open("a", encoding="utf-8") as stream:
@@ -330,6 +334,7 @@ def test_a_hostile_manifest_adds_no_commands() -> None:
     assert all(line.startswith("# ") and "\n" not in line and "touch" not in line for line in lines[:-2])
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_wrapped_lines_are_the_same_command(width: int, tmp_path: Path) -> None:
     words = ["--one", "a b", "--two=x", "it's", 'say "yes"', "$HOME", "a\\b", "--last", "'"]

@@ -24,6 +24,7 @@ def scores(path: Path) -> object:
     return RunDirectory.open(path).scores().metrics
 
 
+@pytest.mark.usefixtures("processes")
 def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=500, system=SLOW)
     whole = ragstone(["run", "--out", "whole"], project)
@@ -50,6 +51,7 @@ def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None
     assert ids == [f"house-{i}" for i in range(500)]
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
     project = make_project(tmp_path / "repo", n=500, system=SLOW)

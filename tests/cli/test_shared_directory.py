@@ -42,6 +42,7 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("second", [["run"], ["run", "--resume"], ["gate"], ["gate", "--resume"]], ids=" ".join)
 def test_a_run_beside_a_living_one_is_refused_and_the_living_one_ends_whole(tmp_path: Path, second: list[str]) -> None:
     project = make_project(tmp_path / "repo", n=8, system=WAITING)
@@ -59,6 +60,7 @@ def test_a_run_beside_a_living_one_is_refused_and_the_living_one_ends_whole(tmp_
     assert not (project / "ragstone-run" / LOCK).exists()
 
 
+@pytest.mark.usefixtures("processes")
 def test_of_many_runs_that_start_at_once_each_is_whole_or_refused(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=30)
     runs = [start(project, "run") for _ in range(4)]
@@ -78,6 +80,7 @@ def without_rights_of_root(argv: Sequence[str]) -> list[str]:
     return [setpriv, "--bounding-set=-dac_override,-dac_read_search", *argv]
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("out", ["shut", "shut/run", "golden.jsonl", "golden.jsonl/run"])
 @pytest.mark.parametrize("verb", ["run", "gate"])
 def test_a_place_that_can_not_be_written_to_is_a_clear_error(tmp_path: Path, verb: str, out: str) -> None:
@@ -99,6 +102,7 @@ def test_a_place_that_can_not_be_written_to_is_a_clear_error(tmp_path: Path, ver
     assert "--out" in done.stderr
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_finished_run_that_was_made_read_only_is_not_resumed_and_not_touched(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=3)
     assert ragstone(["run"], project).returncode == 0
@@ -122,6 +126,7 @@ def test_a_finished_run_that_was_made_read_only_is_not_resumed_and_not_touched(t
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_disk_that_is_full_ends_the_run_with_what_failed_and_it_can_be_resumed(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=60)
     limited = f"ulimit -f 16; exec {' '.join(command('run'))}"  # no file may grow beyond 8 or 16 KiB

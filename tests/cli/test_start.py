@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 HEAVY = ("scipy", "numpy", "jinja2", "github", "openai", "anthropic")
 
 

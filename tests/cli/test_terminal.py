@@ -38,6 +38,7 @@ COMPARE = ("compare", "main", "ragstone-run", "--verbose")
 COMMANDS = [REPORT, ("check",), ("plan",), COMPARE, ("check", "--golden", "no/such.jsonl")]
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_no_line_is_cut_and_no_word_is_broken(project: Path, arguments: tuple[str, ...], columns: int) -> None:
@@ -51,6 +52,7 @@ def test_no_line_is_cut_and_no_word_is_broken(project: Path, arguments: tuple[st
     assert "…" not in screen.text
 
 
+@pytest.mark.usefixtures("processes")
 def test_gate_on_80_columns_shows_score_and_change_of_a_metric_in_two_lines(project: Path) -> None:
     lines = on_terminal(["gate", "--baseline", "main", "--out", "again", "--verbose"], project, columns=80).lines
     at = next(number for number, line in enumerate(lines) if line.startswith("✘ Context recall "))
@@ -61,6 +63,7 @@ def test_gate_on_80_columns_shows_score_and_change_of_a_metric_in_two_lines(proj
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_narrowest_windows_get_a_list(project: Path) -> None:
     screen = on_terminal(REPORT, project, columns=44)
     assert max(map(len, screen.lines)) <= 60  # a path is not broken
@@ -68,6 +71,7 @@ def test_the_narrowest_windows_get_a_list(project: Path) -> None:
     assert "…" not in screen.text
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("arguments", [REPORT, REPORT[:-1], COMPARE, COMPARE[:-1], ("plan",)], ids=" ".join)
 def test_what_is_piped_is_plain(project: Path, arguments: tuple[str, ...]) -> None:
     forced = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "COLUMNS": "40"}
@@ -78,6 +82,7 @@ def test_what_is_piped_is_plain(project: Path, arguments: tuple[str, ...]) -> No
     assert on_terminal(arguments, project, columns=120).code == found.returncode
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("columns", [72, 80, 120])
 @pytest.mark.parametrize("arguments", [REPORT[:-1], COMPARE[:-1]], ids=" ".join)
 def test_what_matters_fits_on_a_screen(project: Path, arguments: tuple[str, ...], columns: int) -> None:
@@ -87,6 +92,7 @@ def test_what_matters_fits_on_a_screen(project: Path, arguments: tuple[str, ...]
     assert "--verbose prints the rest" in screen.text
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_terminal_gets_nothing_invisible_and_a_log_what_keeps_it_from_running_commands(project: Path) -> None:
     for arguments in (["check", "--golden", "a::b.jsonl"], ["history", "add", "a::b", "--history", "c::d.jsonl"]):
         assert "a::b" in on_terminal(arguments, project, columns=100).text

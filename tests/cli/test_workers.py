@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.project import make_project, ragstone, start, wait_for_lines
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 CUSTOM = """
 [metrics.painted]
 python = "checks:painted"
@@ -55,6 +57,7 @@ def wait_until_gone(pids: list[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
@@ -87,6 +90,7 @@ def records(run: Path) -> list[object]:
     return found
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
     root = project(tmp_path)
     process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})

@@ -60,6 +60,7 @@ def test_neither_reads_or_changes_what_the_other_has(head: Confinement, base: Co
     assert (checkout / "inner" / "rag.py").read_text(encoding="utf-8") == "goodmore\n"
 
 
+@pytest.mark.usefixtures("processes")
 def test_neither_signals_the_other(head: Confinement, base: Confinement) -> None:
     for mine, theirs in ((head, base), (base, head)):
         process = subprocess.Popen(
@@ -74,6 +75,7 @@ def test_neither_signals_the_other(head: Confinement, base: Confinement) -> None
             process.wait()
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_user_that_has_processes_is_not_taken(head: Confinement, base: Confinement) -> None:
     process = subprocess.Popen(["/bin/sleep", "60"], user=base.run_as.uid, group=base.run_as.gid, extra_groups=[])
     try:

@@ -74,6 +74,7 @@ assert os.environ["MINE"] == "visible"
 """
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 def test_secrets_can_be_wiped_from_what_proc_shows() -> None:
     environ = {"INPUT_JUDGE-API-KEY": "sk-secret-value", "MINE": "visible", "EMPTY": "", "PATH": os.environ["PATH"]}
@@ -176,6 +177,7 @@ def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_
         assert found.call(["/usr/bin/test", "-w", str(path)]).returncode == 1
 
 
+@pytest.mark.usefixtures("processes")
 @needs_root
 def test_a_process_of_that_users_which_is_not_ours_is_an_error(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)

@@ -98,6 +98,7 @@ def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: st
     assert host.system(line), "it would have got away with it"
 
 
+@pytest.mark.usefixtures("processes")
 @needs_root
 def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: Host) -> None:
     host.folders.close(host.confinement)  # and nothing after it
@@ -136,6 +137,7 @@ def test_command_files_below_a_folder_of_the_users_are_an_error(host: Host) -> N
         folders.close(host.confinement)
 
 
+@pytest.mark.usefixtures("processes")
 @needs_root
 def test_the_files_are_given_back_to_the_runner(host: Host) -> None:
     host.folders.close(host.confinement)

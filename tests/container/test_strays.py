@@ -108,6 +108,7 @@ def stranger(open_folder: Path) -> Iterator[Stranger]:
     found.end()
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_ended(kind: str, stranger: Stranger) -> None:
     own = subprocess.Popen(["/bin/sleep", "60"])
@@ -122,12 +123,14 @@ def test_it_is_ended(kind: str, stranger: Stranger) -> None:
         own.wait()
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_process_without_its_first_thread_counts_as_living(stranger: Stranger) -> None:
     stranger.start(WITHOUT_ITS_FIRST_THREAD)
     (pid,) = living(stranger.uid)
     assert "State:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("processes")
 def test_where_one_does_not_end_it_is_named(stranger: Stranger) -> None:
     stranger.start(IN_A_SESSION_OF_ITS_OWN)
     with pytest.raises(SystemUnderTestError, match=r"don't end, though they were killed: \d+ \(python.*nothing is pub"):

@@ -25,6 +25,8 @@ from tests.cli.project import environment
 from tests.loopback import answering
 from tests.pipeline.repository import WORSE, Repository
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 TOKEN = "glpat-4711-secret"
 

@@ -48,6 +48,8 @@ from ragstone.system.response import Context, Response, SystemFailure, SystemFai
 from tests.evaluation.builders import Answering, samples
 from tests.evaluation.dask_cluster import cluster
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 METRICS: tuple[Metric, ...] = (*select_metrics(), *select_metrics(["answer_stability"]))
 POISON = "Answer 70."
 

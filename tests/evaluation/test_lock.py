@@ -48,6 +48,7 @@ def another_run(path: Path) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_directory_that_another_process_writes_to_is_refused_with_who_it_is(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with another_run(path) as process:
@@ -60,6 +61,7 @@ def test_a_directory_that_another_process_writes_to_is_refused_with_who_it_is(tm
         pass
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with another_run(path) as process:
@@ -79,6 +81,7 @@ def test_a_lock_file_that_names_a_living_process_holds_nobody_up(tmp_path: Path,
         pass
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_lock_that_is_held_stays_held_though_nobody_here_has_that_number(tmp_path: Path) -> None:
     with another_run(tmp_path):
         (tmp_path / LOCK).write_text(json.dumps({"pid": 2**22 + 1, "host": "other", "since": "2026-01-01"}))
@@ -97,6 +100,7 @@ def test_two_threads_of_one_process_are_two_runs(tmp_path: Path) -> None:
             second.result()
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("text", ["", "\0\xff", "[" * 900, '{"pid": "x"}', "null"])
 def test_a_lock_file_that_says_nothing_useful_still_locks(tmp_path: Path, text: str) -> None:
     with another_run(tmp_path):

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "docs-qa"
 
 
 @pytest.fixture(scope="session")
-def interpreter() -> Path:
+def interpreter(processes: None) -> Path:
     """The example's own interpreter; `make` makes it where it isn't there yet."""
     subprocess.run(
         ["make", "examples/docs-qa/.venv/.installed"], cwd=ROOT, check=True, timeout=600, capture_output=True

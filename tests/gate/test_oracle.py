@@ -13,6 +13,8 @@ from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.verdict import MetricShares, OracleShares
 from ragstone.report.wording import oracle_lines
 
+pytestmark = pytest.mark.heavy
+
 NAME = "answer_correctness"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
+
+pytestmark = pytest.mark.heavy
 
 NAMES = ("faithfulness", "context_recall")
 heaped = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1)

@@ -80,6 +80,7 @@ def test_every_output_is_documented() -> None:
     assert list(table("docs/github-action.md", "outputs")) == [output.name for output in OUTPUTS]
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_generated_files_are_what_the_script_writes() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "action_file.py"), "--check"],

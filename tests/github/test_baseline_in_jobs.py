@@ -310,6 +310,7 @@ def run_as_printed(season: Season, line: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.merge().code == 0
     trade_off(season)
@@ -351,6 +352,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.job().code == 1
 
 
+@pytest.mark.usefixtures("processes")
 def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season) -> None:
     season.merge()
     trade_off(season, wrong=2)
@@ -367,6 +369,7 @@ def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season
     assert season.job().code == 1
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> None:
     season.merge()
     trade_off(season)
@@ -383,6 +386,7 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     assert (again.returncode, "already accepted" in again.stderr) == (2, True)
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) -> None:
     season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.9\nmax_drop").replace("0.05", "0.5"))
     season.merge()

@@ -262,6 +262,7 @@ def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(pa
             }
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:
     (line,) = re.findall(r"^sed .+$", job("release.yml", "publish")["steps"][-1]["run"], re.MULTILINE)
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
@@ -276,7 +277,7 @@ def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path:
 def test_every_suite_of_tests_is_run_on_github() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE)) - {"test-fast"}  # a part of `make test`
+    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE)) - {"test-all"}  # all the others
     assert suites >= {"test", "test-browser", "test-container"}
     assert {suite for suite in suites if re.search(rf"make {suite}\b(?!-)", ci)} == suites
 
@@ -313,6 +314,7 @@ def test_a_deployment_waits_for_the_decision_on_its_commit() -> None:
     assert not any(right == "write" for right in decide["permissions"].values())
 
 
+@pytest.mark.usefixtures("processes")
 def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
     written = written_to(tmp_path)
     lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, [*OURS, *written]))
@@ -320,6 +322,7 @@ def test_workflows_and_action_fit_githubs_schemas(tmp_path: Path) -> None:
     lint("check-jsonschema", "--builtin-schema", "vendor.dependabot", str(ROOT / ".github" / "dependabot.yml"))
 
 
+@pytest.mark.usefixtures("processes")
 def test_our_workflows_are_clean_to_the_auditor() -> None:
     lint("zizmor", "--offline", "--no-progress", "--quiet", str(ROOT / ".github"), str(ROOT / "action.yml"))
 
@@ -335,6 +338,7 @@ def written_to(folder: Path) -> list[Path]:
     return sorted(workflows.iterdir())
 
 
+@pytest.mark.usefixtures("processes")
 def test_what_users_copy_is_clean_to_the_auditor_but_for_pins(tmp_path: Path) -> None:
     # In the documentation, versions are for reading; the text says to pin. workflow_run is what the example is about.
     rules = "rules:\n  unpinned-uses:\n    disable: true\n  dangerous-triggers:\n    disable: true\n"
@@ -343,10 +347,12 @@ def test_what_users_copy_is_clean_to_the_auditor_but_for_pins(tmp_path: Path) ->
     lint("zizmor", "--offline", "--no-progress", "--quiet", *config, *map(str, written_to(tmp_path)))
 
 
+@pytest.mark.usefixtures("processes")
 def test_actionlint_finds_nothing_in_our_workflows_nor_in_what_users_copy(tmp_path: Path) -> None:
     lint("actionlint", *map(str, [*OURS, *written_to(tmp_path)]))
 
 
+@pytest.mark.usefixtures("processes")
 def test_actionlint_finds_an_output_of_a_step_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "broken.yml").write_text(examples()[0].replace("steps.gate.", "steps.gaet."), encoding="utf-8")
     with pytest.raises(AssertionError, match='property "gaet" is not defined'):

@@ -83,6 +83,7 @@ def check_sound(golden: GoldenSet) -> None:
     golden.content_hash()
 
 
+@pytest.mark.heavy
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations())
 def test_a_thousand_mutations_give_samples_or_our_errors(mutation: tuple[str, bytes]) -> None:

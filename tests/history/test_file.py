@@ -175,6 +175,7 @@ def test_the_newest_release_keeps_its_scores_however_old_it_is() -> None:
     assert slim.runs[3].release == "v1"
 
 
+@pytest.mark.heavy
 def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
     rng = random.Random(1)
     found = History()

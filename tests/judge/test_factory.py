@@ -83,6 +83,7 @@ def test_embeddings_that_an_anthropic_judge_can_not_use_are_refused(world: Any) 
         world.judge("anthropic:claude-haiku-4-5", embeddings="voyage-3")
 
 
+@pytest.mark.usefixtures("processes")
 def test_neither_ragstone_nor_the_factory_imports_an_sdk() -> None:
     code = (
         "import sys, ragstone, ragstone.judge.factory, ragstone.judge.llm.estimate;"

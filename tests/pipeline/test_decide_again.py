@@ -551,6 +551,7 @@ def passing(world: World, numbers: range) -> list[str]:
     return [f"{name}: {code}" for name, code in codes if code not in (1, 2, 3, 4, 5, 6, 8)]
 
 
+@pytest.mark.heavy
 def test_no_tampering_lets_a_run_pass_that_fails(world: World) -> None:
     assert passing(world, range(140)) == []
 

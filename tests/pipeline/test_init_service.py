@@ -89,6 +89,7 @@ def test_a_python_service_is_started_in_the_actions_container(
     assert inputs.get("requirements") == ("services/rag/requirements.txt" if "requirements.txt" in files else None)
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_setup_waits_until_the_service_listens(tmp_path: Path, server: Server) -> None:  # noqa: F811
     _, inputs = steps(tmp_path / "repo", f"http://127.0.0.1:{server.port}/ask", {"main.py": "app = FastAPI()\n"})
     fake = tmp_path / "uvicorn"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -30,8 +31,13 @@ ACTIVE = (
 """What GitHub makes links, mentions, references and images of, after Markdown, in text that is not code."""
 
 
+@cache
 def parser() -> MarkdownIt:
-    return MarkdownIt("gfm-like")
+    """Markdown as on GitHub, which makes no link of a bare domain such as `a.ac`."""
+    markdown = MarkdownIt("gfm-like")
+    assert markdown.linkify is not None
+    markdown.linkify.set({"fuzzy_link": False})
+    return markdown
 
 
 def text_of(tokens: list[Token]) -> str:

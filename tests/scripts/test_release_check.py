@@ -134,6 +134,7 @@ def test_a_release_can_be_rehearsed() -> None:
     assert (ROOT / "build/release/sbom.cdx.json").is_file()
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_tag_that_does_not_fit_ends_with_1() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts/release_check.py", "--tag", "v0.0.0", "--no-image"],

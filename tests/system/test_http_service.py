@@ -155,6 +155,7 @@ def test_every_kind_of_hostile_reply_is_tried() -> None:
     assert REPLIES.keys() == NAMED.keys()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", NAMED)
 def test_what_a_hostile_server_sends_is_a_named_failure_of_the_system(room: Any, kind: str) -> None:
     with hostile_server(kind) as port:

@@ -156,6 +156,7 @@ def test_it_is_named_by_module_and_name() -> None:
     assert CallableSystem(Engine()).entrypoint.endswith(".Engine")
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_call_that_hangs_does_not_keep_the_interpreter_from_ending() -> None:
     script = textwrap.dedent("""
         import asyncio, time

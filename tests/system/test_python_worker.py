@@ -597,6 +597,7 @@ def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(roo
     assert kinds(room.ask("app:answer", "a", "forge", "b", concurrency=1)) == ["answered", "crashed", "answered"]
 
 
+@pytest.mark.usefixtures("processes")
 @posix
 @pytest.mark.parametrize("entrypoint", ["app:answer", f"command:{sys.executable} app.py"])
 def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
@@ -691,6 +692,7 @@ def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
     assert ran >= 1
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_interpreter_is_the_one_asked_for_or_that_of_the_active_environment(room: Any, tmp_path: Path) -> None:
     room.write("app.py", "import sys\ndef answer(q): return sys.prefix\n")
     made = tmp_path / "made"

@@ -41,6 +41,7 @@ def test_every_kind_of_reply_is_tried() -> None:
     assert {kind for kind in REPLIES if not kind.startswith("redirect")} == NAMED.keys()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", NAMED)
 def test_what_a_hostile_server_sends_is_a_named_failure_of_the_judge(world: Any, kind: str) -> None:
     timeout_s = 1.0 if "within" in NAMED[kind] else 30.0

@@ -70,10 +70,20 @@ def asked(world: Any, ask: Ask, text: str) -> tuple[list[Any], Any]:
     return list(world.fake.chats), found
 
 
+_HARMLESS_REQUESTS: dict[str, list[Any]] = {}
+
+
+def harmless_requests(world: Any, task: str) -> list[Any]:
+    """What is asked about a text that gives no orders: the same in every test, and asked once."""
+    if task not in _HARMLESS_REQUESTS:
+        _HARMLESS_REQUESTS[task], _ = asked(world, EVERYTHING[task], HARMLESS)
+    return _HARMLESS_REQUESTS[task]
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("task", EVERYTHING)
 def test_an_order_in_a_text_stays_inside_its_block(world: Any, task: str, attack: str) -> None:
-    calm, _ = asked(world, EVERYTHING[task], HARMLESS)
+    calm = harmless_requests(world, task)
     requests, _ = asked(world, EVERYTHING[task], ATTACKS[attack])
     assert requests
     for request in requests:
@@ -104,7 +114,7 @@ def test_no_kind_of_injection_leaves_its_block(world: Any, kind: str) -> None:
     """What is asked, and all that is outside of the blocks, is the same as for a text that asks for nothing."""
     text = f"{HARMLESS} {KINDS[kind]['text']}"
     for task in (*HEADLINE, "context relevance"):
-        calm, _ = asked(world, EVERYTHING[task], HARMLESS)
+        calm = harmless_requests(world, task)
         requests, _ = asked(world, EVERYTHING[task], text)
         for request, before in zip(requests, calm, strict=True):
             assert request.body["messages"][:-1] == before.body["messages"][:-1]

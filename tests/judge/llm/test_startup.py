@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.project import environment, golden_lines
 from tests.judge.conftest import KEY
+
+pytestmark = pytest.mark.usefixtures("processes")
 
 
 def python(code: str, *, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:

@@ -147,6 +147,7 @@ print(asyncio.run(collect_judgements(judge, sample, response, frozenset(Judgemen
 """
 
 
+@pytest.mark.usefixtures("processes")
 def test_another_process_with_another_hash_seed_gives_the_same_judgements_to_the_last_digit() -> None:
     outputs = {
         subprocess.run(

@@ -185,6 +185,7 @@ def _texts(file: str) -> Iterator[str]:
                     yield found if isinstance(found, str) else "\n".join(found[:30])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "file",
     [

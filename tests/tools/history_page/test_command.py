@@ -60,6 +60,7 @@ def report(path: Path) -> Any:
     return json.loads((path / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_list_is_as_wide_as_the_terminal(gated: Path) -> None:
     shown = in_terminal(gated, columns=80)
     assert max(map(len, shown)) <= 80

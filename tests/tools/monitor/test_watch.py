@@ -598,6 +598,7 @@ def command(folder: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "ragstone", "monitor", "a.jsonl", "--no-scores", "--format", "json", *more]
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_killed_job_and_two_at_once_count_everything_once(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", days(0, 4, 10_000))
     first = subprocess.Popen(command(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE)

@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +51,18 @@ _ERRORS = QUIRKS["errors"]
 _ROOM = tuple(QUIRKS["headers"].values())
 
 
-def tls_context(ca_bundle: Path | None) -> ssl.SSLContext | bool:
-    """The system's certificates plus those of `ca_bundle`; True leaves the choice to the client."""
+@cache
+def _client_context() -> ssl.SSLContext:
+    """What a client makes for itself, made once for all: reading the certificates takes tens of milliseconds."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
+    """The system's certificates plus those of `ca_bundle`; without a bundle, those that a client chooses."""
     if ca_bundle is None:
-        return True
+        return _client_context()
     context = ssl.create_default_context()
     try:
         text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")

@@ -541,6 +541,7 @@ def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
     assert not (desk.folder / "drafts.jsonl").exists()
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.world.fake.delay_s = 0.15
@@ -574,6 +575,7 @@ def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     assert (desk.folder / "fresh.jsonl").read_text() == (desk.folder / "drafts.jsonl").read_text()
 
 
+@pytest.mark.usefixtures("processes")
 def test_an_interrupted_run_says_how_to_continue(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.world.fake.delay_s = 0.5
