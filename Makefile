@@ -14,7 +14,7 @@ install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/
 # The tests start ragstone by the hundred: it is compiled once, not in each process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-regression demo-baseline lock test test-process test-all corpus lint types test-heavy test-browser test-container test-as-root test-integrations docs pictures generated github-description release-check hooks check clean
+.PHONY: demo demo-regression demo-baseline lock test test-process test-all corpus lint types test-heavy test-lowest test-browser test-container test-as-root test-integrations docs pictures generated github-description release-check hooks check clean
 
 demo: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline
@@ -66,6 +66,11 @@ test-as-root: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/container/test_strays.py tests/container/test_runner_folders.py \
 		tests/container/test_confinement.py tests/container/test_user_environment.py \
 		tests/container/test_base_user.py tests/system/test_environment.py $(PYTEST_ARGS)
+
+# The lowest versions that pyproject.toml allows, in a separate environment: the example, and what make test runs.
+test-lowest: $(VENV)-lowest/.installed $(DEMO)/.venv/.installed
+	$(VENV)-lowest/bin/ragstone gate --config $(DEMO)/ragstone.toml --baseline $(DEMO)/baseline --out $(DEMO)/ragstone-run-lowest
+	$(VENV)-lowest/bin/python -m pytest -m "not (process or $(LONG))" $(WORKERS) $(PYTEST_ARGS)
 
 # Real LangChain and LlamaIndex objects, in a separate environment of many packages.
 test-integrations: $(VENV)-integrations/.installed
@@ -141,6 +146,12 @@ $(VENV)-integrations/.installed: pyproject.toml | $(VENV)/bin/python
 	$(call install,$(VENV)-integrations,--editable . --group test --group integrations)
 	touch $@
 
+# pip can't choose the lowest versions, so this needs uv.
+$(VENV)-lowest/.installed: pyproject.toml | $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(BIN)/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct --editable . --group test
+	touch $@
+
 # The example is a user's system: it has a separate environment, without Ragstone.
 $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv $(DEMO)/.venv
@@ -148,4 +159,4 @@ $(DEMO)/.venv/.installed: $(DEMO)/requirements.txt | $(VENV)/bin/python
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-integrations $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(VENV)-integrations $(VENV)-lowest $(DEMO)/.venv $(DEMO)/ragstone-run* .mypy_cache .ruff_cache .pytest_cache .hypothesis

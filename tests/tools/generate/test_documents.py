@@ -114,6 +114,7 @@ def bomb() -> bytes:
         ("x.docx", b"no archive", "it is damaged (BadZipFile"),
         ("x.docx", bomb(), "it unpacks to more than 256 MB"),
     ],
+    ids=["damaged PDF", "scanned PDF", "encrypted PDF", "damaged Word file", "bomb"],
 )
 def test_a_damaged_file_is_listed_and_the_others_are_read(tmp_path: Path, name: str, body: bytes, reason: str) -> None:
     (tmp_path / name).write_bytes(body)
