@@ -27,7 +27,7 @@ demo-regression: $(VENV)/.installed $(DEMO)/.venv/.installed
 demo-baseline: $(VENV)/.installed $(DEMO)/.venv/.installed
 	$(BIN)/ragstone run --config $(DEMO)/ragstone.toml --out $(DEMO)/baseline
 
-# Pin everything in the image, and what builds the packages, by hash, for every platform. Run after a change to the dependencies;
+# Pin everything in the image, what builds the packages, and what tests and linters use, by hash, for every platform. Run after a change to the dependencies;
 # make lock LOCK_ARGS=--upgrade upgrades every package to the newest version allowed.
 LOCK_ARGS ?=
 LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate \
@@ -36,6 +36,7 @@ lock: $(VENV)/bin/python
 	$(call install,$(VENV),--group image)
 	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS) --output-file requirements-image.txt
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
+	$(BIN)/uv pip compile pyproject.toml --group test --group lint $(LOCK_OPTIONS) --output-file requirements-test.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "not (process or $(LONG))" $(WORKERS) $(PYTEST_ARGS)
@@ -127,8 +128,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(call install,$(VENV),--editable .)
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(call install,$(VENV),--editable . --group test --group lint)
+# From the lock, so that a release of somebody else's breaks nothing here.
+$(VENV)/.installed-dev: pyproject.toml requirements-test.txt | $(VENV)/bin/python
+	$(call install,$(VENV),--requirement requirements-test.txt)
+	$(call install,$(VENV),--no-deps --editable .)
 	touch $@ $(VENV)/.installed
 
 # With what a rehearsed release needs, so that its test installs nothing beside the others.
