@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,16 +142,27 @@ def find_files(
     return tuple(found.values())
 
 
+def _mode(path: Path) -> int | None:
+    """The mode of what is at `path`, None if nothing is. From Python 3.14 on, Path.is_file() hides all other errors."""
+    try:
+        return path.stat().st_mode
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+
 def _expand(pattern: str, root: Path) -> list[Path]:
     if "\0" in pattern:
         raise GoldenSetError("a file name can't contain a null character.", where="golden paths")
     pattern.encode()  # file names are written into records and reports
     path = root / pattern
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        raise GoldenSetError("is a folder.", where=pattern, hint=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
-    if path.exists():
+    mode = _mode(path)
+    if mode is not None:
+        if stat.S_ISREG(mode):
+            return [path]
+        if stat.S_ISDIR(mode):
+            raise GoldenSetError("is a folder.", where=pattern, hint=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
         raise GoldenSetError("is not a regular file.", where=pattern)
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError(
