@@ -1,17 +1,17 @@
 """Which of the long suites a change needs: files of heavy tests, the browser, the container.
 
 A suite runs if the change touches what it covers, and otherwise in turns, so that each file of heavy tests runs with
-one commit in four whatever the change. Prints JSON: {"heavy": [files], "browser": bool, "container": bool}.
+one commit in four whatever the change. Prints a line a suite, as a step of a workflow gives outputs: `heavy=` with the
+files, `browser=` and `container=` with `yes` or nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -135,7 +135,10 @@ def main() -> None:
     parser.add_argument("--base", help="the commit before the change")
     options = parser.parse_args()
     changed = None if options.all else changed_files(options.base)
-    print(json.dumps(asdict(suites_for(changed, _git("rev-parse", "HEAD").strip(), heavy_test_files()))))
+    suites = suites_for(changed, _git("rev-parse", "HEAD").strip(), heavy_test_files())
+    print(f"heavy={' '.join(suites.heavy)}")
+    print(f"browser={'yes' if suites.browser else ''}")
+    print(f"container={'yes' if suites.container else ''}")
 
 
 if __name__ == "__main__":
