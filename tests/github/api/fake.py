@@ -578,10 +578,13 @@ def _blob_sha(body: bytes) -> str:
 
 
 def zip_of(files: Mapping[str, bytes]) -> bytes:
+    """The same bytes at any time, as they are part of the names of tests."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            member = zipfile.ZipInfo(name)
+            member.external_attr = 0o600 << 16
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
