@@ -10,7 +10,6 @@ and for the JSON of commands, services and files. They are the only implementati
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import importlib
 import importlib.util
@@ -24,7 +23,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    import asyncio
 
 SOURCE_NAME = "<ragstone worker>"
 ANSWER_NAMES = ("answer", "response", "output", "result", "text", "actual_output")
@@ -1201,6 +1203,8 @@ class _Session:
         """`value`, awaited in the worker's loop if it is awaitable."""
         if not inspect.isawaitable(value):
             return value
+        import asyncio  # takes longer to load than all the rest, and only async code needs it
+
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
@@ -1249,7 +1253,11 @@ class _Session:
 
     def _show_tasks(self) -> None:
         """Show where each task waits. Follows the awaits, since asyncio shows only a task's outermost frame."""
-        for task in asyncio.all_tasks(self._loop) if self._loop is not None else ():
+        if self._loop is None:
+            return
+        import asyncio
+
+        for task in asyncio.all_tasks(self._loop):
             os.write(2, b"Task (most recent call last):\n")
             waiting: Any = task.get_coro()
             while waiting is not None:
