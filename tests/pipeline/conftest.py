@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context, Response
 from tests.evaluation.builders import one_answer
+from tests.judge.conftest import FakeLlm, Loop
+from tests.pipeline.project import Project
 
 WriteRun = Callable[..., RunDirectory]
 Ragstone = Callable[..., tuple[int, str, str]]
@@ -81,3 +83,15 @@ def ragstone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Cap
         return ended.value.code, out, err
 
     return call
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeLlm]:
+    loop = Loop()
+    yield loop.serve(FakeLlm())
+    loop.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path, fake: FakeLlm) -> Project:
+    return Project(tmp_path, fake)

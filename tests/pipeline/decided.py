@@ -146,6 +146,14 @@ def write_lines(run: Path, lines: list[Any]) -> None:
     edit_manifest(run, lambda manifest: manifest["counts"].update(scored=len(lines), partly_failed=0, system_failed=0))
 
 
+@contextlib.contextmanager
+def records_of(run: Path) -> Iterator[list[Any]]:
+    """The records of a run, to be changed."""
+    lines = lines_of(run)
+    yield lines
+    write_lines(run, lines)
+
+
 def edit_manifest(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     manifest = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
     edit(manifest)

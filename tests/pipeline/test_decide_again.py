@@ -17,6 +17,7 @@ from ragstone.evaluation.directory import MANIFEST, SAMPLES, VERDICT
 from ragstone.gate.verdict import Status
 from tests.cli.project import ragstone
 from tests.pipeline.decided import (
+    POLICY,
     TODAY,
     N,
     World,
@@ -24,6 +25,7 @@ from tests.pipeline.decided import (
     git,
     lines_of,
     make_world,
+    records_of,
     run_gate,
     set_field,
     write_lines,
@@ -51,9 +53,11 @@ def rules(world: World) -> Iterator[Path]:
 def test_an_honest_run_is_decided_as_the_gate_decided_it(world: World) -> None:
     good, bad = world.decide(world.good), world.decide(world.bad)
     assert (good.verdict.exit_code, bad.verdict.exit_code) == (0, 1)
-    assert good.summary[0].startswith("Decided again: pass. By thresholds.toml, 12 questions, commit ")
-    assert good.summary[1:] == ("The stored verdict was pass, too.",)
-    assert bad.summary[1:] == ("The stored verdict was fail, too.",)
+    for fact in ("pass", "thresholds.toml", "12 questions", world.commit[:12]):
+        assert fact in good.summary[0]
+    assert [len(good.summary), len(bad.summary)] == [2, 2]
+    assert "stored verdict was pass" in good.summary[1]
+    assert "stored verdict was fail" in bad.summary[1]
     stored = json.loads((world.bad / "report.json").read_text(encoding="utf-8"))["checks"]
     decided = {check.name: check.status.value for check in bad.view.checks}
     assert decided == {check["name"]: check["status"] for check in stored}
@@ -71,9 +75,8 @@ def test_nothing_is_written_into_the_run(world: World) -> None:
 
 def in_sample(place: int, **changes: object) -> Tampering:
     def tamper(run: Path) -> None:
-        lines = lines_of(run)
-        lines[place]["sample"] |= changes
-        write_lines(run, lines)
+        with records_of(run) as lines:
+            lines[place]["sample"] |= changes
 
     return tamper
 
@@ -83,8 +86,8 @@ def left_out(run: Path) -> None:
 
 
 def doubled(run: Path) -> None:
-    lines = lines_of(run)
-    write_lines(run, [*lines, lines[3]])
+    with records_of(run) as lines:
+        lines.append(lines[3])
 
 
 def put_in_the_place_of_another(run: Path) -> None:
@@ -93,25 +96,30 @@ def put_in_the_place_of_another(run: Path) -> None:
 
 
 def with_ids_swapped(run: Path) -> None:
-    lines = lines_of(run)
-    lines[0]["sample"]["id"], lines[2]["sample"]["id"] = lines[2]["sample"]["id"], lines[0]["sample"]["id"]
-    write_lines(run, lines)
+    with records_of(run) as lines:
+        lines[0]["sample"]["id"], lines[2]["sample"]["id"] = lines[2]["sample"]["id"], lines[0]["sample"]["id"]
 
 
-def with_a_question_of_its_own(run: Path) -> None:
-    lines = lines_of(run)
-    extra = json.loads(json.dumps(lines[0]))
-    extra["sample"]["id"] = "easy"
-    write_lines(run, [*lines, extra])
+def with_questions_of_its_own(*ids: str) -> Tampering:
+    def tamper(run: Path) -> None:
+        with records_of(run) as lines:
+            first = lines[0]
+            lines += [{**first, "sample": {**first["sample"], "id": name}} for name in ids]
+
+    return tamper
 
 
 def not_asked(run: Path) -> None:
-    lines = lines_of(run)
-    lines[4]["response"] = {"sample_id": "house-4", "failure": {"kind": "missing", "message": "no answer"}}
-    write_lines(run, lines)
+    with records_of(run) as lines:
+        lines[4]["response"] = {"sample_id": "house-4", "failure": {"kind": "missing", "message": "no answer"}}
 
 
-@pytest.mark.parametrize("name", ["good", "bad"])
+def all_but_one_drafts(run: Path) -> None:
+    with records_of(run) as lines:
+        for line in lines[1:]:
+            line["sample"]["review"] = {"status": "draft"}
+
+
 @pytest.mark.parametrize(
     ("tamper", "named"),
     [
@@ -119,8 +127,9 @@ def not_asked(run: Path) -> None:
         (doubled, "'house-3' is doubled"),
         (put_in_the_place_of_another, "'house-3' is doubled, 'house-0' is missing"),
         (with_ids_swapped, "'house-2' has another question, reference, 'house-0' has another question, reference"),
-        (with_a_question_of_its_own, "'easy' is not in the golden set"),
+        (with_questions_of_its_own("easy"), "'easy' is not in the golden set"),
         (not_asked, "'house-4' was not asked"),
+        (all_but_one_drafts, "'house-1' has another review"),
         (in_sample(5, question="What is the colour of house number 6?"), "'house-5' has another question"),
         (in_sample(5, question="*** is the colour of house number 5?"), "'house-5' has another question"),
         (in_sample(5, reference="It is painted."), "'house-5' has another reference"),
@@ -131,12 +140,11 @@ def not_asked(run: Path) -> None:
         (in_sample(4, other_references=["Any colour."]), "'house-4' has another other references"),
     ],
 )
-def test_a_question_that_is_not_as_in_the_golden_set_is_named(
-    world: World, name: str, tamper: Tampering, named: str
-) -> None:
-    with world.copy(world.root / name) as run:
-        tamper(run)
-        error = world.refusal(run)
+def test_a_question_that_is_not_as_in_the_golden_set_is_named(world: World, tamper: Tampering, named: str) -> None:
+    for original in (world.good, world.bad):
+        with world.copy(original) as run:
+            tamper(run)
+            error = world.refusal(run)
         assert isinstance(error, GoldenSetError), error
         assert named in error.message
         assert error.exit_code == OTHER_QUESTIONS
@@ -144,25 +152,11 @@ def test_a_question_that_is_not_as_in_the_golden_set_is_named(
 
 def test_of_many_questions_the_first_are_named_and_long_ids_are_cut(world: World) -> None:
     with world.copy(world.good) as run:
-        lines = lines_of(run)
-        for number in range(40):
-            extra = json.loads(json.dumps(lines[0]))
-            extra["sample"]["id"] = f"{number} {'x' * 1_000}"
-            lines.append(extra)
-        write_lines(run, lines)
+        with_questions_of_its_own(*(f"{number} {'x' * 1_000}" for number in range(40)))(run)
         message = world.refusal(run).message
         assert message.count("is not in the golden set") == 20
         assert "and 20 more" in message
         assert len(message) < 4_000
-
-
-def test_all_drafts_are_no_way_out(world: World) -> None:
-    with world.copy(world.bad) as run:
-        lines = lines_of(run)
-        for line in lines[1:]:
-            line["sample"]["review"] = {"status": "draft"}
-        write_lines(run, lines)
-        assert world.exit_code(run) == OTHER_QUESTIONS
 
 
 def test_a_run_of_a_part_of_the_golden_set_is_refused_whatever_limit_the_config_has(world: World) -> None:
@@ -249,17 +243,22 @@ def test_an_unfinished_run_is_refused_whatever_its_manifest_counts(world: World)
         assert world.exit_code(run) == OTHER_QUESTIONS
 
 
+def without(metric: str) -> Tampering:
+    def tamper(run: Path) -> None:
+        with records_of(run) as lines:
+            for line in lines:
+                del line["scores"][metric]
+        edit_manifest(run, lambda manifest: manifest["metrics"].pop(metric))
+
+    return tamper
+
+
 def test_a_metric_that_the_run_no_longer_has_is_missed(world: World) -> None:
     with world.copy(world.bad) as run:
-        lines = lines_of(run)
-        for line in lines:
-            del line["scores"]["faithfulness"]
-        write_lines(run, lines)
-        edit_manifest(run, lambda manifest: manifest["metrics"].pop("faithfulness"))
+        without("faithfulness")(run)
         error = world.refusal(run)
         assert isinstance(error, JudgeError)
         assert "faithfulness can't be computed" in error.message
-        assert "this run did not measure it" in error.message
 
 
 def test_the_judge_must_be_the_one_of_the_config(world: World) -> None:
@@ -271,12 +270,11 @@ def test_the_judge_must_be_the_one_of_the_config(world: World) -> None:
 
 
 def raise_scores(run: Path) -> None:
-    lines = lines_of(run)
-    for line in lines:
-        for score in line["scores"].values():
-            if score["state"] == "scored":
-                score["value"] = 1.0
-    write_lines(run, lines)
+    with records_of(run) as lines:
+        for line in lines:
+            for score in line["scores"].values():
+                if score["state"] == "scored":
+                    score["value"] = 1.0
 
 
 def test_higher_scores_are_not_believed_and_are_named(world: World) -> None:
@@ -284,10 +282,7 @@ def test_higher_scores_are_not_believed_and_are_named(world: World) -> None:
         raise_scores(run)
         decision = world.decide(run)
         assert decision.verdict.exit_code == 1
-        assert (
-            "The stored scores of 12 samples do not follow from their judgements, and were not used"
-            in decision.summary[1]
-        )
+        assert "stored scores of 12 samples do not follow from their judgements" in decision.summary[1]
         assert "'house-0'" in decision.summary[1]
 
 
@@ -316,10 +311,9 @@ def test_a_stored_verdict_that_can_not_be_read_decides_nothing(world: World, bod
 
 def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -> None:
     with world.copy(world.good) as run:
-        lines = lines_of(run)
-        for line in lines:
-            line["judgements"][0]["support"]["supports"] = []
-        write_lines(run, lines)
+        with records_of(run) as lines:
+            for line in lines:
+                line["judgements"][0]["support"]["supports"] = []
         assert world.exit_code(run) not in (0, 70)
 
 
@@ -342,52 +336,46 @@ def test_drops_without_a_baseline_are_an_error(world: World) -> None:
     assert "--baseline RUN" in str(error)
 
 
-def test_without_drops_or_if_the_policy_says_that_none_is_needed_line_one_says_what_was_not_checked(
-    world: World, rules: Path
-) -> None:
-    text = rules.read_text(encoding="utf-8")
-    rules.write_text("[gate]\nonly_named = true\n[metrics.faithfulness]\nmin = 0.1\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "[gate]\nonly_named = true\n[metrics.faithfulness]\nmin = 0.1\n",
+        POLICY.replace("[gate]", '[gate]\non_no_baseline = "pass"'),
+    ],
+    ids=["no drops", "none is needed"],
+)
+def test_line_one_says_that_no_drop_was_checked(world: World, rules: Path, policy: str) -> None:
+    rules.write_text(policy, encoding="utf-8")
     decision = world.decide(world.good, gate__baseline=None)
     assert decision.verdict.exit_code == 0
     assert "no drop was checked, since no baseline is named" in decision.summary[0]
-    rules.write_text(text.replace("[gate]", '[gate]\non_no_baseline = "pass"'), encoding="utf-8")
-    decision = world.decide(world.good, gate__baseline=None)
-    assert decision.verdict.exit_code == 0
-    assert "no drop was checked, since no baseline is named" in decision.summary[0]
 
 
-def test_a_drop_that_the_baseline_can_not_show_is_an_error(world: World) -> None:
-    with world.copy(world.baseline) as baseline:
-        lines = lines_of(baseline)
-        for line in lines:
-            del line["scores"]["context_recall"]
-        write_lines(baseline, lines)
-        edit_manifest(baseline, lambda manifest: manifest["metrics"].pop("context_recall"))
-        error = world.refusal(world.good, gate__baseline=str(baseline))
-        assert isinstance(error, BaselineError), error
-        assert "context_recall" in error.message
+def without_its_own_baseline(run: Path) -> None:
+    shutil.rmtree(run / "baseline", ignore_errors=True)
 
 
-def test_a_baseline_of_another_judge_is_an_error(world: World) -> None:
-    with world.copy(world.baseline) as baseline:
-        set_field(baseline, "judge.version", "1")
+@pytest.mark.parametrize(
+    ("original", "tamper"),
+    [
+        ("baseline", without("context_recall")),
+        ("baseline", of("judge.version", "1")),
+        ("bad", without_its_own_baseline),
+    ],
+    ids=["of other metrics", "of another judge", "that failed"],
+)
+def test_a_baseline_that_can_not_show_every_drop_is_an_error(world: World, original: str, tamper: Tampering) -> None:
+    with world.copy(world.root / original) as baseline:
+        tamper(baseline)
         assert world.exit_code(world.good, gate__baseline=str(baseline)) == BaselineError.exit_code
 
 
 def test_scores_of_the_baseline_are_computed_too(world: World) -> None:
     with world.copy(world.baseline) as baseline:
-        lines = lines_of(baseline)
-        for line in lines:
-            line["scores"]["faithfulness"]["value"] = 0.0
-        write_lines(baseline, lines)
+        with records_of(baseline) as lines:
+            for line in lines:
+                line["scores"]["faithfulness"]["value"] = 0.0
         assert world.exit_code(world.bad, gate__baseline=str(baseline)) == 1
-
-
-def test_a_baseline_that_failed_is_no_baseline(world: World) -> None:
-    with world.copy(world.bad) as baseline:
-        shutil.rmtree(baseline / "baseline", ignore_errors=True)
-        error = world.refusal(world.good, gate__baseline=str(baseline))
-        assert isinstance(error, BaselineError)
 
 
 def test_a_policy_that_limits_drift_needs_the_history_beside_the_baseline(world: World, rules: Path) -> None:
@@ -414,13 +402,23 @@ def test_an_undecided_run_never_passes_whatever_the_policy_or_fail_on_says(world
         text.replace("[gate]", '[gate]\ninconclusive = "pass"') + "[system]\nlatency_p95_s = 0.5\n", encoding="utf-8"
     )
     with world.copy(world.good) as run:
-        lines = lines_of(run)
-        for place, line in enumerate(lines):
-            line["response"]["latency_s"] = 1.0 if place == 0 else 0.1
-        write_lines(run, lines)
+        with records_of(run) as lines:
+            for place, line in enumerate(lines):
+                line["response"]["latency_s"] = 1.0 if place == 0 else 0.1
         decision = world.decide(run)
     assert (decision.verdict.status, decision.verdict.exit_code) == (Status.INCONCLUSIVE, 8)
     assert world.exit_code(world.bad, gate__fail_on="never") == 1
+
+
+ONE_DROP = """
+[gate]
+only_named = true
+[system]
+max_broken = 0.5
+[metrics.faithfulness]
+min = 0.1
+max_drop = 0.05
+"""
 
 
 def accept(world: World, *more: str) -> None:
@@ -429,10 +427,7 @@ def accept(world: World, *more: str) -> None:
 
 
 def test_an_accepted_drop_counts_where_it_lies_beside_the_named_policy(world: World, rules: Path) -> None:
-    rules.write_text(
-        "[gate]\nonly_named = true\n[system]\nmax_broken = 0.5\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n",
-        encoding="utf-8",
-    )
+    rules.write_text(ONE_DROP, encoding="utf-8")
     assert world.exit_code(world.bad) == 1
     with world.copy(world.bad) as run:
         accept(world)
@@ -446,10 +441,7 @@ def test_an_accepted_drop_counts_where_it_lies_beside_the_named_policy(world: Wo
 
 
 def test_an_expired_drop_is_not_revived_by_the_time_that_a_run_claims(world: World, rules: Path) -> None:
-    rules.write_text(
-        "[gate]\nonly_named = true\n[system]\nmax_broken = 0.5\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n",
-        encoding="utf-8",
-    )
+    rules.write_text(ONE_DROP, encoding="utf-8")
     accept(world, "--expires", (TODAY + timedelta(days=1)).isoformat())
     assert world.exit_code(world.bad) == 0
     with world.copy(world.bad) as run:
@@ -484,35 +476,28 @@ def in_manifest(run: Path, rng: random.Random) -> None:
 
 
 def in_scores(run: Path, rng: random.Random) -> None:
-    lines = lines_of(run)
-    for line in rng.sample(lines, rng.randint(1, len(lines))):
-        for name in line["scores"]:
-            line["scores"][name] = rng.choice(
-                [
-                    {"state": "scored", "value": 1.0},
-                    {"state": "not_applicable", "reason": "the sample has no reference"},
-                ]
-            )
-    write_lines(run, lines)
+    states = [{"state": "scored", "value": 1.0}, {"state": "not_applicable", "reason": "it has no reference"}]
+    with records_of(run) as lines:
+        for line in rng.sample(lines, rng.randint(1, len(lines))):
+            for name in line["scores"]:
+                line["scores"][name] = rng.choice(states)
 
 
 def in_samples(run: Path, rng: random.Random) -> None:
-    lines = lines_of(run)
-    line = rng.choice(lines)
     key = rng.choice(["id", "question", "reference", "tags", "group", "review", "answerable", "min", "provenance"])
-    line["sample"][key] = rng.choice([other(line["sample"].get(key), rng), {"status": "draft"}, ["late"]])
-    write_lines(run, lines)
+    with records_of(run) as lines:
+        sample = rng.choice(lines)["sample"]
+        sample[key] = rng.choice([other(sample.get(key), rng), {"status": "draft"}, ["late"]])
 
 
 def in_the_order_and_number(run: Path, rng: random.Random) -> None:
-    lines = lines_of(run)
-    for _ in range(rng.randint(1, 4)):
-        place = rng.randrange(len(lines))
-        if rng.random() < 0.5 and len(lines) > 1:
-            del lines[place]
-        else:
-            lines.insert(rng.randrange(len(lines)), lines[place])
-    write_lines(run, lines)
+    with records_of(run) as lines:
+        for _ in range(rng.randint(1, 4)):
+            place = rng.randrange(len(lines))
+            if rng.random() < 0.5 and len(lines) > 1:
+                del lines[place]
+            else:
+                lines.insert(rng.randrange(len(lines)), lines[place])
 
 
 def in_a_bit(run: Path, rng: random.Random) -> None:
@@ -545,20 +530,11 @@ def tampered_exit_codes(world: World, original: Path, numbers: range) -> Iterato
             yield f"{number}: {', '.join(change.__name__ for change in changes)}", world.exit_code(run)
 
 
-def passing(world: World, numbers: range) -> list[str]:
-    """The tamperings with which a run that fails passes, or is none of the answers that a refusal can be."""
-    codes = tampered_exit_codes(world, world.bad, numbers)
-    return [f"{name}: {code}" for name, code in codes if code not in (1, 2, 3, 4, 5, 6, 8)]
-
-
-@pytest.mark.heavy
-def test_no_tampering_lets_a_run_pass_that_fails(world: World) -> None:
-    assert passing(world, range(140)) == []
-
-
 @pytest.mark.heavy
 def test_a_thousand_tamperings_let_no_run_pass_that_fails(world: World) -> None:
-    assert passing(world, range(140, 1140)) == []
+    """Each run fails, or is refused by one of the codes of a refusal."""
+    codes = tampered_exit_codes(world, world.bad, range(1_000))
+    assert [f"{name}: {code}" for name, code in codes if code not in (1, 2, 3, 4, 5, 6, 8)] == []
 
 
 @pytest.mark.heavy

@@ -1,12 +1,8 @@
-"""Comments as GitHub shows them: python -m tests.report.comments FOLDER
-
-Writes a page for each of twelve comments, and pictures of it in Chromium: light and dark, 390 and 900 pixels wide.
-"""
+"""Comments of the example with its answers changed, and the page in which GitHub shows them."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +11,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from tests.cli.project import ragstone
-from tests.report.browser import Page, chromium
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "docs-qa"
-WIDTHS = (390, 900)
 
 FRAME = """\
 <!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>
@@ -130,25 +124,3 @@ def _gated(folder: Path, run: Run) -> str:
     report = folder / "run" / "report.md"
     assert report.is_file(), done.stderr
     return report.read_text(encoding="utf-8")
-
-
-def photograph(page: Page, file: Path, picture: Path, *, width: int, scheme: str) -> None:
-    page.colours(scheme)
-    page.size(width, 900)
-    page.open(file)
-    page.size(width, max(300, min(1400, page.run("document.documentElement.scrollHeight"))))
-    page.screenshot(picture)
-
-
-def main(folder: Path) -> None:
-    with chromium() as page:
-        for name, markdown in comments(folder):
-            file = folder / f"{name}.html"
-            file.write_text(framed(markdown), encoding="utf-8")
-            for width in WIDTHS:
-                for scheme in ("light", "dark"):
-                    photograph(page, file, folder / f"{name}-{width}-{scheme}.png", width=width, scheme=scheme)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

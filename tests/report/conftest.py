@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import pytest
+from typing import Any
 
 from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
 from ragstone.evaluation.record import SampleRecord
@@ -180,115 +179,85 @@ def record(text: Text, answer: str | None = None) -> SampleRecord:
     )
 
 
+def check(
+    name: str,
+    kind: CheckKind,
+    threshold: float,
+    estimates: tuple[float, ...],
+    *,
+    fails: bool = False,
+    action: Action = Action.BLOCK,
+    reason: str = "It is as good as it has to be.",
+    **more: Any,
+) -> Check:
+    """A check by its estimate and, where there is one, the interval around it."""
+    estimate, *ends = estimates
+    fields: dict[str, Any] = {"status": Status.FAIL if fails else Status.PASS, "n": 58, **more}
+    if ends:
+        fields |= {"interval": Interval(ends[0], ends[1], 0.95, "paired bootstrap"), "metric": name.partition(" ")[0]}
+    return Check(name=name, kind=kind, action=action, reason=reason, estimate=estimate, threshold=threshold, **fields)
+
+
 def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
-    boot = "paired bootstrap"
-    bad = status is Status.FAIL
-    unclear = status is Status.INCONCLUSIVE
-    floor_low, floor = (0.79, 0.84) if unclear else (0.88, 0.91)
-    drop, low, high = (-0.09, -0.13, -0.05) if bad else (-0.015, -0.045, 0.015) if unclear else (0.0, -0.01, 0.01)
+    bad, unclear, error = status is Status.FAIL, status is Status.INCONCLUSIVE, status is Status.ERROR
+    floor, warn = CheckKind.FLOOR, Action.WARN
+    dropped = text.gate_reason if bad or text != Text() else "Faithfulness is shown not to drop by more than 0.02."
+    unsettled: dict[str, Any] = {
+        "status": Status.INCONCLUSIVE,
+        "n_more": 140,
+        "reason": "Faithfulness may be above or below 0.85.",
+    }
     return (
-        Check(
-            name="faithfulness floor",
-            kind=CheckKind.FLOOR,
-            status=Status.INCONCLUSIVE if unclear else Status.PASS,
-            action=Action.BLOCK,
-            reason="Faithfulness is at least 0.85." if not unclear else "Faithfulness may be above or below 0.85.",
-            metric="faithfulness",
-            estimate=floor,
-            interval=Interval(floor_low, floor + 0.05, 0.95, "expanded percentile bootstrap"),
-            threshold=0.85,
-            n=58,
-            n_more=140 if unclear else None,
+        check(
+            "faithfulness floor",
+            floor,
+            0.85,
+            (0.84, 0.79, 0.89) if unclear else (0.91, 0.88, 0.96),
+            **(unsettled if unclear else {}),
         ),
-        Check(
-            name="faithfulness drop",
-            kind=CheckKind.DROP,
-            status=status if status is not Status.ERROR else Status.PASS,
-            action=Action.BLOCK,
-            reason=text.gate_reason
-            if bad or text != Text()
-            else "Faithfulness is shown not to drop by more than 0.02.",
-            metric="faithfulness",
-            estimate=drop,
-            interval=Interval(low, high, 0.95, boot),
-            threshold=-0.02,
+        check(
+            "faithfulness drop",
+            CheckKind.DROP,
+            -0.02,
+            (-0.09, -0.13, -0.05) if bad else (-0.015, -0.045, 0.015) if unclear else (0.0, -0.01, 0.01),
+            status=Status.PASS if error else status,
+            reason=dropped,
             current=0.80,
             baseline=0.89,
             n=48,
             n_more=55 if unclear else None,
             detectable_drop=0.035,
         ),
-        Check(
-            name="answer_relevancy floor",
-            kind=CheckKind.FLOOR,
-            status=Status.PASS,
-            action=Action.BLOCK,
-            reason="Answer relevancy is at least 0.75.",
-            metric="answer_relevancy",
-            estimate=0.84,
-            interval=Interval(0.80, 0.88, 0.95, boot),
-            threshold=0.75,
-            n=58,
-        ),
-        Check(
-            name="context_recall floor",
-            kind=CheckKind.FLOOR,
-            status=Status.FAIL if bad else Status.PASS,
-            action=Action.BLOCK,
+        check("answer_relevancy floor", floor, 0.75, (0.84, 0.80, 0.88)),
+        check(
+            "context_recall floor",
+            floor,
+            0.80,
+            (0.71, 0.65, 0.77) if bad else (0.86, 0.82, 0.90),
+            fails=bad,
             reason="Context recall is below 0.80." if bad else "Context recall is at least 0.80.",
-            metric="context_recall",
-            estimate=0.71 if bad else 0.86,
-            interval=Interval(0.65, 0.77, 0.95, boot) if bad else Interval(0.82, 0.90, 0.95, boot),
-            threshold=0.80,
-            n=58,
         ),
-        Check(
-            name="context_precision floor",
-            kind=CheckKind.FLOOR,
-            status=Status.PASS,
-            action=Action.WARN,
-            reason="Context precision is at least 0.70.",
-            metric="context_precision",
-            estimate=0.83,
-            interval=Interval(0.77, 0.88, 0.95, boot),
-            threshold=0.70,
-            n=58,
-        ),
-        Check(
-            name=f"faithfulness floor {text.slice}",
-            kind=CheckKind.FLOOR,
-            status=Status.FAIL if bad else Status.PASS,
-            action=Action.WARN,
-            reason="Faithfulness of the slice is below 0.80." if bad else "Faithfulness of the slice is fine.",
-            metric="faithfulness",
+        check("context_precision floor", floor, 0.70, (0.83, 0.77, 0.88), action=warn),
+        check(
+            f"faithfulness floor {text.slice}",
+            floor,
+            0.80,
+            (0.62, 0.48, 0.75) if bad else (0.9, 0.82, 0.97),
+            fails=bad,
+            action=warn,
             slice=text.slice,
-            estimate=0.62 if bad else 0.9,
-            interval=Interval(0.48, 0.75, 0.95, boot) if bad else Interval(0.82, 0.97, 0.95, boot),
-            threshold=0.80,
             n=14,
         ),
-        Check(
-            name="coverage",
-            kind=CheckKind.COVERAGE,
-            status=Status.ERROR if status is Status.ERROR else Status.PASS,
-            action=Action.BLOCK,
-            reason="Only 58 of 60 samples could be scored (96.7 %); the policy wants 98 %."
-            if status is Status.ERROR
-            else "58 of 60 samples could be scored.",
-            estimate=58 / 60,
-            threshold=0.98 if status is Status.ERROR else 0.95,
+        check(
+            "coverage",
+            CheckKind.COVERAGE,
+            0.98 if error else 0.95,
+            (58 / 60,),
+            status=Status.ERROR if error else Status.PASS,
+            reason="Only 58 of 60 samples could be scored (96.7 %); the policy wants 98 %." if error else "Enough.",
             n=60,
         ),
-        Check(
-            name="latency p95",
-            kind=CheckKind.LATENCY,
-            status=Status.PASS,
-            action=Action.WARN,
-            reason="95 % of the answers took at most 0.96 s.",
-            estimate=0.96,
-            threshold=2.0,
-            n=59,
-        ),
+        check("latency p95", CheckKind.LATENCY, 2.0, (0.96,), action=warn, n=59),
     )
 
 
@@ -357,18 +326,3 @@ def view_of(
         links=links() if with_links else None,
         title="Ragstone",
     )
-
-
-@pytest.fixture(scope="session")
-def make_view() -> Callable[..., ReportView]:
-    return view_of
-
-
-@pytest.fixture(scope="session")
-def make_text() -> type[Text]:
-    return Text
-
-
-@pytest.fixture(scope="session")
-def text_fields() -> tuple[str, ...]:
-    return tuple(Text.__dataclass_fields__)

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from ragstone.cli.main import main
+from tests.cli.project import ragstone
 
 COLOURS = ("red", "green", "blue", "white", "grey")
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What a command came to."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def ragstone(*arguments: str, cwd: Path) -> Ended:
-    """The command line in this process: the same `main` that the installed script calls."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main(arguments)
-        except SystemExit as end:
-            return Ended(int(end.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
     for name in ("good", "bad"):
         found = ragstone(
-            *("run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name), cwd=folder
+            ["run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name], folder
         )
         assert found.returncode == 0, found.stderr
     (folder / "compared.toml").write_text('[gate]\nbaseline = "good"\n', encoding="utf-8")
@@ -62,10 +40,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 COMPARED = ("--config", "compared.toml")
 """The config that names `good` as the baseline."""
+BLOCKED = "## ❌ Blocked: "
 
 
 def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path) -> None:
-    found = ragstone("report", "bad", *COMPARED, "--verbose", cwd=runs)
+    found = ragstone(["report", "bad", *COMPARED, "--verbose"], runs)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("✘ Blocked: ")
     assert "not in the contexts: Its owner is the mayor of a large town." in found.stdout
@@ -75,7 +54,7 @@ def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path
 def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> None:
     for form in ("md", "json", "junit", "html"):
         file = tmp_path / "new" / f"report.{form}"
-        found = ragstone("report", "bad", *COMPARED, "--format", form, "-o", str(file), cwd=runs)
+        found = ragstone(["report", "bad", *COMPARED, "--format", form, "-o", str(file)], runs)
         assert (found.returncode, found.stdout) == (0, ""), found.stderr
     assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8").startswith(BLOCKED)
     assert json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))["status"] == "fail"
@@ -83,58 +62,23 @@ def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> No
     assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_links_and_a_template_of_ones_own(runs: Path, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(runs, project)
-    (project / "templates").mkdir(exist_ok=True)
-    (project / "templates" / "report.md.j2").write_text(
-        '{% extends "ragstone/report.md.j2" %}{% block header %}# Houses{% endblock %}', encoding="utf-8"
-    )
-    found = ragstone(
-        *("report", "bad", *COMPARED, "--format", "md"),
-        *("--link", "https://git.example/houses/{file}#L{line}"),
-        cwd=project,
-    )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith(f"{BLOCKED}\n\n# Houses")
-    assert "(https://git.example/houses/golden.jsonl#L2)" in found.stdout
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("bad/..",), 2, "not a run directory"),
+        (("nowhere",), 2, "nowhere: there is no such directory"),
+        (("bad", "--format", "md", "-o", "bad"), 2, "bad: can't be written"),
+        (("bad", "--config", "lost.toml"), 6, "the baseline can't be used: there is no such directory"),
+    ],
+    ids=["no run", "no directory", "no file", "no baseline"],
+)
+def test_what_can_not_be_read_or_written_is_named(runs: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+    (runs / "lost.toml").write_text('[gate]\nbaseline = "nowhere"\n', encoding="utf-8")
+    found = ragstone(["report", *arguments], runs)
+    assert found.returncode == code
+    assert says in found.stderr
 
 
-def test_a_directory_that_is_not_a_run_is_refused(runs: Path, tmp_path: Path) -> None:
-    found = ragstone("report", str(tmp_path), cwd=runs)
-    assert found.returncode == 2
-    assert "not a run directory" in found.stderr
-    missing = ragstone("report", "nowhere", cwd=runs)
-    assert missing.returncode == 2
-    assert "nowhere: there is no such directory." in missing.stderr
-
-
-def test_a_baseline_that_is_not_there_is_refused(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "ragstone.toml").write_text('[gate]\nbaseline = "nowhere"\n', encoding="utf-8")
-    found = ragstone("report", str(runs / "bad"), "--config", str(tmp_path / "ragstone.toml"), cwd=runs)
-    assert found.returncode == 6
-    assert "the baseline can't be used: there is no such directory" in found.stderr
-
-
-def test_a_file_that_can_not_be_written_is_named(runs: Path, tmp_path: Path) -> None:
-    found = ragstone("report", "bad", "--format", "md", "-o", str(tmp_path), cwd=runs)
-    assert found.returncode == 2
-    assert f"{tmp_path}: can't be written" in found.stderr
-
-
-def test_the_gate_takes_the_projects_own_template(runs: Path) -> None:
-    templates = runs / "templates"
-    templates.mkdir()
-    (templates / "report.md.j2").write_text("# Houses: {{ report.status }}", encoding="utf-8")
-    found = ragstone(
-        *("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good", "--out", "new"),
-        cwd=runs,
-    )
-    assert found.returncode == 1, found.stderr
-    assert (runs / "new" / "report.md").read_text(encoding="utf-8") == f"{BLOCKED}\n\n# Houses: fail"
-
-
-BLOCKED = "## ❌ Blocked: answers got worse. Answers to 15 of 30 questions now say something that their contexts don't."
 GATE = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good")
 STRICT = "[metrics.faithfulness]\nmin = 0.999\n"
 LENIENT = "[metrics.faithfulness]\nmin = 0.01\n"
@@ -149,7 +93,7 @@ def gated(runs: Path, tmp_path: Path) -> Path:
     (tmp_path / "thresholds.toml").write_text(
         "[system]\nmax_broken = 0.6\n[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8"
     )
-    found = ragstone(*GATE, "--out", "gated", cwd=tmp_path)
+    found = ragstone([*GATE, "--out", "gated"], tmp_path)
     assert found.returncode == 1, found.stderr
     lines = [one for one in found.stdout.splitlines(keepends=True) if not one.startswith("HTML report: ")]
     (tmp_path / "printed.txt").write_text("".join(lines), encoding="utf-8")
@@ -162,23 +106,26 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
     (gated / "gated").replace(elsewhere / "artifact")
     shutil.rmtree(gated / "good")
     (elsewhere / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
-    assert ragstone("report", "artifact", cwd=elsewhere).stdout == (gated / "printed.txt").read_text(encoding="utf-8")
+    assert ragstone(["report", "artifact"], elsewhere).stdout == (gated / "printed.txt").read_text(encoding="utf-8")
     files = {"md": "report.md", "html": "report.html", "json": "report.json", "junit": "junit.xml"}
     for form, name in files.items():
-        found = ragstone("report", "artifact", "--format", form, cwd=elsewhere)
+        found = ragstone(["report", "artifact", "--format", form], elsewhere)
         assert found.stdout == (elsewhere / "artifact" / name).read_text(encoding="utf-8"), found.stderr
 
 
-def test_links_and_templates_do_not_change_the_verdict(gated: Path, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(gated, project)
+def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) -> None:
     link = ("--link", "https://git.example/{file}#L{line}")
-    found = ragstone("report", "gated", "--format", "md", *link, cwd=project)
-    (project / "templates").mkdir(exist_ok=True)
-    (project / "templates" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
-    own = ragstone("report", "gated", "--format", "md", cwd=project)
-    assert own.stdout == f"{BLOCKED}\n\n# fail"
+    found = ragstone(["report", "gated", "--format", "md", *link], gated)
     assert "(https://git.example/golden.jsonl#L2)" in found.stdout
+    (gated / "templates").mkdir()
+    (gated / "templates" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
+    own = ragstone(["report", "gated", "--format", "md"], gated)
+    heading, _, rest = own.stdout.partition("\n\n")
+    assert heading.startswith(BLOCKED)
+    assert "15 of 30" in heading
+    assert rest == "# fail"
+    assert ragstone([*GATE, "--out", "new"], gated).returncode == 1
+    assert (gated / "new" / "report.md").read_text(encoding="utf-8") == own.stdout
 
 
 def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp_path: Path) -> None:
@@ -191,26 +138,27 @@ def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp
     (project / "mine.toml").write_text(
         '[run]\nout = "run"\n[gate]\nthresholds = "policy.toml"\nbaseline = "main"\n', encoding="utf-8"
     )
-    found = ragstone("report", "--config", "project/mine.toml", "--format", "md", cwd=tmp_path)
+    found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith(f"{BLOCKED}\n\nFaithfulness is 0.75"), found.stdout
-    shown = json.loads(ragstone("report", "--config", "project/mine.toml", "--format", "json", cwd=tmp_path).stdout)
+    assert found.stdout.startswith(BLOCKED)
+    assert "\n\nFaithfulness is 0.75" in found.stdout
+    shown = json.loads(ragstone(["report", "--config", "project/mine.toml", "--format", "json"], tmp_path).stdout)
     assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
 
 
 def test_the_report_on_the_baseline_of_the_config_compares_it_with_nothing(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "good", tmp_path / "main")
     (tmp_path / "ragstone.toml").write_text('[gate]\nbaseline = "main"\n', encoding="utf-8")
-    found = ragstone("report", "main", "--format", "json", cwd=tmp_path)
+    found = ragstone(["report", "main", "--format", "json"], tmp_path)
     assert json.loads(found.stdout)["comparison"] is None, found.stderr
 
 
 def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None:
     again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
-    assert ragstone(*again, cwd=gated).returncode == 0
+    assert ragstone([*again], gated).returncode == 0
     assert (gated / "gated" / "verdict.json").is_file()
     (gated / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
-    assert "\n✔ Passed, with nothing to compare with. " in ragstone("report", "gated", cwd=gated).stdout
+    assert "\n✔ Passed, with nothing to compare with. " in ragstone(["report", "gated"], gated).stdout
 
 
 @pytest.mark.parametrize(
@@ -227,7 +175,7 @@ def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) ->
     body = json.loads(file.read_text(encoding="utf-8"))
     body["view"]["status"] = "great"
     file.write_text(json.dumps(body) if text is None else text, encoding="utf-8")
-    found = ragstone("report", "gated", cwd=gated)
+    found = ragstone(["report", "gated"], gated)
     assert found.returncode == 2
     assert f"{Path('gated') / 'verdict.json'}: {says}" in found.stderr
 
@@ -236,27 +184,23 @@ def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
     file = gated / "gated" / "verdict.json"
     file.unlink()
     os.mkfifo(file)
-    found = ragstone("report", "gated", cwd=gated)
+    found = ragstone(["report", "gated"], gated)
     assert found.returncode == 2
     assert "verdict.json: can't be read" in found.stderr
 
 
-def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(
-    gated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", "good-secret-key")
-    (gated / "good-secret-key.toml").write_text(
-        "[system]\nmax_broken = 0.6\n[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8"
-    )
-    assert ragstone(*GATE, "--out", "new", "--thresholds", "good-secret-key.toml", cwd=gated).returncode == 1
+def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(gated: Path) -> None:
+    shutil.copy(gated / "thresholds.toml", gated / "good-secret-key.toml")
+    command = [*GATE, "--out", "new", "--thresholds", "good-secret-key.toml"]
+    assert ragstone(command, gated, env={"RAGSTONE_JUDGE_API_KEY": "good-secret-key"}).returncode == 1
     file = gated / "new" / "verdict.json"
     assert "good-secret" not in file.read_text(encoding="utf-8")
     body = json.loads(file.read_text(encoding="utf-8"))
     body["view"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
     file.write_text(json.dumps(body), encoding="utf-8")
-    assert "<script>alert" not in ragstone("report", "new", "--format", "html", cwd=gated).stdout
-    assert "\x1b" not in ragstone("report", "new", cwd=gated).stdout
-    assert "@octocat" not in ragstone("report", "new", "--format", "md", cwd=gated).stdout
+    assert "<script>alert" not in ragstone(["report", "new", "--format", "html"], gated).stdout
+    assert "\x1b" not in ragstone(["report", "new"], gated).stdout
+    assert "@octocat" not in ragstone(["report", "new", "--format", "md"], gated).stdout
 
 
 PARTS = """
@@ -276,15 +220,15 @@ def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path,
     shutil.copy(runs / "good.jsonl", tmp_path)
     (tmp_path / "thresholds.toml").write_text(PARTS, encoding="utf-8")
     system = ("--golden", "golden.jsonl", "--entrypoint", "file:good.jsonl")
-    said = "The limit leaves 10 samples of the golden set. Not checked: must-pass sample h29, slice tag:late."
-    found = ragstone("gate", *system, "--limit", "10", "--verbose", cwd=tmp_path)
+    said = "Not checked: must-pass sample h29, slice tag:late."
+    found = ragstone(["gate", *system, "--limit", "10", "--verbose"], tmp_path)
     assert found.returncode == 0, found.stdout
     assert found.stdout.count(said) == 1
-    again = ragstone("report", "ragstone-run", "--verbose", cwd=tmp_path).stdout
+    again = ragstone(["report", "ragstone-run", "--verbose"], tmp_path).stdout
     assert "✔ Passed, with nothing to compare with. " in again
     assert said in " ".join(again.split())
-    found = ragstone("check", *system, "--limit", "10", cwd=tmp_path)
+    found = ragstone(["check", *system, "--limit", "10"], tmp_path)
     assert (found.returncode, said in " ".join(found.stdout.split())) == (0, True), found.stdout + found.stderr
-    assert said not in ragstone("gate", *system, "--limit", "30", cwd=tmp_path).stdout
+    assert said not in ragstone(["gate", *system, "--limit", "30"], tmp_path).stdout
     (tmp_path / "thresholds.toml").write_text(PARTS.replace("h29", "h30"), encoding="utf-8")
-    assert ragstone("gate", *system, "--limit", "30", cwd=tmp_path).returncode == 5
+    assert ragstone(["gate", *system, "--limit", "30"], tmp_path).returncode == 5

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ragstone.report.markdown import LEVELS, context, filters
-from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.templates import read_template, read_templates
+from tests.report.conftest import view_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
 TEMPLATES = re.findall(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
@@ -23,17 +22,17 @@ def test_all_blocks_are_listed() -> None:
     assert re.findall(r"`(\w+)`", listed) == blocks
 
 
-def test_all_that_a_template_may_use_is_listed(make_view: Callable[..., ReportView]) -> None:
-    known = set(context(make_view(), LEVELS[0]))
+def test_all_that_a_template_may_use_is_listed() -> None:
+    known = set(context(view_of(), LEVELS[0]))
     rows = PAGE.partition("What a template finds in `report`")[2].partition("\n## ")[0]
     listed = {name for row in re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     assert listed == known | set(filters(LEVELS[0])) | {"join"}
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_the_examples_can_be_rendered(make_view: Callable[..., ReportView], tmp_path: Path, template: str) -> None:
+def test_the_examples_can_be_rendered(tmp_path: Path, template: str) -> None:
     (tmp_path / "report.md.j2").write_text(template, encoding="utf-8")
-    assert render(make_view(), "md", templates=read_templates(tmp_path)) != render(make_view(), "md")
+    assert render(view_of(), "md", templates=read_templates(tmp_path)) != render(view_of(), "md")
 
 
 def test_there_are_examples() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -36,6 +35,7 @@ from ragstone.report.parts import ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.view import build_view
 from ragstone.settings.settings import SystemPrice
+from tests.report.conftest import view_of
 
 SHIPPED = json.loads(
     (Path(ragstone.report.__file__).parent / "schema" / "report.schema.json").read_text(encoding="utf-8")
@@ -90,17 +90,17 @@ def test_the_schema_is_the_shipped_one_and_all_that_it_names_exists() -> None:
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_every_verdict_fits_the_schema(make_view: Callable[..., ReportView], status: Status) -> None:
-    document = json.loads(render(make_view(status), "json"))
+def test_every_verdict_fits_the_schema(status: Status) -> None:
+    document = json.loads(render(view_of(status), "json"))
     jsonschema.Draft202012Validator.check_schema(SHIPPED)
     jsonschema.validate(document, SHIPPED)
     assert document["schema_version"] == 1
     assert document["status"] == status
-    assert document["exit_code"] == make_view(status).exit_code
+    assert document["exit_code"] == view_of(status).exit_code
 
 
-def test_the_schema_refuses_what_it_does_not_know(make_view: Callable[..., ReportView]) -> None:
-    document = json.loads(render(make_view(), "json"))
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    document = json.loads(render(view_of(), "json"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**document, "surprise": 1}, SHIPPED)
 
@@ -164,8 +164,8 @@ def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_junit_keeps_to_the_common_schema(make_view: Callable[..., ReportView], status: Status) -> None:
-    root = ElementTree.fromstring(render(make_view(status), "junit").encode())
+def test_junit_keeps_to_the_common_schema(status: Status) -> None:
+    root = ElementTree.fromstring(render(view_of(status), "junit").encode())
     assert root.tag == "testsuites"
     for suite in root:
         assert suite.tag == "testsuite"
@@ -184,8 +184,8 @@ def test_junit_keeps_to_the_common_schema(make_view: Callable[..., ReportView], 
         assert int(root.get(name, "-1")) == sum(int(suite.get(name, "0")) for suite in root)
 
 
-def test_junit_names_the_samples_that_got_worse_and_those_that_failed(make_view: Callable[..., ReportView]) -> None:
-    root = ElementTree.fromstring(render(make_view(), "junit").encode())
+def test_junit_names_the_samples_that_got_worse_and_those_that_failed() -> None:
+    root = ElementTree.fromstring(render(view_of(), "junit").encode())
     cases = {str(case.get("name")): case for case in root.iter("testcase")}
     worst = cases["port-default"]
     assert (worst.get("file"), worst.get("line")) == ("golden/helpdesk.jsonl", "1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,7 +17,7 @@ from tests.report.conftest import Text, view_of
 from tests.report.test_escape import parser
 
 
-def huge(view: ReportView, times: int = 60) -> ReportView:
+def huge(view: ReportView, times: int = 30) -> ReportView:
     """The same report of a run in which everything is wrong, at length."""
     sample = view.worst[0]
     loud = replace(
@@ -60,7 +59,7 @@ def check_tables(markdown: str) -> None:
     assert opened == closed
 
 
-@settings(max_examples=5, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=3, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(st.integers(min_value=2_000, max_value=70_000))
 def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     markdown = render(HUGE, "md", limit=limit)
@@ -69,8 +68,8 @@ def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     check_tables(markdown)
 
 
-def test_an_ordinary_report_keeps_all_its_detail(make_view: Callable[..., ReportView]) -> None:
-    assert render(make_view(), "md") == render(make_view(), "md", limit=10**9)
+def test_an_ordinary_report_keeps_all_its_detail() -> None:
+    assert render(view_of(), "md") == render(view_of(), "md", limit=10**9)
 
 
 def test_what_was_left_out_is_said() -> None:
@@ -101,7 +100,7 @@ def test_long_lines_are_folded_for_a_fence() -> None:
     assert wrapped("a\nb\n\nc") == "a\nb\n\nc"
 
 
-@pytest.mark.parametrize("nasty", ["$", "#", "<", "@", "abcdef0", "`"])
+@pytest.mark.parametrize("nasty", ["$", "abcdef0", "`"])
 def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str) -> None:
     view = huge(view_of(text=Text(question=nasty * 3000, answer=nasty * 9000)))
     worst = tuple(
@@ -120,8 +119,8 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     check_tables(markdown)
 
 
-def test_the_words_that_contradict_a_statement_are_shown(make_view: Callable[..., ReportView]) -> None:
-    view = make_view(Status.FAIL)
+def test_the_words_that_contradict_a_statement_are_shown() -> None:
+    view = view_of(Status.FAIL)
     bad = StatementPart("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
     view = replace(view, worst=(replace(view.worst[0], unsupported=(bad,), detailed=True), *view.worst[1:]))
     assert "11 euros" in render(view, "md")

@@ -74,9 +74,23 @@ def scores(n: int, falls: Sequence[float], every: int) -> RunScores:
     return build_run(columns, manifest=make_manifest())
 
 
-@settings(max_examples=60)
+Case = tuple[int, list[Facts], list[float], int, Any, bool]
+
+
+@settings(max_examples=15)
 @given(cases)
-def test_no_two_sentences_contradict_each_other(case: tuple[int, list[Facts], list[float], int, Any, bool]) -> None:
+def test_no_two_sentences_contradict_each_other(case: Case) -> None:
+    assert_no_contradiction(case)
+
+
+@pytest.mark.heavy
+@settings(max_examples=300)
+@given(cases)
+def test_no_two_sentences_of_many_reports_contradict_each_other(case: Case) -> None:
+    assert_no_contradiction(case)
+
+
+def assert_no_contradiction(case: Case) -> None:
     n, known, falls, every, policy, compared = case
 
     def facts_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, Facts]:

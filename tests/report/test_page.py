@@ -13,10 +13,10 @@ import pytest
 from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, PlacePart, ReportView, SampleRow, StatementPart
+from ragstone.report.parts import Links, PlacePart, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
-from tests.report.conftest import Text, record
+from tests.report.conftest import Text, record, view_of
 from tests.report.hostile import every_fragment
 from tests.report.paged import packed_in, page_lines, paged, unpacked
 
@@ -79,10 +79,10 @@ def test_samples_are_taken_one_by_one() -> None:
     assert len(taken) < 500
 
 
-def test_nothing_in_a_line_can_end_its_element(make_view: Callable[..., ReportView]) -> None:
+def test_nothing_in_a_line_can_end_its_element() -> None:
     attack = f"</script><script>window.hit=1</script>{every_fragment}"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
-    view = make_view(text=text)
+    view = view_of(text=text)
     lines = page_lines(view, {view.worst[0].id: record(text)})
     assert {line[0] for line in lines} == {"r", "t"}
     assert all(re.fullmatch(r"[rt] [A-Za-z0-9+/=]+", line) for line in lines)
@@ -105,9 +105,9 @@ def test_nothing_in_a_line_can_end_its_element(make_view: Callable[..., ReportVi
         "ra AAAA",
     ],
 )
-def test_a_line_that_is_not_packed_is_refused(line: str, make_view: Callable[..., ReportView]) -> None:
+def test_a_line_that_is_not_packed_is_refused(line: str) -> None:
     assert read_line(line) is None
-    assert "hit()" not in render(make_view(), "html", page=[line])
+    assert "hit()" not in render(view_of(), "html", page=[line])
 
 
 def test_rows_are_redacted() -> None:
@@ -139,8 +139,8 @@ def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
         with_row_links(f"r {b64encode(body).decode()}", Links())
 
 
-def test_the_page_without_javascript_has_the_worst_samples(make_view: Callable[..., ReportView]) -> None:
-    view = make_view()
+def test_the_page_without_javascript_has_the_worst_samples() -> None:
+    view = view_of()
     html = paged(view, {"port-default": record(Text())})
     assert html.count('<td class="q"') == 60
     assert "With JavaScript, each sample can be opened, with its answers and contexts." in html
@@ -151,8 +151,8 @@ def test_the_page_without_javascript_has_the_worst_samples(make_view: Callable[.
     assert "The 300 worst of 4,000 samples; all of them are in samples.jsonl" in html
 
 
-def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable[..., ReportView]) -> None:
-    view = make_view()
+def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:
+    view = view_of()
     view = replace(view, worst=tuple(replace(view.worst[-1], id=f"w{at}") for at in range(30)), worst_left=5)
     html = render(view, "html")
     assert html.count("<article") == 20
@@ -164,8 +164,8 @@ def test_more_than_twenty_samples_that_got_worse_are_counted(make_view: Callable
     assert render(view, "junit").count('classname="ragstone.samples"') == 30 + 2
 
 
-def test_reports_say_how_much_of_a_long_answer_they_leave_out(make_view: Callable[..., ReportView]) -> None:
-    view = make_view()
+def test_reports_say_how_much_of_a_long_answer_they_leave_out() -> None:
+    view = view_of()
     bad = StatementPart("So it is.", "unsupported")
     long = replace(view.worst[0], answer="a" * 2_000_000, baseline_answer="b" * 2_000_000, unsupported=(bad,) * 50)
     view = replace(view, worst=(long, *view.worst[1:]))
@@ -176,8 +176,8 @@ def test_reports_say_how_much_of_a_long_answer_they_leave_out(make_view: Callabl
     assert "and 30 more statements" in render(view, "html")
 
 
-def test_many_failed_samples_do_not_flood_a_test_viewer(make_view: Callable[..., ReportView]) -> None:
-    view = make_view()
+def test_many_failed_samples_do_not_flood_a_test_viewer() -> None:
+    view = view_of()
     (first, *_) = view.failures
     many = replace(first, samples=tuple(replace(first.samples[0], id=f"f{at}") for at in range(1500)))
     text = render(replace(view, failures=(many,)), "junit")

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from ragstone.history.codes import sample_code
-from ragstone.report.parts import ReportView
 from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
 from tests.report.browser import Page, chromium
-from tests.report.conftest import Text, record
+from tests.report.conftest import Text, record, view_of
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 from tests.tools.history_page.histories import POLICY, made
@@ -43,16 +42,16 @@ def page() -> Iterator[Page]:
         yield found
 
 
-def report(make_view: Callable[..., ReportView], _: Path) -> str:
+def report() -> str:
     text = Text(**{name: BEGIN for name in Text.__dataclass_fields__ if name != "file"})
-    view = make_view(text=text)
+    view = view_of(text=text)
     mine = record(text)
     contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
     answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
     return paged(view, {view.worst[0].id: replace(mine, answers=(answer,))}, {view.worst[0].id: record(text, BEGIN)})
 
 
-def history(_: Callable[..., ReportView], __: Path) -> str:
+def history() -> str:
     found = made(6)
     evil = BEGIN[:480]
     runs = tuple(
@@ -80,7 +79,7 @@ def history(_: Callable[..., ReportView], __: Path) -> str:
     )
 
 
-def labels(_: Callable[..., ReportView], __: Path, kind: str = "label") -> str:
+def labels(kind: str = "label") -> str:
     item = PageItem(
         key=BEGIN,
         name=BEGIN,
@@ -100,8 +99,8 @@ def labels(_: Callable[..., ReportView], __: Path, kind: str = "label") -> str:
     return render_labelling(found)
 
 
-def review(make_view: Callable[..., ReportView], folder: Path) -> str:
-    return labels(make_view, folder, "review")
+def review() -> str:
+    return labels("review")
 
 
 CLICKED = """(() => {
@@ -149,9 +148,9 @@ LEFT = """(() => {
 @pytest.mark.parametrize("policy", [True, False])
 @pytest.mark.parametrize("made_by", [report, history, labels, review])
 def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(
-    page: Page, make_view: Callable[..., ReportView], tmp_path: Path, made_by: Callable[..., str], policy: bool
+    page: Page, tmp_path: Path, made_by: Callable[[], str], policy: bool
 ) -> None:
-    html = made_by(make_view, tmp_path)
+    html = made_by()
     if not policy:
         html, removed = CONTENT_POLICY.subn("", html)
         assert removed >= 1

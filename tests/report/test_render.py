@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.gate.verdict import Status
-from ragstone.report.parts import ReportView
 from ragstone.report.render import FORMATS, Format, render
+from tests.report.conftest import view_of
 
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("status", list(Status))
-def test_every_format_names_the_verdict(make_view: Callable[..., ReportView], format: Format, status: Status) -> None:
-    view = make_view(status)
+def test_every_format_names_the_verdict(format: Format, status: Status) -> None:
+    view = view_of(status)
     text = render(view, format)
     assert str(status) in text or view.headline.lead.rstrip(".:") in text
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_rendering_twice_gives_the_same_text(make_view: Callable[..., ReportView], format: Format) -> None:
-    assert render(make_view(), format) == render(make_view(), format)
+def test_rendering_twice_gives_the_same_text(format: Format) -> None:
+    assert render(view_of(), format) == render(view_of(), format)
 
 
-def test_an_unknown_format_is_refused_with_a_suggestion(make_view: Callable[..., ReportView]) -> None:
+def test_an_unknown_format_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"unknown report format 'jsn'\.\n.*'json'"):
-        render(make_view(), "jsn")  # type: ignore[arg-type]
+        render(view_of(), "jsn")  # type: ignore[arg-type]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.report.markdown import LEVELS, context, filters
-from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.sandbox import ReportEnvironment
 from ragstone.report.templates import REPORT, Templates, read_templates, render_template
-from tests.report.conftest import Text
+from tests.report.conftest import Text, view_of
 from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
 
@@ -30,25 +28,27 @@ def with_template(folder: Path, source: str) -> Templates:
     return found
 
 
-def test_a_block_can_be_replaced_and_the_rest_stays(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    own = with_template(tmp_path, EXTENDS + "{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}")
-    markdown = render(make_view(), "md", templates=own)
-    assert markdown.startswith(f"{FAILED}\n\n# Help desk: fail\n")
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}", "\n\n# Help desk: fail\n"),
+        ("{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}", "\nAsk the *search* team."),
+        ("{% block header %}{% include 'team.md.j2' %}{% endblock %}", "Ask the *search* team about fail."),
+    ],
+    ids=["replaced", "added to", "included"],
+)
+def test_a_block_can_be_replaced_or_added_to_and_the_rest_stays(tmp_path: Path, source: str, shown: str) -> None:
+    (tmp_path / "team.md.j2").write_text("Ask the *search* team about {{ report.status }}.", encoding="utf-8")
+    markdown = render(view_of(), "md", templates=with_template(tmp_path, EXTENDS + source))
+    assert markdown.startswith(FAILED)
+    assert shown in markdown
     assert "What got worse: " in markdown
-
-
-def test_a_block_can_be_added_to(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    own = with_template(tmp_path, EXTENDS + "{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}")
-    markdown = render(make_view(), "md", templates=own)
     assert "<sub>Judge: openai gpt-x-mini" in markdown
-    assert markdown.rstrip().endswith("Ask the *search* team.")
 
 
-def test_a_folder_without_a_report_template_changes_nothing(
-    make_view: Callable[..., ReportView], tmp_path: Path
-) -> None:
+def test_a_folder_without_a_report_template_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>another template engine's</p>", encoding="utf-8")
-    assert render(make_view(), "md", templates=read_templates(tmp_path)) == render(make_view(), "md")
+    assert render(view_of(), "md", templates=read_templates(tmp_path)) == render(view_of(), "md")
 
 
 WAYS_TO_PRINT = (
@@ -69,10 +69,8 @@ WAYS_TO_PRINT = (
 
 
 @pytest.mark.parametrize("source", WAYS_TO_PRINT)
-def test_foreign_text_is_escaped_however_a_template_prints_it(
-    make_view: Callable[..., ReportView], tmp_path: Path, source: str
-) -> None:
-    view = make_view(text=Text(question="x" + every_fragment[:500]))
+def test_foreign_text_is_escaped_however_a_template_prints_it(tmp_path: Path, source: str) -> None:
+    view = view_of(text=Text(question="x" + every_fragment[:500]))
     first, _, rest = render(view, "md", templates=with_template(tmp_path, source)).partition("\n\n")
     assert first == FAILED
     tokens = parser().parse(rest)
@@ -87,16 +85,12 @@ def test_foreign_text_is_escaped_however_a_template_prints_it(
 ESCAPES = (
     "{{ report.rows }}",
     "{{ report }}",
-    "{{ report.rows | join }}",
     "{{ report.rows | code }}",
-    "{{ [report, report] | length }}",
     "{{ ''.__class__.__mro__ }}",
     "{{ report.__class__ }}",
-    "{{ report['__class__'] }}",
     "{{ report.worst.append }}",
     "{{ report.keys() }}",
     "{{ report.title.format(report) }}",
-    "{{ report.title.join }}",
     "{{ self.__init__ }}",
     "{{ self._TemplateReference__context }}",
     "{{ super.__self__ }}",
@@ -106,43 +100,31 @@ ESCAPES = (
     "{% macro m() %}{% endmacro %}{{ m._func }}",
     "{% macro m() %}{% endmacro %}{{ m.__call__.__globals__ }}",
     "{{ report.rows | map(attribute='__class__') | list }}",
-    "{{ report.rows | map(attribute='title.__class__') | list }}",
     "{{ report.rows | sort(attribute='__class__') }}",
     "{{ report | attr('__class__') }}",
     "{{ report | safe }}",
-    "{{ report.title | e }}",
     "{{ report | tojson }}",
     "{{ report.title | replace('a', 'b') }}",
-    "{{ report.title | format }}",
-    "{{ report.title | urlize }}",
-    "{{ report.title | pprint }}",
     "{{ report.title | center(1000000000) }}",
     "{{ report.title.ljust(1000000000) }}",
     "{{ '{:1000000000}'.format(1) }}",
     "{{ {'a': report} | length }}",
     "{{ range(10) }}",
-    "{{ cycler }}",
     "{{ namespace() }}",
     "{{ lipsum() }}",
-    "{{ config }}",
     "{{ 'a' ~ report.title }}",
-    "{{ 'a' + report.title }}",
     "{{ 'a' * 1000000000 }}",
     "{{ 9 ** 9 ** 9 }}",
     "{{ '%s' % report.title }}",
     "{% include '/etc/passwd' %}",
     "{% import 'os' as os %}",
-    "{% from 'x' import y %}",
     "{% extends '/etc/passwd' %}",
-    "{% extends '../secret' %}",
     "{% extends report.title %}",
     "{% include 'report.md.j2' %}",
-    "{% autoescape true %}{{ report.title }}{% endautoescape %}",
     "{% autoescape false %}{{ report.title }}{% endautoescape %}",
     "{% include report.title %}",
     "{% call report() %}{% endcall %}",
     "{{ report() }}",
-    "{{ report.title() }}",
     "{{ ('a').upper() }}",
     "{{ undefined_name }}",
     "{{ report.titel }}",
@@ -160,12 +142,10 @@ ESCAPES = (
 
 
 @pytest.mark.parametrize("source", ESCAPES, ids=lambda source: source[:60])
-def test_a_template_reaches_nothing_but_the_report(
-    make_view: Callable[..., ReportView], tmp_path: Path, source: str
-) -> None:
+def test_a_template_reaches_nothing_but_the_report(tmp_path: Path, source: str) -> None:
     own = with_template(tmp_path, "line 1\n" + source)
     with pytest.raises(ConfigError) as caught:
-        render(make_view(), "md", templates=own)
+        render(view_of(), "md", templates=own)
     assert caught.value.exit_code == 2
     assert caught.value.where is not None
 
@@ -195,47 +175,35 @@ EXHAUSTING = (
 
 
 @pytest.mark.parametrize("source", EXHAUSTING, ids=range(len(EXHAUSTING)))
-def test_a_template_can_not_run_away(
-    make_view: Callable[..., ReportView], tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragstone.report.sandbox.MAX_SECONDS", 2.0)
+def test_a_template_can_not_run_away(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.report.sandbox.MAX_SECONDS", 0.5)
     for number in range(9):
         (tmp_path / f"large{number}.md.j2").write_text(f"{{# {'x' * 250_000} #}}", encoding="utf-8")
 
     def use() -> None:
         own = with_template(tmp_path, source)
-        render_template(REPORT, {"report": context(make_view(), LEVELS[0])}, filters(LEVELS[0]), own)
+        render_template(REPORT, {"report": context(view_of(), LEVELS[0])}, filters(LEVELS[0]), own)
 
     with pytest.raises(ConfigError):
         use()
 
 
-def test_a_template_that_runs_away_is_given_less_to_run_over(
-    make_view: Callable[..., ReportView], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_that_runs_away_is_given_less_to_run_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragstone.report.sandbox.MAX_STEPS", 100_000)
     own = with_template(tmp_path, "Done." + EXHAUSTING[0])
-    assert render(make_view(), "md", templates=own) == f"{FAILED}\n\nDone."
+    assert render(view_of(), "md", templates=own) == f"{FAILED}\n\nDone."
 
 
-def test_templates_can_include_each_other(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    (tmp_path / "team.md.j2").write_text("Ask the *search* team about {{ report.status }}.", encoding="utf-8")
-    own = with_template(tmp_path, EXTENDS + "{% block header %}{% include 'team.md.j2' %}\n{% endblock %}")
-    assert "Ask the *search* team about fail." in render(make_view(), "md", templates=own)
-
-
-def test_an_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    own = with_template(tmp_path, EXTENDS + "{% block footer %}\n\n{{ report.titel }}\n{% endblock %}")
-    with pytest.raises(ConfigError, match="titel") as caught:
-        render(make_view(), "md", templates=own)
-    assert caught.value.where == f"{tmp_path / 'report.md.j2'}:4"
-
-
-def test_a_syntax_error_names_file_and_line(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
-    own = with_template(tmp_path, EXTENDS + "\n{% blok x %}")
-    with pytest.raises(ConfigError, match="blok") as caught:
-        render(make_view(), "md", templates=own)
-    assert caught.value.where == f"{tmp_path / 'report.md.j2'}:3"
+@pytest.mark.parametrize(
+    ("source", "names", "line"),
+    [("{% block footer %}\n\n{{ report.titel }}\n{% endblock %}", "titel", 4), ("\n{% blok x %}", "blok", 3)],
+    ids=["an unknown name", "a syntax error"],
+)
+def test_an_error_names_file_and_line(tmp_path: Path, source: str, names: str, line: int) -> None:
+    own = with_template(tmp_path, EXTENDS + source)
+    with pytest.raises(ConfigError, match=names) as caught:
+        render(view_of(), "md", templates=own)
+    assert caught.value.where == f"{tmp_path / 'report.md.j2'}:{line}"
 
 
 def test_a_template_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) -> None:
@@ -249,10 +217,10 @@ def test_a_template_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) 
     assert "sk-very-secret" not in str(caught.value)
 
 
-def test_a_template_that_is_not_utf8_is_refused(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+def test_a_template_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "report.md.j2").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
-        render(make_view(), "md", templates=read_templates(tmp_path))
+        render(view_of(), "md", templates=read_templates(tmp_path))
 
 
 FORGERIES = (
@@ -266,11 +234,9 @@ FORGERIES = (
 
 
 @pytest.mark.parametrize("source", FORGERIES)
-def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(
-    make_view: Callable[..., ReportView], tmp_path: Path, source: str
-) -> None:
+def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(tmp_path: Path, source: str) -> None:
     for text in (source, f"{EXTENDS}{{% block header %}}{source}{{% endblock %}}{{% block verdict %}}{{% endblock %}}"):
-        markdown = render(make_view(), "md", templates=with_template(tmp_path, text))
+        markdown = render(view_of(), "md", templates=with_template(tmp_path, text))
         assert markdown.startswith(f"{FAILED}\n\n")
         [heading, shown, *_] = parser().parse(markdown)
         assert (heading.type, shown.content) == ("heading_open", FAILED.removeprefix("## "))
@@ -278,25 +244,23 @@ def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
 
 
-def test_a_template_is_read_once(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+def test_a_template_is_read_once(tmp_path: Path) -> None:
     own = with_template(tmp_path, EXTENDS + "{% block header %}Ours.{% endblock %}")
     with_template(tmp_path, "Theirs.")
-    assert "Ours." in render(make_view(), "md", templates=own)
+    assert "Ours." in render(view_of(), "md", templates=own)
 
 
-def test_a_template_that_never_fits_gives_way_to_ours(make_view: Callable[..., ReportView], tmp_path: Path) -> None:
+def test_a_template_that_never_fits_gives_way_to_ours(tmp_path: Path) -> None:
     own = with_template(tmp_path, "long " * 20_000)
-    markdown = render(make_view(), "md", templates=own)
-    assert markdown == render(make_view(), "md")
+    markdown = render(view_of(), "md", templates=own)
+    assert markdown == render(view_of(), "md")
 
 
-def test_the_shipped_template_is_compiled_once(
-    make_view: Callable[..., ReportView], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = render(make_view(), "md")
+def test_the_shipped_template_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = render(view_of(), "md")
 
     def again(*_: object, **__: object) -> None:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ReportEnvironment, "compile", again)
-    assert render(make_view(), "md") == whole
+    assert render(view_of(), "md") == whole

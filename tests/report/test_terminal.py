@@ -11,7 +11,7 @@ import pytest
 from ragstone.gate.verdict import Status
 from ragstone.report.parts import ReportView
 from ragstone.report.terminal import print_report, render_text
-from tests.report.conftest import Text
+from tests.report.conftest import Text, view_of
 
 
 class Terminal(io.StringIO):
@@ -20,8 +20,8 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
-def test_no_line_is_wider_than_the_terminal(make_view: Callable[..., ReportView], width: int) -> None:
-    lines = render_text(make_view(), width=width).partition("To reproduce")[0].splitlines()
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    lines = render_text(view_of(), width=width).partition("To reproduce")[0].splitlines()
     assert max(map(len, lines)) <= width
 
 
@@ -33,10 +33,8 @@ def stuffed(view: ReportView) -> ReportView:
 
 @pytest.mark.parametrize("status", list(Status))
 @pytest.mark.parametrize("more", [lambda view: view, stuffed])
-def test_what_matters_fits_on_a_screen(
-    make_view: Callable[..., ReportView], status: Status, more: Callable[[ReportView], ReportView]
-) -> None:
-    view = more(make_view(status))
+def test_what_matters_fits_on_a_screen(status: Status, more: Callable[[ReportView], ReportView]) -> None:
+    view = more(view_of(status))
     out = io.StringIO()
     print_report(view, out, files=["HTML report: ragstone-run/report.html"])
     lines = out.getvalue().splitlines()
@@ -47,16 +45,14 @@ def test_what_matters_fits_on_a_screen(
         assert " ".join(text.split()).endswith(str(view.headline))
 
 
-def test_verbose_prints_what_a_file_has(make_view: Callable[..., ReportView]) -> None:
+def test_verbose_prints_what_a_file_has() -> None:
     out = io.StringIO()
-    print_report(make_view(), out, verbose=True)
-    assert out.getvalue() == render_text(make_view())
+    print_report(view_of(), out, verbose=True)
+    assert out.getvalue() == render_text(view_of())
 
 
-def test_nothing_invisible_is_printed_on_a_terminal(
-    make_view: Callable[..., ReportView], make_text: type[Text]
-) -> None:
-    view = make_view(text=make_text(gate_reason="std::sort\n::error::stop"))
+def test_nothing_invisible_is_printed_on_a_terminal() -> None:
+    view = view_of(text=Text(gate_reason="std::sort\n::error::stop"))
     shown, logged = Terminal(), io.StringIO()
     for out in (shown, logged):
         print_report(view, out, verbose=True)
@@ -64,31 +60,29 @@ def test_nothing_invisible_is_printed_on_a_terminal(
     assert not any(line.startswith("::") for line in logged.getvalue().splitlines())
 
 
-def test_a_log_gets_no_colour(make_view: Callable[..., ReportView]) -> None:
+def test_a_log_gets_no_colour() -> None:
     out = io.StringIO()
-    print_report(make_view(), out)
+    print_report(view_of(), out)
     assert "\x1b" not in out.getvalue()
     assert "Blocked: " in out.getvalue()
 
 
-def test_a_terminal_gets_colour_unless_it_is_not_wanted(
-    make_view: Callable[..., ReportView], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_colour_unless_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     out = Terminal()
-    print_report(make_view(), out)
+    print_report(view_of(), out)
     assert "\x1b[1;31m" in out.getvalue()
     monkeypatch.setenv("NO_COLOR", "1")
     plain = Terminal()
-    print_report(make_view(), plain)
+    print_report(view_of(), plain)
     assert "\x1b" not in plain.getvalue()
 
 
-def test_pictures_are_drawn_where_there_is_room(make_view: Callable[..., ReportView]) -> None:
-    assert "├" in render_text(make_view(), width=120)
-    assert "├" not in render_text(make_view(), width=80)
+def test_pictures_are_drawn_where_there_is_room() -> None:
+    assert "├" in render_text(view_of(), width=120)
+    assert "├" not in render_text(view_of(), width=80)
 
 
-def test_the_offline_judge_is_marked(make_view: Callable[..., ReportView]) -> None:
-    assert "Scored by the offline judge 1: no language model." in render_text(make_view(offline=True))
-    assert "no language model" not in render_text(make_view())
+def test_the_offline_judge_is_marked() -> None:
+    assert "Scored by the offline judge 1: no language model." in render_text(view_of(offline=True))
+    assert "no language model" not in render_text(view_of())

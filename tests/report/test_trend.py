@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ragstone.history.trend import Point, Trend
-from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.trend import HEIGHT, WIDTH, picture, sparkline
+from tests.report.conftest import view_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -59,9 +58,9 @@ def test_the_picture_stays_within_its_frame(count: int) -> None:
     assert found.line.startswith("M")
 
 
-def test_both_reports_show_the_trend_and_escape_what_is_foreign(make_view: Callable[..., ReportView]) -> None:
+def test_both_reports_show_the_trend_and_escape_what_is_foreign() -> None:
     hostile = trend(0.5, 0.6, changed={1: ("judge: now <script>alert(1)</script>",)})
-    view = replace(make_view(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
+    view = replace(view_of(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
     page = render(view, "html")
     assert "<h2>Trend</h2>" in page
     assert "<script>alert" not in page
@@ -72,6 +71,6 @@ def test_both_reports_show_the_trend_and_escape_what_is_foreign(make_view: Calla
     assert "<b>" not in text
 
 
-def test_without_a_history_there_is_no_trend(make_view: Callable[..., ReportView]) -> None:
-    assert "<h2>Trend</h2>" not in render(make_view(), "html")
-    assert "Trend over" not in render(make_view(), "md")
+def test_without_a_history_there_is_no_trend() -> None:
+    assert "<h2>Trend</h2>" not in render(view_of(), "html")
+    assert "Trend over" not in render(view_of(), "md")

@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ragstone.gate.verdict import Status
-from ragstone.report.parts import ReportView
 from ragstone.report.render import Format, render
+from tests.report.conftest import view_of
 
-MakeView = Callable[..., ReportView]
 SAID = "1,340 tokens per answer (p95 2,210), $0.00025 (p95 $0.00041)"
 
 
@@ -20,26 +18,26 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html"])
-def test_what_an_answer_takes_is_in_every_report(make_view: MakeView, format: Format) -> None:
-    assert SAID in plain(render(make_view(status=Status.PASS), format))
+def test_what_an_answer_takes_is_in_every_report(format: Format) -> None:
+    assert SAID in plain(render(view_of(status=Status.PASS), format))
 
 
-def test_the_json_report_has_the_figures(make_view: MakeView) -> None:
-    usage = json.loads(render(make_view(status=Status.PASS), "json"))["run"]["usage"]
+def test_the_json_report_has_the_figures() -> None:
+    usage = json.loads(render(view_of(status=Status.PASS), "json"))["run"]["usage"]
     assert (usage["tokens_mean"], usage["tokens_p95"], usage["cost_mean_usd"]) == (1340.0, 2210, 0.000246)
     assert usage["price"] == {"input": 0.15, "output": 0.6}
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html"])
-def test_a_system_that_reports_no_tokens_is_said_to_report_none(make_view: MakeView, format: Format) -> None:
-    view = make_view(status=Status.PASS)
+def test_a_system_that_reports_no_tokens_is_said_to_report_none(format: Format) -> None:
+    view = view_of(status=Status.PASS)
     silent = replace(view, run=replace(view.run, usage=None))
     assert "tokens not reported" in plain(render(silent, format))
     assert json.loads(render(silent, "json"))["run"]["usage"] is None
 
 
-def test_what_only_some_answers_report_is_said(make_view: MakeView) -> None:
-    view = make_view(status=Status.PASS)
+def test_what_only_some_answers_report_is_said() -> None:
+    view = view_of(status=Status.PASS)
     assert view.run.usage is not None
     some = view.run.usage.model_copy(update={"reported": 40, "cost_mean_usd": None, "cost_p95_usd": None})
     text = plain(render(replace(view, run=replace(view.run, usage=some)), "text"))

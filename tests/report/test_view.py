@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -26,7 +25,6 @@ from ragstone.metrics.score import Failed
 from ragstone.report import wording
 from ragstone.report.parts import Links
 from ragstone.report.plots import axis_for, mark
-from ragstone.report.render import render
 from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_state
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
 from ragstone.report.trend import Scale
@@ -66,18 +64,13 @@ def scores(values: dict[str, dict[str, float]], label: str = "run") -> RunScores
     )
 
 
-def test_a_row_has_its_floor_and_its_drop_together() -> None:
-    row = view_of().metrics[0]
-    assert (row.metric, row.score, row.floor, row.change, row.max_drop) == ("faithfulness", 0.91, 0.85, -0.09, 0.02)
-    assert row.status is Status.FAIL
-    assert row.state == "dropped"
-
-
-def test_slices_come_after_the_whole_run_and_what_is_not_gated_is_said() -> None:
+def test_a_row_has_its_floor_and_its_drop_together_and_slices_come_after_the_whole_run() -> None:
     rows = view_of().metrics
+    first = rows[0]
+    assert (first.metric, first.score, first.floor) == ("faithfulness", 0.91, 0.85)
+    assert (first.change, first.max_drop, first.status, first.state) == (-0.09, 0.02, Status.FAIL, "dropped")
     assert [row.slice for row in rows] == [None] * 5 + ["lang:de"]
-    assert rows[4].metric == "tone"
-    assert rows[4].state == "not gated"
+    assert (rows[4].metric, rows[4].state) == ("tone", "not gated")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +85,6 @@ def test_slices_come_after_the_whole_run_and_what_is_not_gated_is_said() -> None
         (check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
         (check(Status.INCONCLUSIVE, action=Action.WARN), "floor unclear (warns)"),
         (check(Status.ERROR), "error"),
-        (check(Status.ERROR, action=Action.WARN), "error (warns)"),
         (None, "not gated"),
     ],
 )
@@ -174,19 +166,15 @@ def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
     assert [sample.id for sample in group.samples] == ids
 
 
-def test_no_baseline_means_no_changes_and_no_differences() -> None:
-    view = view_of(Status.PASS, first_run=True)
-    assert {row.change for row in view.metrics} == {None}
-    assert view.differences == ()
-    assert view.comparison is not None
-    assert not view.comparison.comparable
-
-
-def test_a_baseline_that_is_not_comparable_is_not_compared_with() -> None:
+def test_without_a_comparable_baseline_there_are_no_changes_and_no_differences() -> None:
+    first = view_of(Status.PASS, first_run=True)
+    assert {row.change for row in first.metrics} == {None}
+    assert first.comparison is not None
+    assert not first.comparison.comparable
     found = replace(verdict(Text(), Status.PASS), comparability=Comparability(False, ("judge changed",), total=60))
-    view = build_view(found, run_scores(Text()), run_scores(Text(), label="main"))
-    assert view.differences == ()
-    assert all(cell.change is None for row in view.samples for cell in row.cells)
+    other = build_view(found, run_scores(Text()), run_scores(Text(), label="main"))
+    assert all(cell.change is None for row in other.samples for cell in row.cells)
+    assert first.differences == other.differences == ()
 
 
 def test_differences_count_what_got_worse_and_better() -> None:
@@ -226,11 +214,6 @@ def test_commands_that_repeat_the_run_are_quoted() -> None:
     assert "--golden 'a b.jsonl'" in command
 
 
-def test_details_of_samples_that_are_not_named_are_left_alone() -> None:
-    view = build_view(GateVerdict(Status.PASS, "", ()), run_scores(Text()), details={"q-001": record(Text(id="q-001"))})
-    assert view.worst == ()
-
-
 @pytest.mark.parametrize(
     ("origin", "url"),
     [
@@ -240,7 +223,6 @@ def test_details_of_samples_that_are_not_named_are_left_alone() -> None:
         (Origin("g.parquet"), "https://h/g.parquet"),
         (Origin("{line}#?.jsonl", 7), "https://h/%7Bline%7D%23%3F.jsonl#L7"),
         (Origin("/etc/passwd", 1), None),
-        (Origin("../x.jsonl", 1), None),
         (Origin("a/../../x.jsonl", 1), None),
         (Origin("C:\\x.jsonl", 1), None),
     ],
@@ -254,25 +236,22 @@ def drawn(low: float, estimate: float, high: float, half: float = 0.1) -> str:
     return Scale(half).draw(found, 21)
 
 
-def test_an_interval_right_of_its_threshold_is_drawn_right_of_it() -> None:
-    assert drawn(0.52, 0.55, 0.58) == "··········│·├──●──┤··"
-
-
-def test_an_interval_left_of_its_threshold_is_drawn_left_of_it() -> None:
-    assert drawn(0.42, 0.45, 0.48) == "··├──●──┤·│··········"
-
-
-def test_an_interval_across_its_threshold_is_drawn_across_it() -> None:
-    assert drawn(0.47, 0.48, 0.55) == "·······├●─┼────┤·····"
-
-
-def test_an_interval_that_leaves_the_picture_points_out_of_it() -> None:
-    assert drawn(0.3, 0.45, 0.9) == "◂────●────┼─────────▸"
-
-
-def test_a_close_interval_is_never_drawn_on_its_threshold() -> None:
-    assert drawn(0.5001, 0.51, 0.52)[10:12] == "│●"
-    assert drawn(0.5, 0.51, 0.52)[10] == "│"
+@pytest.mark.parametrize(
+    ("low", "estimate", "high", "picture"),
+    [
+        (0.52, 0.55, 0.58, "··········│·├──●──┤··"),
+        (0.42, 0.45, 0.48, "··├──●──┤·│··········"),
+        (0.47, 0.48, 0.55, "·······├●─┼────┤·····"),
+        (0.3, 0.45, 0.9, "◂────●────┼─────────▸"),
+        (0.5001, 0.51, 0.52, "··········│●┤········"),
+        (0.5, 0.51, 0.52, "··········│●┤········"),
+    ],
+    ids=["right of it", "left of it", "across it", "beyond the picture", "close to it", "from it on"],
+)
+def test_an_interval_is_drawn_where_it_lies_from_its_threshold(
+    low: float, estimate: float, high: float, picture: str
+) -> None:
+    assert drawn(low, estimate, high) == picture
 
 
 def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
@@ -337,13 +316,6 @@ def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
     assert part.sd == pytest.approx(0.1414214)
     one = rows["one", None]
     assert (one.min, one.max, one.sd) == (0.5, 0.5, None)
-
-
-def test_the_spread_is_in_json_and_html() -> None:
-    view = view_of(status=Status.PASS)
-    (row, *_) = json.loads(render(view, "json"))["metrics"]
-    assert (row["min"], row["max"]) == (0.5, 1.0)
-    assert f"0.50 to 1.00, sd {row['sd']:.2f}" in render(view, "html")
 
 
 def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ragstone.report import wording
-from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.report.summary import summary_of
+from tests.report.conftest import view_of
 
 
 @pytest.mark.parametrize(
@@ -33,10 +32,8 @@ def test_words(shown: object, expected: object) -> None:
 
 
 @pytest.mark.parametrize(("n", "left_out", "said"), [(1, 9, True), (4, 6, True), (6, 4, False), (10, 0, False)])
-def test_a_score_of_few_samples_says_of_how_many(
-    make_view: Callable[..., ReportView], n: int, left_out: int, said: bool
-) -> None:
-    view = make_view()
+def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, said: bool) -> None:
+    view = view_of()
     rows = tuple(replace(row, n=n, not_applicable=left_out, status=None, score=1.0) for row in view.metrics)
     view = replace(view, metrics=rows, check_rows=())
     for form in ("text", "md", "html"):
