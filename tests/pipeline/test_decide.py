@@ -2,63 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ragstone
 from ragstone.cli.main import main
 from ragstone.errors import ConfigError
-from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.verdict import CheckKind, Status
+from ragstone.pipeline.accept import Accepted
 from ragstone.pipeline.compare import compare, read_compare_policy
 from ragstone.pipeline.gate import GateOutcome
-from ragstone.settings.load import load_settings
-from ragstone.settings.settings import Settings
-from tests.cli.project import make_project
 from tests.evaluation.opened import opened_for_reading
-from tests.pipeline.asked import accept, gate
-from tests.pipeline.reported import gated as gated_and_reported
+from tests.pipeline.asked import accept
+from tests.pipeline.houses import POLICY, gated, make_houses, regress, settings
+from tests.pipeline.reported import again
 
-WORSE = '"answer": fact if int(question.rstrip("?").split()[-1]) % 3 else "Bananas were invented in 1834."'
-
-POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.02\n'
+COMPARED = {"gate__baseline": "main", "gate__thresholds": "thresholds.toml"}
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = make_project(tmp_path / "repo", n=30, policy=POLICY)
+    path = make_houses(tmp_path / "repo")
     monkeypatch.chdir(path)
     return path
 
 
-def settings(project: Path, **overrides: object) -> Settings:
-    given = {name.replace("__", "."): value for name, value in overrides.items()}
-    return load_settings(directory=project, environ={}, overrides={"run.metrics": ("faithfulness",), **given})
+def accepted(project: Path, out: str, metric: str = "faithfulness", **more: Any) -> Accepted:
+    """What `ragstone accept` does for the drop of `metric` in the run `out`."""
+    policy = settings(project, gate__thresholds="thresholds.toml")
+    today = datetime.now(UTC).date()
+    return accept(policy, project / out, metric=metric, reason="cheaper", today=today, **more)
 
 
-def gated(project: Path, **overrides: object) -> GateOutcome:
-    now = datetime.now(UTC)
-    return gated_and_reported(settings(project, **overrides), RunContext(environ={"PATH": "/usr/bin"}, now=lambda: now))
-
-
-def regress(project: Path) -> None:
-    file = project / "houses.py"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace('"answer": fact', WORSE), encoding="utf-8")
+def run_command(command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    assert ended.value.code == 0
 
 
 def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project: Path) -> None:
-    assert gated(project, run__out="main").verdict.status is Status.PASS
+    assert gated(project, "main").verdict.status is Status.PASS
     regress(project)
 
     def all_three() -> GateOutcome:
-        found = gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+        found = gated(project, "out", **COMPARED)
+        again(project / "out", settings(project, run__out="out", **COMPARED), found)
         by_api = ragstone.compare(project / "out", project / "main", project / "thresholds.toml")
         by_command = compare(Path("main"), Path("out"), read_compare_policy(project / "thresholds.toml"))
         assert by_api == by_command.verdict == found.verdict
@@ -69,55 +63,35 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
     failed = all_three()
     assert failed.verdict.status is Status.FAIL
     assert failed.verdict.accept
-    accept(
-        settings(project, gate__thresholds="thresholds.toml"),
-        project / "out",
-        metric="faithfulness",
-        reason="cheaper",
-        today=datetime.now(UTC).date(),
-    )
-    accepted = all_three()
-    assert accepted.verdict.status is Status.PASS
-    assert any("is accepted" in warning for warning in accepted.verdict.warnings)
+    accepted(project, "out")
+    passed = all_three()
+    assert passed.verdict.status is Status.PASS
+    assert any("is accepted" in warning for warning in passed.verdict.warnings)
 
 
 def test_accepting_a_drop_below_a_floor_says_that_the_run_fails_still(project: Path) -> None:
     (project / "thresholds.toml").write_text(POLICY + "min = 0.9\n", encoding="utf-8")
-    gated(project, run__out="main")
+    gated(project, "main")
     regress(project)
-    failed = gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
+    failed = gated(project, "out", **COMPARED)
     assert failed.verdict.accept == ()
-    done = accept(
-        settings(project, gate__thresholds="thresholds.toml"),
-        project / "out",
-        metric="faithfulness",
-        reason="cheaper",
-        today=datetime.now(UTC).date(),
-    )
-    assert done.left is not None
-    assert done.left.startswith("faithfulness is below its floor, and `ragstone accept` does not apply to floors. So")
-    said = "Accepting the drop of faithfulness would not help: it is below its floor."
-    assert said in failed.verdict.notes
-    assert said in (project / "out" / "report.md").read_text(encoding="utf-8")
+    assert "faithfulness is below its floor" in (accepted(project, "out").left or "")
+    (note,) = [note for note in failed.verdict.notes if "Accepting the drop of faithfulness" in note]
+    assert "below its floor" in note
+    assert note in (project / "out" / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_floor_of_another_metric_is_said_and_one_that_only_warns_is_not(project: Path) -> None:
-    def left_with(action: str) -> str | None:
-        floor = f'[metrics.answer_correctness]\nmin = 1.0\naction = "{action}"\n'
-        (project / "thresholds.toml").write_text(f"{POLICY}\n{floor}", encoding="utf-8")
-        gate = {"gate__baseline": "main", "gate__thresholds": "thresholds.toml"}
-        gated(project, run__out=action, **gate, run__metrics=both)
-        given, today = settings(project, gate__thresholds="thresholds.toml"), datetime.now(UTC).date()
-        return accept(given, project / action, metric="faithfulness", reason="cheaper", today=today).left
-
+@pytest.mark.parametrize(("action", "left"), [("warn", False), ("block", True)])
+def test_a_floor_of_another_metric_is_said_and_one_that_only_warns_is_not(
+    project: Path, action: str, left: bool
+) -> None:
     both = ("faithfulness", "answer_correctness")
-    gated(project, run__out="main", run__metrics=both)
+    gated(project, "main", run__metrics=both)
     regress(project)
-    assert left_with("warn") is None
-    (project / "accepted.toml").unlink()
-    assert (left_with("block") or "").startswith(
-        "answer_correctness is below its floor, and `ragstone accept` does not"
-    )
+    floor = f'[metrics.answer_correctness]\nmin = 1.0\naction = "{action}"\n'
+    (project / "thresholds.toml").write_text(f"{POLICY}\n{floor}", encoding="utf-8")
+    gated(project, "out", **COMPARED, run__metrics=both)
+    assert ("answer_correctness is below its floor" in (accepted(project, "out").left or "")) is left
 
 
 def test_the_drop_of_a_metric_of_the_project_is_accepted_as_the_report_says(project: Path) -> None:
@@ -126,13 +100,11 @@ def test_the_drop_of_a_metric_of_the_project_is_accepted_as_the_report_says(proj
     with (project / "houses.py").open("a", encoding="utf-8") as code:
         code.write('\n\ndef tone(answer):\n    return 0.0 if "Bananas" in answer else 1.0\n')
     (project / "thresholds.toml").unlink()
-    gated(project, run__out="main", run__metrics=None)
+    gated(project, "main", run__metrics=None)
     regress(project)
-    failed = gated(project, run__out="out", gate__baseline="main", run__metrics=None)
+    failed = gated(project, "out", gate__baseline="main", run__metrics=None)
     [command] = [one for one in failed.verdict.accept if " tone " in one]
-    with pytest.raises(SystemExit) as ended:
-        main(shlex.split(command)[1:])
-    assert ended.value.code == 0
+    run_command(command)
     (project / "accepted.toml").unlink()
     (project / "ragstone.toml").unlink()
     today = datetime.now(UTC).date()
@@ -143,12 +115,11 @@ def test_the_drop_of_a_metric_of_the_project_is_accepted_as_the_report_says(proj
 
 
 def test_a_gate_decides_on_one_reading_and_reads_both_runs_once_more_for_the_page(project: Path) -> None:
-    gated(project, run__out="main", system__concurrency=1)
+    gated(project, "main", system__concurrency=1)
     with opened_for_reading("golden.jsonl") as once:
         ragstone.load_golden_set(project / "golden.jsonl")
     with opened_for_reading("samples.jsonl", "golden.jsonl", "thresholds.toml") as opened:
-        given = settings(project, run__out="out", gate__baseline="main", system__concurrency=1)
-        found = asyncio.run(gate(given, RunContext(environ={"PATH": "/usr/bin"})))
+        found = gated(project, "out", gate__baseline="main", system__concurrency=1)
     assert found.verdict.status is Status.PASS
     names = [f"{Path(path).parent.name}/{Path(path).name}" for path in opened]
     assert names.count("main/samples.jsonl") == 2
@@ -162,10 +133,10 @@ def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path)
     named = golden.read_text(encoding="utf-8")
     rows = [json.loads(line) for line in named.splitlines()]
     golden.write_text("".join(json.dumps(row | {"id": None}) + "\n" for row in rows), encoding="utf-8")
-    gated(project, run__out="main")
+    gated(project, "main")
     golden.write_text(named, encoding="utf-8")
     regress(project)
-    found = gated(project, run__out="out", gate__baseline="main")
+    found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.FAIL
     assert found.verdict.comparability is not None
     assert found.verdict.comparability.paired == 30
@@ -189,55 +160,47 @@ def paired(found: GateOutcome) -> list[str]:
 
 
 def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_spent(project: Path) -> None:
-    gated(project, run__out="main")
+    gated(project, "main")
     golden_of(project, 15)
-    given = {"gate__baseline": "main", "gate__thresholds": "thresholds.toml"}
-    found = gated(project, run__out="out", **given)
+    found = gated(project, "out", **COMPARED)
     assert found.exit_code == 6
-    assert paired(found)[0].startswith("only 15 of 30 samples of the baseline can be compared (50 %, required 80 %)")
+    assert "15 of 30 samples" in paired(found)[0]
+    assert "50 %, required 80 %" in paired(found)[0]
     assert found.run is not None
     assert not found.run.manifest.standing.eligible
     [command] = found.verdict.accept
     assert command.startswith("ragstone accept --metric 'golden set' --drop 0.5 --of-run ")
-    report = (project / "out" / "report.md").read_text(encoding="utf-8")
-    assert command in report
-    assert "If this edit of the golden set is meant, accept it" in report
-    with pytest.raises(SystemExit) as ended:
-        main(shlex.split(command)[1:])
-    assert ended.value.code == 0
+    assert command in (project / "out" / "report.md").read_text(encoding="utf-8")
+    run_command(command)
 
-    accepted = gated(project, run__out="accepted", **given)
-    assert accepted.exit_code == 0
-    assert not paired(accepted)
-    said = "An edit of the golden set of up to 50 % of the baseline's samples is accepted"
-    assert any(said in warning for warning in accepted.verdict.warnings)
+    passed = gated(project, "accepted", **COMPARED)
+    assert passed.exit_code == 0
+    assert not paired(passed)
+    assert any("up to 50 % of the baseline's samples is accepted" in warning for warning in passed.verdict.warnings)
     golden_of(project, 5)
-    assert gated(project, run__out="more", **given).exit_code == 6
+    assert gated(project, "more", **COMPARED).exit_code == 6
 
-    after = gated(project, run__out="after", gate__baseline="accepted", gate__thresholds="thresholds.toml")
+    after = gated(project, "after", **{**COMPARED, "gate__baseline": "accepted"})
     assert after.exit_code == 6, "spent"
     assert any("the accepted edit of the golden set" in one and "is spent" in one for one in after.verdict.warnings)
 
 
 def test_an_edit_is_accepted_with_the_directory_of_its_run(project: Path) -> None:
-    gated(project, run__out="main")
-    given = settings(project, gate__thresholds="thresholds.toml")
-    today = datetime.now(UTC).date()
+    gated(project, "main")
     golden_of(project, 27)
-    gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
-    with pytest.raises(ConfigError, match="nothing to accept: enough of the baseline's samples are compared"):
-        accept(given, project / "out", metric="golden set", reason="old", today=today)
+    gated(project, "out", **COMPARED)
+    with pytest.raises(ConfigError, match="nothing to accept"):
+        accepted(project, "out", "golden set")
     golden_of(project, 12)
-    gated(project, run__out="out", gate__baseline="main", gate__thresholds="thresholds.toml")
-    done = accept(given, project / "out", metric="golden set", reason="old", today=today)
-    assert done.entry.drop == 0.6
+    gated(project, "out", **COMPARED)
+    assert accepted(project, "out", "golden set").entry.drop == 0.6
     with pytest.raises(ConfigError, match="has no slice"):
-        accept(given, project / "out", metric="golden set", reason="old", today=today, slice_="de")
+        accepted(project, "out", "golden set", slice_="de")
 
 
 def test_samples_that_the_gate_itself_leaves_out_do_not_count_as_lost(project: Path) -> None:
-    gated(project, run__out="main")
-    limited = gated(project, run__out="limited", gate__baseline="main", golden__limit=10)
+    gated(project, "main")
+    limited = gated(project, "limited", gate__baseline="main", golden__limit=10)
     assert limited.exit_code == 0, limited.verdict.reason
     assert ragstone.compare(project / "limited", project / "main", {"metrics": {"faithfulness": {"max_drop": 0.1}}})
     assert not paired(limited)
@@ -246,8 +209,8 @@ def test_samples_that_the_gate_itself_leaves_out_do_not_count_as_lost(project: P
 def test_samples_put_before_the_others_do_not_push_those_out_of_a_limit(project: Path) -> None:
     golden = project / "golden.jsonl"
     rows = golden.read_text(encoding="utf-8").splitlines(keepends=True)
-    gated(project, run__out="main", golden__limit=10)
+    gated(project, "main", golden__limit=10)
     golden.write_text("".join(rows[10:18] + rows[:10]), encoding="utf-8")
-    found = gated(project, run__out="out", gate__baseline="main", golden__limit=10)
+    found = gated(project, "out", gate__baseline="main", golden__limit=10)
     assert found.exit_code == 6
     assert paired(found)[0].startswith("only 2 of 10 samples of the baseline")

@@ -12,15 +12,17 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.pipeline.survey import look, openapi, python_code
-from ragstone.pipeline.survey.look import survey
+from ragstone.pipeline.survey.look import Survey, survey
 from ragstone.pipeline.survey.proposal import Proposal
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.response import Response, System
 from tests.loopback import answering
 
+ANSWER = "def answer(question): ...\n"
 ASKS = {
     "openapi": "3.1.0",
     "paths": {
@@ -44,25 +46,28 @@ def found_in(source: str, path: str = "app/rag.py") -> list[str]:
     return [one.entrypoint for one in proposed(source, path)]
 
 
+def surveyed(folder: Path, files: Mapping[str, str]) -> Survey:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return survey(folder, ports=())
+
+
 @pytest.mark.parametrize(
     ("source", "attribute"),
     [
         ("def answer(question): ...", "answer"),
-        ("class Rag:\n    def __call__(self, question): ...", "Rag"),
         (
             "class Docs:\n    def __init__(self, path): ...\n    def ask(self, q): ...\n    "
             "def __call__(self, question): ...\nanswer = Docs('docs')",
             "answer",
         ),
-        ("class Docs:\n    def __call__(self, question): ...\nrag_bot = Docs()", "rag_bot"),
         ("async def ask(q: str, k=3, *, debug=False): ...", "ask"),
         ("from langchain_core.runnables import X\nrag_chain = prompt | model", "rag_chain"),
         ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
         ("import langchain\ndef build_chain():\n    return a | b", "build_chain"),
-        ("from llama_index.core import V\nengine = V.load().as_query_engine()", "engine"),
         ("from llama_index.core import V\ndef make():\n    return V.load().as_query_engine()", "make"),
         ("from langchain_openai import C\ndef look_up(question: str): ...", "look_up"),
-        ("class ShopBot:\n    def answer(self, question): ...", "ShopBot"),
         ("class Shop:\n    def __init__(self, k=3): ...\n    async def answer(self, question: str): ...", "Shop"),
     ],
 )
@@ -76,16 +81,13 @@ def test_what_answers_questions_is_found(source: str, attribute: str) -> None:
         "def answer(question, index): ...",  # can't be called with a question alone
         "class Docs:\n    def __call__(self, question, index): ...\nanswer = Docs()",
         "class Docs:\n    def __call__(self, question): ...\nlimits = Docs()",  # could be anything
-        "from elsewhere import Docs\nanswer = Docs()",
         "def answer(*, question): ...",
         "def answer(count: int): ...",
         "def _answer(question): ...",
-        "flags = READ | WRITE",
         "import langchain\nflags = READ | WRITE",
         "class Robot:\n    def __init__(self, index): ...\n    def answer(self, question): ...",
         "class Shop:\n    def invoke(self, question): ...",  # could be anything
         "def answer(question: ...",  # not Python
-        "\0",
         "(" * 5_000,
     ],
 )
@@ -106,26 +108,30 @@ def test_modules_are_named_as_an_entrypoint_names_them(path: str, entrypoint: st
     assert found_in("def answer(question): ...", path) == [entrypoint]
 
 
-def test_a_route_is_an_address_with_the_field_of_its_model() -> None:
-    source = (
-        "from fastapi import FastAPI\nfrom pydantic import BaseModel\napp = FastAPI()\n"
-        "class Ask(BaseModel):\n    k: int = 3\n    query: str\n"
-        "@app.post('/ask')\ndef handler(body: Ask): ...\n"
-        "@app.post('/things/{id}')\ndef other(body: Ask): ...\n"
-    )
-    (proposal,) = proposed(source, "main.py")
-    assert (proposal.entrypoint, proposal.question_field) == ("http://127.0.0.1:8000/ask", "query")
+FASTAPI = """
+from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel
+app = FastAPI()
+router = APIRouter(prefix='/chat')
+class Ask(BaseModel):
+    k: int = 3
+    query: str
+@app.post('/ask')
+def handler(body: Ask): ...
+@app.post('/things/{id}')
+def other(body: Ask): ...
+@router.post('')
+def chat_once(body: Ask): ...
+@router.post('/compare')
+def compare(body: Ask): ...
+"""
 
 
-def test_a_route_of_a_router_has_its_prefix() -> None:
-    source = (
-        "from fastapi import APIRouter\nrouter = APIRouter(prefix='/chat')\n"
-        "class Ask(BaseModel):\n    message: str\n"
-        "@router.post('')\ndef chat_once(body: Ask): ...\n"
-        "@router.post('/compare')\ndef compare(body: Ask): ...\n"
-    )
-    found = [one.entrypoint for one in proposed(source, "chat.py")]
-    assert found == ["http://127.0.0.1:8000/chat", "http://127.0.0.1:8000/chat/compare"]
+def test_a_route_is_an_address_with_the_prefix_of_its_router_and_the_field_of_its_model() -> None:
+    found = proposed(FASTAPI, "main.py")
+    routes = ["/ask", "/chat", "/chat/compare"]
+    assert [one.entrypoint for one in found] == [f"http://127.0.0.1:8000{route}" for route in routes]
+    assert {one.question_field for one in found} == {"query"}
 
 
 FLASK = """
@@ -148,37 +154,22 @@ if __name__ == "__main__":
 MAIN = "\nif __name__ == '__main__':\n    main()\n"
 
 
+ASKS_ARGUMENT = "import argparse\ndef main():\n    p.add_argument('question')"
+ASKS_OPTION = "def main():\n    p.add_argument('-q', '--query', help='question')"
+ASKS_CLICK = "@click.command()\n@click.argument('q')\ndef main(q): ..."
+ASKS_LINES = "import json, sys\ndef main():\n    for line in sys.stdin: json.loads(line)"
+
+
 @pytest.mark.parametrize(
     ("source", "entrypoint", "field"),
     [
         (FLASK, "http://127.0.0.1:5000/ask", "query"),
         (FLASK + "app.run(port=9000)", "http://127.0.0.1:9000/ask", "query"),
         (SERVER, "http://127.0.0.1:8765/answer", "question"),
-        (
-            SERVER.replace('if self.path != "/answer": return self.send_error(404)', ""),
-            "http://127.0.0.1:8765/",
-            "question",
-        ),
-        (
-            "import argparse\ndef main():\n    p.add_argument('question')" + MAIN,
-            "command:python3 server.py -- {question}",
-            None,
-        ),
-        (
-            "def main():\n    p.add_argument('-q', '--query', help='question')" + MAIN,
-            "command:python3 server.py --query {question}",
-            None,
-        ),
-        (
-            "@click.command()\n@click.argument('q')\ndef main(q): ..." + MAIN,
-            "command:python3 server.py -- {question}",
-            None,
-        ),
-        (
-            "import json, sys\ndef main():\n    for line in sys.stdin: json.loads(line)" + MAIN,
-            "command:python3 server.py",
-            None,
-        ),
+        (ASKS_ARGUMENT + MAIN, "command:python3 server.py -- {question}", None),
+        (ASKS_OPTION + MAIN, "command:python3 server.py --query {question}", None),
+        (ASKS_CLICK + MAIN, "command:python3 server.py -- {question}", None),
+        (ASKS_LINES + MAIN, "command:python3 server.py", None),
     ],
 )
 def test_a_server_or_a_program_is_found(source: str, entrypoint: str, field: str | None) -> None:
@@ -326,9 +317,10 @@ def test_only_what_can_be_asked_is_found_in_the_source_of_a_framework(source: st
 
 
 def test_a_call_of_the_model_alone_comes_after_a_class_that_answers(tmp_path: Path) -> None:
-    (tmp_path / "llm.py").write_text("import langchain_openai\ndef generate_response(prompt): ...\n")
-    (tmp_path / "pipeline.py").write_text("class RAGPipeline:\n    def query(self, question): ...\n")
-    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:pipeline:RAGPipeline"
+    model = "import langchain_openai\ndef generate_response(prompt): ...\n"
+    pipeline = "class RAGPipeline:\n    def query(self, question): ...\n"
+    found = surveyed(tmp_path, {"llm.py": model, "pipeline.py": pipeline})
+    assert found.proposals[0].entrypoint == "python:pipeline:RAGPipeline"
 
 
 def test_a_class_is_named_with_the_method_that_is_asked_if_the_worker_would_not_find_it() -> None:
@@ -336,32 +328,34 @@ def test_a_class_is_named_with_the_method_that_is_asked_if_the_worker_would_not_
     assert found_in("class RagApi:\n    def __call__(self, payload): ...") == []
 
 
-def test_a_package_named_src_is_imported_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "rag.py").write_text("from src.config import K\ndef ask(question): ...\n")
-    first = survey(tmp_path, ports=()).proposals[0]
-    assert (first.entrypoint, first.settings) == ("python:src.rag:ask", {})
-    (tmp_path / "src" / "rag.py").write_text("def ask(question): ...\n")
-    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:rag:ask"
-    (tmp_path / "src" / "__init__.py").touch()
-    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:src.rag:ask"
+NEIGHBOURS = {"app/llm.py": "model = 1\n", "app/agent.py": f"from llm import model\n{ANSWER}"}
 
 
-def test_a_module_that_imports_its_neighbours_is_named_by_its_file(tmp_path: Path) -> None:
-    (tmp_path / "app").mkdir()
-    (tmp_path / "app" / "llm.py").write_text("model = 1\n")
-    (tmp_path / "app" / "agent.py").write_text("from llm import model\ndef answer(question): ...\n")
-    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:app/agent.py:answer"
+@pytest.mark.parametrize(
+    ("files", "entrypoint", "settings"),
+    [
+        ({"src/rag.py": f"from src.config import K\n{ANSWER}"}, "python:src.rag:answer", {}),
+        ({"src/rag.py": ANSWER}, "python:rag:answer", {"working_directory": "src"}),
+        ({"src/rag.py": ANSWER, "src/__init__.py": ""}, "python:src.rag:answer", {}),
+        (NEIGHBOURS, "python:app/agent.py:answer", {}),
+    ],
+    ids=["imported as src", "a folder src", "a package src", "it imports its neighbours"],
+)
+def test_a_module_is_named_as_it_can_be_imported(
+    tmp_path: Path, files: dict[str, str], entrypoint: str, settings: dict[str, str]
+) -> None:
+    first = surveyed(tmp_path, files).proposals[0]
+    assert (first.entrypoint, first.settings) == (entrypoint, settings)
 
 
 def test_names_of_variables_that_the_source_reads_are_found(tmp_path: Path) -> None:
-    (tmp_path / "rag.py").write_text(
+    source = (
         "import os\nfrom langchain_anthropic import ChatAnthropic\nfrom openai import OpenAI\n"
         "model, url = ChatAnthropic(), os.environ['SHOP_URL']\nk = os.getenv('TOP_K', '3')\n"
         "other = OpenAI(api_key=os.environ.get('SHOP_KEY'))\nhome = os.environ['HOME'], os.getenv('GITHUB_TOKEN')\n"
     )
-    (tmp_path / ".env").write_text("# DATABASE_URL=x\nexport QDRANT_KEY='not-shown'\nRAGSTONE_JUDGE_API_KEY=y\n")
-    found = survey(tmp_path, ports=())
+    dotenv = "# DATABASE_URL=x\nexport QDRANT_KEY='not-shown'\nRAGSTONE_JUDGE_API_KEY=y\n"
+    found = surveyed(tmp_path, {"rag.py": source, ".env": dotenv})
     assert found.variables == ("ANTHROPIC_API_KEY", "QDRANT_KEY", "SHOP_KEY", "SHOP_URL", "TOP_K")
     assert "not-shown" not in repr(found)
 
@@ -411,8 +405,8 @@ async def _asked(system: System) -> Response:
 
 
 def test_source_is_parsed_and_never_run(tmp_path: Path) -> None:
-    (tmp_path / "rag.py").write_text("open('ran', 'w')\ndef answer(question): ...\n")
-    assert survey(tmp_path, ports=()).proposals[0].entrypoint == "python:rag:answer"
+    found = surveyed(tmp_path, {"rag.py": f"open('ran', 'w')\n{ANSWER}"})
+    assert found.proposals[0].entrypoint == "python:rag:answer"
     assert not (tmp_path / "ran").exists()
 
 
@@ -429,25 +423,20 @@ def test_tests_environments_hidden_folders_runs_and_links_are_passed_over(tmp_pa
     assert survey(tmp_path / "repo", ports=()).proposals == ()
 
 
+ROWS = [{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "So."}]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        (
-            "eval/qa.jsonl",
-            '{"query": "Why?", "ground_truth": "So."}\n' * 1 + '{"query": "How?", "ground_truth": "So."}\n',
-        ),
+        ("eval/qa.jsonl", '{"query": "Why?", "ground_truth": "So."}\n{"query": "How?", "ground_truth": "So."}\n'),
         ("questions.csv", "question,expected_answer\nWhy?,So.\nHow?,So.\n"),
         ("data/golden.yaml", "- question: Why?\n  reference: So.\n- question: How?\n  reference: So.\n"),
-        ("golden[1].json", json.dumps([{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "So."}])),
+        ("golden[1].json", json.dumps(ROWS)),
     ],
 )
 def test_an_existing_golden_set_is_found_in_any_format(tmp_path: Path, name: str, text: str) -> None:
-    from ragstone.golden.load import load_golden_set
-
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text(text)
-    (tmp_path / "package.json").write_text('{"name": "x"}')
-    found = survey(tmp_path, ports=()).golden
+    found = surveyed(tmp_path, {name: text, "package.json": '{"name": "x"}'}).golden
     assert found is not None
     assert found.samples == 2
     assert len(load_golden_set([found.path], root=tmp_path)) == 2
@@ -455,8 +444,7 @@ def test_an_existing_golden_set_is_found_in_any_format(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("text", ["question\nWhy?\n", "colour,size\nred,3\n", "", "question,reference\n"])
 def test_a_file_without_anything_to_compare_with_is_not_a_golden_set(tmp_path: Path, text: str) -> None:
-    (tmp_path / "questions.csv").write_text(text)
-    assert survey(tmp_path, ports=()).golden is None
+    assert surveyed(tmp_path, {"questions.csv": text}).golden is None
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -516,21 +504,10 @@ def test_a_closed_port_is_not_named(tmp_path: Path) -> None:
 
 
 def test_a_route_that_is_named_for_questions_comes_before_others(tmp_path: Path) -> None:
-    source = """
-from fastapi import FastAPI
-from pydantic import BaseModel
-app = FastAPI()
-class Asked(BaseModel):
-    query: str
-@app.post("/arena/compare")
-def compare(asked: Asked): ...
-@app.post("/chat")
-def talk(asked: Asked): ...
-"""
-    (tmp_path / "main.py").write_text(source, "utf-8")
-    first, second = survey(tmp_path, ports=()).proposals[:2]
+    source = FASTAPI.replace("'/ask'", "'/arena/compare'").replace("/things/{id}", "/talk/chat")
+    first, *others = surveyed(tmp_path, {"main.py": source}).proposals
     assert first.entrypoint.endswith("/chat")
-    assert second.entrypoint.endswith("/arena/compare")
+    assert any(one.entrypoint.endswith("/arena/compare") for one in others)
 
 
 def test_long_chains_of_calls_and_operators_are_read(tmp_path: Path) -> None:
@@ -546,8 +523,7 @@ chain = a{" | a" * long}
 def make():
     return a{".b" * long}()
 """
-    (tmp_path / "rag.py").write_text(source, encoding="utf-8")
-    found = survey(tmp_path, ports=())
+    found = surveyed(tmp_path, {"rag.py": source})
     assert [one.entrypoint for one in found.proposals] == ["python:rag:chain"]
     assert found.variables == ("SHOP_TOKEN",)
 
@@ -556,29 +532,26 @@ def test_sources_notebooks_and_golden_sets_are_read_up_to_a_limit_nearest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(look, "MAX_DATA_BYTES", 2_000)
-    answer, row = "def answer(question): ...\n", '{"question": "Why?", "reference": "So."}\n'
+    row = '{"question": "Why?", "reference": "So."}\n'
     cell = {"cell_type": "code", "source": ["import langchain\n", "chain = a | b\n"]}
-    (tmp_path / "deep").mkdir()
-    for name, text in {
+    files = {
         "a.py": "#" * 1_900,
-        "rag.py": answer,
-        "deep/left_out.py": answer + "#" * 100,
+        "rag.py": ANSWER,
+        "deep/left_out.py": ANSWER + "#" * 100,
         "golden_big.jsonl": row * 100,
         "golden_small.jsonl": row,
         "big.ipynb": json.dumps({"cells": [cell] * 100}),
         "small.ipynb": json.dumps({"cells": [cell]}),
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    found = survey(tmp_path, ports=())
+    }
+    found = surveyed(tmp_path, files)
     assert [one.why.rpartition(" ")[2] for one in found.proposals] == ["rag.py", "small.ipynb"]
     assert found.golden is not None
     assert found.golden.path == "golden_small.jsonl"
 
 
 def test_links_in_a_circle_pipes_and_names_that_can_not_be_printed_are_passed_over(tmp_path: Path) -> None:
-    answer = "def answer(question): ...\n"
     for name in ("rag\x1b[31m.py", "a\nb.py", "c\u202e.py", os.fsdecode(b"\xff.py")):
-        (tmp_path / name).write_text(answer, encoding="utf-8")
+        (tmp_path / name).write_text(ANSWER, encoding="utf-8")
     (tmp_path / "circle").symlink_to("..")
     (tmp_path / "self.py").symlink_to("self.py")
     (tmp_path / "golden.jsonl").symlink_to("golden.jsonl")

@@ -17,15 +17,14 @@ from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.render import render
-from tests.cli.project import make_project
-from tests.pipeline.test_decide import gated, regress
+from tests.pipeline.houses import gated, make_houses, regress
 
 POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n'
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = make_project(tmp_path / "repo", n=30, policy=POLICY)
+    path = make_houses(tmp_path / "repo", POLICY)
     monkeypatch.chdir(path)
     return path
 
@@ -44,7 +43,7 @@ def mark(project: Path, wanted: Callable[[int], bool]) -> None:
 def test_drafts_are_evaluated_and_shown_and_count_in_no_check(project: Path) -> None:
     regress(project)  # every third answer is wrong
     mark(project, lambda number: number % 3 == 0)
-    found = gated(project, run__out="out")
+    found = gated(project, "out")
     assert found.verdict.status is Status.PASS
     assert {check.n for check in found.verdict.checks if check.metric == "faithfulness"} == {20}
     (note,) = (note for note in found.verdict.notes if "draft" in note)
@@ -56,17 +55,17 @@ def test_drafts_are_evaluated_and_shown_and_count_in_no_check(project: Path) -> 
     assert "are drafts that count in no check" in render(found.view, "md")
 
     mark(project, lambda number: False)
-    assert gated(project, run__out="out2").verdict.status is Status.FAIL
+    assert gated(project, "out2").verdict.status is Status.FAIL
 
 
 def test_a_sample_that_is_turned_into_a_draft_is_named_with_its_scores(project: Path) -> None:
-    gated(project, run__out="main")
+    gated(project, "main")
     regress(project)
     mark(project, lambda number: number % 3 == 0)
-    found = gated(project, run__out="out", gate__baseline="main")
+    found = gated(project, "out", gate__baseline="main")
     assert found.exit_code == 6  # a third of the baseline is no longer compared
     (project / "thresholds.toml").write_text(POLICY.replace("[gate]", "[gate]\nmin_paired = 0.6"), encoding="utf-8")
-    found = gated(project, run__out="out", gate__baseline="main")
+    found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.PASS
     (warning,) = (one for one in found.view.warnings if "draft" in one)
     assert warning.startswith("10 samples that counted in the baseline are drafts now and count in no check: house-0 (")
@@ -74,10 +73,10 @@ def test_a_sample_that_is_turned_into_a_draft_is_named_with_its_scores(project: 
 
 
 def test_new_drafts_are_no_cause_for_a_warning(project: Path) -> None:
-    gated(project, run__out="main")
+    gated(project, "main")
     with (project / "golden.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id": "new", "question": "What is the colour of house number 40?", "status": "draft"}\n')
-    found = gated(project, run__out="out", gate__baseline="main")
+    found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.PASS
     assert not any("draft" in one for one in found.view.warnings)
     assert not any("golden set changed" in one for one in found.verdict.notes)
@@ -85,7 +84,7 @@ def test_new_drafts_are_no_cause_for_a_warning(project: Path) -> None:
 
 def test_a_golden_set_of_drafts_alone_decides_nothing(project: Path) -> None:
     mark(project, lambda number: True)
-    found = gated(project, run__out="out")
+    found = gated(project, "out")
     assert found.verdict.status is Status.ERROR
 
 

@@ -27,7 +27,7 @@ from ragstone.tools.monitor.outcome import Drafts, Monitored
 from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
 from ragstone.tools.monitor.watch import monitor
 from tests.cli.project import make_project
-from tests.pipeline.test_decide import gated
+from tests.pipeline.houses import gated
 
 START = datetime(2026, 10, 1, 12, tzinfo=UTC)
 KEY = {"RAGSTONE_MONITOR_KEY": "a key of ours"}
@@ -278,7 +278,7 @@ def test_from_logs_to_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert made.written == 1
     golden = load_golden_set(["golden.jsonl"])
     assert len(golden) == 31
-    found = gated(project, run__out="out")
+    found = gated(project, "out")
     assert found.verdict.status is Status.PASS
     assert any("1 sample is a draft" in note for note in found.verdict.notes)
 
@@ -294,5 +294,5 @@ def test_from_logs_to_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (reviewed.draft, reviewed.reference) == (False, "House number 40 is red.")
     assert reviewed.provenance is not None
     assert "ragstone monitor" in reviewed.provenance
-    found = gated(project, run__out="out2")
+    found = gated(project, "out2")
     assert {check.n for check in found.verdict.checks if check.metric == "faithfulness"} == {31}
