@@ -20,22 +20,15 @@ from ragstone.judge.offline import OfflineJudge
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 
 
-def test_correlations_are_those_of_scipy() -> None:
+def test_measures_are_those_of_scipy_and_by_their_formulas() -> None:
     dice = np.random.default_rng(3)
     a, b = dice.random(40).round(1), dice.random(40).round(1)
     assert measures.pearson(a, b) == pytest.approx(stats.pearsonr(a, b)[0])
     assert measures.spearman(a, b) == pytest.approx(stats.spearmanr(a, b)[0])
     assert math.isnan(measures.pearson(np.ones(5), np.arange(5.0)))
-
-
-def test_verdicts_are_measured_on_both_classes() -> None:
-    said = np.array([1.0, 1.0, 0.0, 0.0, 1.0])
-    true = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
+    said, true = np.array([1.0, 1.0, 0.0, 0.0, 1.0]), np.array([1.0, 1.0, 1.0, 0.0, 0.0])
     assert measures.balanced_accuracy(said, true) == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert measures.f1_score(said, true) == pytest.approx(2 * 2 / 6)
-
-
-def test_a_calibrated_judge_has_no_calibration_error() -> None:
     labels = np.array([0.0, 1.0] * 50)
     assert measures.calibration_error(np.full(100, 0.5), labels) == pytest.approx(0.0)
     assert measures.calibration_error(np.ones(100), labels) == pytest.approx(0.5)

@@ -66,13 +66,9 @@ def test_evidence_is_marked_where_it_stands_in_a_context() -> None:
     assert found[1]["pieces"] == [["", "Nothing of it is here."]]
 
 
-def test_a_context_that_is_the_evidence_is_named_so_but_not_painted_whole() -> None:
-    (entry,) = contexts(record(Context(PORT)))
-    assert entry["evidence"] == "whole"
-    assert entry["pieces"] == [["", PORT]]
-
-
-def test_a_context_with_half_of_the_evidence_is_named_so() -> None:
+def test_a_context_that_is_the_evidence_is_not_painted_whole_and_one_with_half_of_it_is_named_so() -> None:
+    (whole,) = contexts(record(Context(PORT)))
+    assert (whole["evidence"], whole["pieces"]) == ("whole", [["", PORT]])
     found = contexts(record(Context(f"Before. {PORT[:60]}")), record(Context(f"Before. {PORT}")))
     assert [entry.get("evidence") for entry in found] == ["part", "whole"]
 

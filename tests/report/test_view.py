@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,14 @@ def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -
     assert mark(same, axis) is not None
 
 
+def passed(*checks: Check, **more: Any) -> GateVerdict:
+    return GateVerdict(Status.PASS, "", checks, **more)
+
+
+def compared(*metrics: str, samples: int = 1) -> Comparability:
+    return Comparability(True, paired=samples, total=samples, metrics=metrics)
+
+
 def scores(values: dict[str, dict[str, float]], label: str = "run") -> RunScores:
     ids = {sample_id for found in values.values() for sample_id in found}
     return RunScores(
@@ -98,17 +107,10 @@ def test_a_drop_that_was_accepted_is_not_said_to_be_no_drop() -> None:
 
 
 def test_a_blocking_failure_decides_over_a_warning() -> None:
-    found = GateVerdict(
-        status=Status.FAIL,
-        reason="",
-        checks=(
-            check(Status.FAIL, action=Action.WARN),
-            check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02),
-        ),
-    )
+    drop = check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02)
+    found = GateVerdict(Status.FAIL, "", (check(Status.FAIL, action=Action.WARN), drop))
     row = build_view(found, scores({"faithfulness": {"a": 0.9}})).metrics[0]
-    assert row.action is Action.BLOCK
-    assert row.state == "dropped"
+    assert (row.action, row.state) == (Action.BLOCK, "dropped")
 
 
 def test_the_worst_sample_says_what_was_wrong_with_it() -> None:
@@ -125,13 +127,8 @@ def test_the_worst_sample_says_what_was_wrong_with_it() -> None:
 
 
 def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
-    found = GateVerdict(
-        status=Status.FAIL,
-        reason="",
-        checks=(),
-        comparability=Comparability(True, paired=1, total=1, metrics=("faithfulness", "tone")),
-        regressions=(Regression("a", "faithfulness", 0.2, 0.9),),
-    )
+    lost = (Regression("a", "faithfulness", 0.2, 0.9),)
+    found = passed(comparability=compared("faithfulness", "tone"), regressions=lost)
     now = scores({"faithfulness": {"a": 0.2}, "tone": {"a": 0.5}, "other": {"a": 0.0}})
     then = scores({"faithfulness": {"a": 0.9}, "tone": {"a": 0.8}, "other": {"a": 1.0}})
     changes = build_view(found, now, then).worst[0].changes
@@ -178,15 +175,9 @@ def test_without_a_comparable_baseline_there_are_no_changes_and_no_differences()
 
 
 def test_differences_count_what_got_worse_and_better() -> None:
-    found = GateVerdict(
-        status=Status.PASS,
-        reason="",
-        checks=(),
-        comparability=Comparability(True, paired=4, total=4, metrics=("m",)),
-    )
     now = scores({"m": {"a": 0.0, "b": 0.5, "c": 0.5, "d": 1.0}})
     then = scores({"m": {"a": 1.0, "b": 0.5, "c": 0.25, "d": 0.0}})
-    (differences,) = build_view(found, now, then).differences
+    (differences,) = build_view(passed(comparability=compared("m", samples=4)), now, then).differences
     assert (differences.worse, differences.same, differences.better) == (1, 1, 2)
     assert sum(differences.counts) == 3
     assert differences.counts[0] == differences.counts[-1] == 1
@@ -194,14 +185,13 @@ def test_differences_count_what_got_worse_and_better() -> None:
 
 def test_many_samples_are_cut_to_the_worst() -> None:
     values = {f"s{number:05}": 1 - number / 10_000 for number in range(SAMPLE_ROWS + 500)}
-    view = build_view(GateVerdict(Status.PASS, "", ()), scores({"m": values}))
-    assert len(view.samples) == SAMPLE_ROWS
-    assert view.samples_total == SAMPLE_ROWS + 500
+    view = build_view(passed(), scores({"m": values}))
+    assert (len(view.samples), view.samples_total) == (SAMPLE_ROWS, SAMPLE_ROWS + 500)
     assert view.samples[0].id == f"s{SAMPLE_ROWS + 499:05}"
 
 
 def test_plain_scores_make_a_view_without_judge_cost_or_commands() -> None:
-    view = build_view(GateVerdict(Status.PASS, "fine", ()), scores({"m": {"a": 1.0}}))
+    view = build_view(passed(), scores({"m": {"a": 1.0}}))
     assert (view.judge, view.cost, view.reproduce) == (None, None, ())
     assert view.metrics[0].score == 1.0
 
@@ -259,10 +249,16 @@ def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
     assert Scale(0.1).draw(check(estimate=None, interval=None)) == ""
 
 
-def test_a_scale_fits_all_its_checks() -> None:
-    assert Scale.for_checks([check(), check(estimate=0.8, interval=None)]).half == pytest.approx(0.07)
-    assert Scale.for_checks([]).half == 0.02
-    assert Scale.for_checks([check(estimate=0.1, interval=None)]).half == 0.25
+@pytest.mark.parametrize(
+    ("checks", "half"),
+    [
+        ([check(), check(estimate=0.8, interval=None)], 0.07),
+        ([], 0.02),
+        ([check(estimate=0.1, interval=None)], 0.25),
+    ],
+)
+def test_a_scale_fits_all_its_checks_within_bounds(checks: list[Check], half: float) -> None:
+    assert Scale.for_checks(checks).half == pytest.approx(half)
 
 
 def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again() -> None:
