@@ -7,15 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-SYSTEM = """
-FACTS = {f"What is the colour of house {i}?": f"House {i} is painted {c}." for i, c in
-         ((i, ["red", "green", "blue"][i % 3]) for i in range(30))}
-
-def answer(question):
-    fact = FACTS[question]
-    return {"answer": fact, "contexts": [fact + " It has a door."]}
-"""
-WORSE = SYSTEM.replace("fact = FACTS[question]", 'fact = "Nobody knows that of this building."')
+COLOURS = ("red", "green", "blue")
+HOUSES = {f"What is the colour of house {i}?": f"House {i} is painted {COLOURS[i % 3]}." for i in range(30)}
+WORSE = "Nobody knows that of this building."
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -38,34 +32,31 @@ class Repository:
         git(root, "clone", "-q", "remote.git", "work")
         work = root / "work"
         git(work, "symbolic-ref", "HEAD", "refs/heads/main")
-        lines = (
-            json.dumps(
-                {
-                    "id": f"h{i}",
-                    "question": f"What is the colour of house {i}?",
-                    "reference": f"House {i} is painted {['red', 'green', 'blue'][i % 3]}.",
-                }
-            )
-            for i in range(30)
-        )
-        (work / "golden.jsonl").write_text("\n".join(lines))
+        facts = enumerate(HOUSES.items())
+        rows = [{"id": f"h{i}", "question": question, "reference": fact} for i, (question, fact) in facts]
+        (work / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (work / "thresholds.toml").write_text(
             "[metrics.faithfulness]\nmax_drop = 0.02\n[metrics.context_recall]\nmax_drop = 0.02\n"
         )
         (work / "ragstone.toml").write_text(
-            '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 2\n'
+            '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:outputs.jsonl"\n'
         )
-        (work / ".gitignore").write_text("ragstone-run/\nragstone-baselines/\n__pycache__/\n")
+        (work / ".gitignore").write_text("ragstone-run/\nragstone-baselines/\n")
         return cls(root)
 
-    def commit(self, message: str, system: str = SYSTEM, *, branch: str = "main") -> str:
-        """A commit of `system` at the tip of `branch`, which starts at main; its id."""
+    def commit(self, message: str, answer: str | None = None, *, branch: str = "main") -> str:
+        """A commit of recorded answers, all right or all `answer`, at the tip of `branch`, which starts at main."""
         work = self.root / "work"
         if branch != "main" and branch not in git(work, "branch", "--format=%(refname:short)").split():
             git(work, "branch", branch, "main")
         if git(work, "symbolic-ref", "--short", "HEAD") != branch:
             git(work, "checkout", "-q", branch)
-        (work / "houses.py").write_text(f"# {message}\n{system}")
+        rows = [
+            {"question": question, "answer": answer or fact, "contexts": [f"{fact} It has a door."]}
+            for question, fact in HOUSES.items()
+        ]
+        (work / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (work / "notes.txt").write_text(f"{message}\n")
         git(work, "add", "-A")
         git(work, "commit", "-q", "-m", message)
         git(work, "push", "-q", "origin", branch)

@@ -40,17 +40,13 @@ def test_a_smaller_drop_takes_more_samples() -> None:
     assert 3 * large < small < 5 * large
 
 
-def test_what_is_allowed_to_drop_comes_on_top() -> None:
+def test_what_is_allowed_to_drop_comes_on_top_and_a_drop_that_is_allowed_is_never_seen() -> None:
     row = plan(policy_from_mapping({}), drop=0.022).metrics[0]
     assert row.max_drop == 0.02
     assert row.needed is not None
     assert row.needed_strict is not None
     assert row.needed > row.needed_strict
-
-
-def test_a_drop_that_is_allowed_is_never_seen() -> None:
-    found = plan(policy_from_mapping({}), drop=0.02)
-    assert found.needed is None
+    assert plan(policy_from_mapping({}), drop=0.02).needed is None
 
 
 def test_more_blocking_checks_take_more_samples() -> None:
@@ -95,17 +91,20 @@ def test_two_runs_that_do_not_differ_fall_back_on_how_their_scores_vary() -> Non
     assert (flat.needed or 0) > 20
 
 
-def test_numbers_out_of_range_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"--drop 0\.03"):
-        plan(policy(), drop=3.0)
-    with pytest.raises(ConfigError, match="0 < power < 1"):
-        plan(policy(), drop=0.03, power=1.0)
+NO_DROPS = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faithfulness": {"min": 0.8}}})
 
 
-def test_a_policy_without_allowed_drops_has_nothing_to_plan() -> None:
-    rules = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faithfulness": {"min": 0.8}}})
-    with pytest.raises(ConfigError, match="max_drop"):
-        plan(rules, drop=0.03)
+@pytest.mark.parametrize(
+    ("rules", "numbers", "says"),
+    [
+        (policy(), {"drop": 3.0}, r"--drop 0\.03"),
+        (policy(), {"drop": 0.03, "power": 1.0}, "0 < power < 1"),
+        (NO_DROPS, {"drop": 0.03}, "max_drop"),
+    ],
+)
+def test_what_can_not_be_planned_is_refused(rules: Policy, numbers: dict[str, float], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        plan(rules, **numbers)
 
 
 def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import ragstone
+from tests.cli.project import Completed, ragstone
 from tests.system.conftest import server  # noqa: F401 - a fixture
 from tests.system.service import Reply, Server, said
 
@@ -49,12 +49,16 @@ def model(body: Any) -> object:
     return body["messages"][-1]["content"]
 
 
+def probe(folder: Path, server: Server, path: str) -> Completed:  # noqa: F811
+    return ragstone(["init", "--probe", "--entrypoint", server.url + path], folder)
+
+
 @pytest.mark.parametrize(
     ("path", "read", "answer"),
     [
         *(
             pytest.param("/ask", lambda body, name=name: body[name], None, id=name)
-            for name in ("question", "query", "message", "prompt", "input", "text", "q")
+            for name in ("question", "input", "q")
         ),
         pytest.param("/rag/invoke", lambda body: body["input"]["question"], None, id="LangServe"),
         pytest.param("/api/chat", lambda body: body["messages"][-1]["content"], sdk4, id="AI SDK 4"),
@@ -73,7 +77,7 @@ def test_the_form_that_a_service_answers_is_written_and_works(
     answer: Callable[[str], Reply] | None,
 ) -> None:
     server.reply = strict(read, *([answer] if answer else []))
-    done = ragstone(["init", "--probe", "--entrypoint", server.url + path], tmp_path)
+    done = probe(tmp_path, server, path)
     assert done.returncode == 0, done.stderr
     assert f"asked  {server.url}{path}: it answered '" in done.stdout
     checked = ragstone(["check"], tmp_path)
@@ -84,7 +88,7 @@ def test_the_form_that_a_service_answers_is_written_and_works(
 
 def test_a_service_that_answers_no_form_is_said_to_with_its_reply(tmp_path: Path, server: Server) -> None:  # noqa: F811
     server.reply = lambda path, body: (401, {}, b"who are you")
-    done = ragstone(["init", "--probe", "--entrypoint", f"{server.url}/ask"], tmp_path)
+    done = probe(tmp_path, server, "/ask")
     assert "gave no answer: Answered 401" in " ".join(done.stdout.split())
     assert [path for path, _, _ in server.seen] == ["/openapi.json", "/ask"]
     assert "http" not in tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]
@@ -95,7 +99,7 @@ def test_what_the_service_describes_is_written_even_if_it_needs_more(tmp_path: P
     body = {"content": {"application/json": {"schema": {"required": ["query", "model", "k"], "properties": fields}}}}
     described = said({"openapi": "3.1.0", "paths": {"/ask": {"post": {"requestBody": body}}}})
     server.reply = lambda path, body: described if body is None else (500, {}, b"no such model")
-    done = ragstone(["init", "--probe", "--entrypoint", f"{server.url}/ask"], tmp_path)
+    done = probe(tmp_path, server, "/ask")
     assert "it also requires model: fill it in under [system.http] body" in " ".join(done.stdout.split())
     http = tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]["http"]
     assert http == {"question_field": "query", "body": {"model": "", "k": 3}}
