@@ -36,6 +36,13 @@ def page() -> Iterator[Page]:
         yield found
 
 
+def answering(*contexts: Context, answer: str | None = None) -> dict[str, SampleRecord]:
+    """The record of the worst sample with these contexts, and another answer if one is given."""
+    mine = record(Text(), answer)
+    response = mine.response if not contexts else replace(mine.response, contexts=contexts)
+    return {"port-default": replace(mine, answers=(replace(mine.answers[0], response=response),))}
+
+
 def opened(page: Page, folder: Path, view: ReportView, html: str | None = None) -> Page:
     file = folder / "report.html"
     file.write_text(render(view, "html") if html is None else html, encoding="utf-8")
@@ -126,6 +133,19 @@ def test_samples_are_filtered_by_words_and_by_kind(page: Page, tmp_path: Path) -
 
 
 @browser
+def test_hostile_text_does_not_run(page: Page, tmp_path: Path) -> None:
+    """Nor where samples are opened: see test_pages_clicked.py."""
+    attack = f"x{every_fragment}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
+    text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
+    opened(page, tmp_path, view_of(text=text))
+    assert page.run("window.hit === undefined")
+    assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
+    assert page.run("document.images.length") == 0
+    assert page.requests == [(tmp_path / "report.html").as_uri()]
+    assert page.complaints == []
+
+
+@browser
 @pytest.mark.parametrize(("scheme", "background"), [("light", (246, 247, 249)), ("dark", (14, 17, 22))])
 def test_the_page_is_drawn_in_light_and_dark(
     page: Page,
@@ -198,11 +218,11 @@ def test_samples_are_filtered_by_cause_tag_metric_and_change(page: Page, tmp_pat
     assert page.run("document.getElementById('cause').options[1].textContent") == "invented (3)"
 
 
-OLD_ANSWER = "The gateway listens on port 8443. It also opens port 9090."
-
-
-def records(text: Text) -> tuple[dict[str, SampleRecord], dict[str, SampleRecord]]:
-    return {text.id: record(text)}, {text.id: record(text, OLD_ANSWER)}
+def records() -> tuple[dict[str, SampleRecord], dict[str, SampleRecord]]:
+    text = Text()
+    return {text.id: record(text)}, {
+        text.id: record(text, "The gateway listens on port 8443. It also opens port 9090.")
+    }
 
 
 TEXTS = "document.querySelector('.sample')"
@@ -217,7 +237,7 @@ def sample_opened(page: Page, folder: Path, view: ReportView, html: str) -> None
 
 @browser
 def test_an_opened_sample_shows_answers_contexts_and_statements(page: Page, tmp_path: Path) -> None:
-    view, (now, then) = view_of(), records(Text())
+    view, (now, then) = view_of(), records()
     sample_opened(page, tmp_path, view, paged(view, now, then))
     assert page.run(f"[...{TEXTS}.querySelectorAll('.diff del')].map(one => one.textContent)") == ["8443"]
     assert page.run(f"[...{TEXTS}.querySelectorAll('.diff ins')].map(one => one.textContent)") == [
@@ -237,13 +257,11 @@ def test_an_opened_sample_shows_answers_contexts_and_statements(page: Page, tmp_
 
 @browser
 def test_evidence_is_marked_also_in_what_a_context_lost(page: Page, tmp_path: Path) -> None:
-    view, mine = view_of(), record(Text())
-    evidence = "Port 8443 is the default of the gateway."
-    sample = replace(mine.sample, reference_contexts=(evidence,))
+    view, evidence = view_of(), "Port 8443 is the default of the gateway."
 
     def returning(*contexts: Context) -> dict[str, SampleRecord]:
-        answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
-        return {"port-default": replace(mine, sample=sample, answers=(answer,))}
+        ((name, mine),) = answering(*contexts).items()
+        return {name: replace(mine, sample=replace(mine.sample, reference_contexts=(evidence,)))}
 
     now = returning(Context("Ports. See below.", "a"), Context("New.", "b"), Context("Last.", "c"))
     then = returning(Context("Gone.", "d"), Context(f"Ports. {evidence} See below.", "a"), Context("Last.", "c"))
@@ -265,7 +283,7 @@ def test_evidence_is_marked_also_in_what_a_context_lost(page: Page, tmp_path: Pa
 
 @browser
 def test_a_sample_is_opened_and_closed_by_keyboard(page: Page, tmp_path: Path) -> None:
-    view, (now, then) = view_of(), records(Text())
+    view, (now, then) = view_of(), records()
     opened(page, tmp_path, view, paged(view, now, then))
     chosen(page, "which", "worse")
     page.run("[...document.querySelectorAll('button.open')].find(one => one.textContent === 'port-default').focus()")
@@ -279,47 +297,15 @@ def test_a_sample_is_opened_and_closed_by_keyboard(page: Page, tmp_path: Path) -
     assert page.run("document.activeElement.getAttribute('aria-expanded')") == "false"
 
 
-ATTACK = (
-    f"x{every_fragment}</script><script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
-)
-
-
-@browser
-@pytest.mark.parametrize("with_texts", [False, True], ids=["the table", "an opened sample"])
-def test_hostile_text_does_not_run(page: Page, tmp_path: Path, with_texts: bool) -> None:
-    text = Text(**{name: ATTACK for name in Text.__dataclass_fields__ if name != "file"})
-    view = view_of(text=text)
-    if with_texts:
-        mine = record(text)
-        contexts = (Context(ATTACK, ATTACK), Context(ATTACK * 3))
-        answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
-        key = view.worst[0].id
-        now, then = {key: replace(mine, answers=(answer,))}, {key: record(text, OLD_ANSWER)}
-        sample_opened(page, tmp_path, view, paged(view, now, then))
-        assert page.run(f"{TEXTS}.querySelectorAll('a, iframe, form, script, img').length") == 0
-        assert "<img src=x onerror=window.hit=1>" in page.run(f"{TEXTS}.textContent")
-    else:
-        opened(page, tmp_path, view)
-        assert page.requests == [(tmp_path / "report.html").as_uri()]
-    assert page.run("window.hit === undefined")
-    assert page.run("document.images.length") == 0
-    assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
-    assert page.complaints == []
-
-
 @browser
 def test_large_answers_and_many_contexts_leave_the_page_alive(page: Page, tmp_path: Path) -> None:
-    view, mine = view_of(), record(Text())
+    view = view_of()
     contexts = tuple(Context(f"Context {at}. " + "word " * 2000) for at in range(10_000))
-
-    def long(start: int) -> dict[str, SampleRecord]:
-        answer = " ".join(str(at) for at in range(start, start + 300_000))
-        given = replace(mine.answers[0], response=replace(mine.response, answer=answer, contexts=contexts))
-        return {"port-default": replace(mine, answers=(given,))}
-
-    sample_opened(page, tmp_path, view, paged(view, long(0), long(7)))
+    now, then = (" ".join(str(at) for at in range(start, start + 300_000)) for start in (0, 7))
+    html = paged(view, answering(*contexts, answer=now), answering(*contexts, answer=then))
+    sample_opened(page, tmp_path, view, html)
     said = page.run(f"{TEXTS}.textContent")
-    assert "9,970 contexts more" in said or "and 9,970 contexts more" in said
+    assert "9,970 contexts more" in said
     assert "characters more; they are in samples.jsonl" in said
     assert page.run(f"{TEXTS}.querySelectorAll('.contexts > li').length") == 30
     assert (tmp_path / "report.html").stat().st_size < 1_000_000
@@ -333,16 +319,8 @@ def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> 
     words = ["port", "8443", "8080", "the", "gateway,", "\n", "  ", "é", "日本語", "🎉", "a-b"]
     before = "".join(source.choices(words, k=60))
     after = " ".join(source.sample(before.split(" "), k=len(before.split(" ")))) + source.choice(words)
-    view, mine = view_of(), record(Text())
-
-    def saying(answer: str) -> dict[str, SampleRecord]:
-        return {
-            "port-default": replace(
-                mine, answers=(replace(mine.answers[0], response=replace(mine.response, answer=answer)),)
-            )
-        }
-
-    sample_opened(page, tmp_path, view, paged(view, saying(after), saying(before)))
+    view = view_of()
+    sample_opened(page, tmp_path, view, paged(view, answering(answer=after), answering(answer=before)))
     parts = page.run(f"[...{TEXTS}.querySelector('.diff').childNodes].map(one => [one.nodeName, one.textContent])")
     assert "".join(text for name, text in parts if name != "INS") == before
     assert "".join(text for name, text in parts if name != "DEL") == after
@@ -351,7 +329,7 @@ def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> 
 @browser
 def test_without_javascript_the_verdict_and_the_worst_samples_are_there(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    view, (now, then) = view_of(), records(Text())
+    view, (now, then) = view_of(), records()
     file.write_text(paged(view, now, then), encoding="utf-8")
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
