@@ -102,7 +102,7 @@ NO_DROPS = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faith
         (NO_DROPS, {"drop": 0.03}, "max_drop"),
     ],
 )
-def test_what_can_not_be_planned_is_refused(rules: Policy, numbers: dict[str, float], says: str) -> None:
+def test_what_can_not_be_planned_is_refused(rules: Policy, numbers: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         plan(rules, **numbers)
 
