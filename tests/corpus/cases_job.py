@@ -29,10 +29,9 @@ class Jobs:
 
     def __init__(self, github: FakeGitHub, bench: Workbench) -> None:
         self.github = github
-        self.checkout = Checkout(bench.folder)
-        self.checkout.reports_again = False
+        self.checkout = Checkout(github, bench.folder)
         self.steps: dict[str, Any] = {}
-        self.season = Season(github, self.checkout)
+        self.season = Season(self.checkout)
         self.checkout.write("thresholds.toml", POLICY)
 
     def record(self, step: str, job: JobOutcome) -> None:
@@ -47,7 +46,7 @@ class Jobs:
         shutil.rmtree(self.checkout.root / "ragstone-run", ignore_errors=True)
         if not any(run["id"] == 900 for run in self.github.runs):
             self.github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
-        self.record(step, self.checkout.gate(self.github, event, payload, **variables))
+        self.record(step, self.checkout.gate(event, payload, **variables))
 
     def merge(self, step: str, **variables: str) -> None:
         """A job on main, whose run is uploaded."""
@@ -158,7 +157,7 @@ def _required(jobs: Jobs) -> None:
 
 @job("a pull request lowers the floor")
 def _lowers(jobs: Jobs) -> None:
-    jobs.checkout.is_base(jobs.github)
+    jobs.checkout.is_base()
     jobs.answer_badly()
     jobs.run("by the policy of the base")
     jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
@@ -168,7 +167,7 @@ def _lowers(jobs: Jobs) -> None:
 @job("a pull request edits the golden set")
 def _edits(jobs: Jobs) -> None:
     jobs.merge("merge 1")
-    jobs.checkout.is_base(jobs.github)
+    jobs.checkout.is_base()
     lines = (jobs.checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     jobs.checkout.write("golden.jsonl", "".join(lines[:2]))
     jobs.pull("half of it removed")
@@ -176,7 +175,7 @@ def _edits(jobs: Jobs) -> None:
 
 @job("the base can't be read")
 def _unreadable(jobs: Jobs) -> None:
-    jobs.checkout.is_base(jobs.github)
+    jobs.checkout.is_base()
     jobs.github.fail("GET", "/contents/", 500, times=99)
     jobs.run("pull request")
 
@@ -225,8 +224,14 @@ def _reported(jobs: Jobs) -> None:
     """A trusted job decides about the run of a fork, by its own policy."""
     jobs.answer_badly()
     jobs.run("the fork's own job", "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off")
-    jobs.github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    jobs.github.add_artifact(555, artifact_of(jobs.checkout.root / "ragstone-run"))
+    jobs.github.add_run(
+        555,
+        event="pull_request",
+        branch="main",
+        head_repository_id=FORK_ID,
+        sha=HEAD_SHA,
+        artifact=artifact_of(jobs.checkout.root / "ragstone-run"),
+    )
     jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
     jobs.run("report", "workflow_run", workflow_run())
     jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
@@ -249,7 +254,7 @@ def _unreviewed(jobs: Jobs) -> None:
     jobs.github.branches["evil-base"] = EVIL_SHA
     files: Mapping[str, bytes | str] = {"thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode()}
     jobs.github.files[EVIL_SHA] = dict(files)
-    jobs.checkout.is_base(jobs.github)
+    jobs.checkout.is_base()
     jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
     payload = pull_request()
     payload["pull_request"]["base"].update(ref="evil-base", sha=EVIL_SHA)
@@ -264,7 +269,7 @@ def _base_commit(play: Callable[[Jobs, Repository], None], bench: Workbench) -> 
     """The base commit's system is asked in the same job."""
     with _github() as github:
         jobs = Jobs(github, bench)
-        play(jobs, Repository(jobs.checkout, github, bench.folder))
+        play(jobs, Repository(jobs.checkout, bench.folder))
         return jobs.steps
 
 

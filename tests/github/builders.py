@@ -36,6 +36,17 @@ min = 0.5
 """
 
 
+CONFIG = """
+[golden]
+paths = "golden.jsonl"
+[system]
+entrypoint = "file:outputs.jsonl"
+[run]
+metrics = ["faithfulness"]
+"""
+"""What a job goes by that has no other config."""
+
+
 @dataclass
 class Outcome:
     code: int
@@ -48,12 +59,12 @@ class Outcome:
 class Checkout:
     """A workspace in `folder`. `answers` maps a sample to its answer; the context is always the fact.
 
-    After each job `ragstone report` renders its reports again, unless `reports_again` is off: for tests of what a job
-    reads, and of files that change in the meantime.
+    With `reports_again`, `ragstone report` renders the reports of each job again.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.reports_again = True
+    def __init__(self, github: FakeGitHub, folder: Path) -> None:
+        self.github = github
+        self.reports_again = False
         self.root = folder / "workspace"
         self.files = folder / "runner"
         self.root.mkdir()
@@ -79,17 +90,17 @@ class Checkout:
         # Never quite the same twice: one answer to everything fails by itself.
         self.answer({name: text + "!" * index for index, (name, _, _) in enumerate(FACTS)})
 
-    def is_base(self, github: FakeGitHub) -> None:
+    def is_base(self) -> None:
         """Make the checkout as it is the base of pull requests."""
         files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl", ".j2")]
-        github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
+        self.github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
 
-    def environ(self, github: FakeGitHub, event: str, payload: Any = None, **more: str) -> dict[str, str]:
+    def environ(self, event: str, payload: Any = None, **more: str) -> dict[str, str]:
         for name in ("output", "summary"):
             (self.files / name).write_text("", encoding="utf-8")
         environ = runner(
             event,
-            GITHUB_API_URL=github.api_url,
+            GITHUB_API_URL=self.github.api_url,
             GITHUB_WORKSPACE=str(self.root),
             GITHUB_OUTPUT=str(self.files / "output"),
             GITHUB_STEP_SUMMARY=str(self.files / "summary"),
@@ -97,9 +108,9 @@ class Checkout:
         )
         return with_payload(environ, payload_of(event) if payload is None else payload, self.files)
 
-    def gate(self, github: FakeGitHub, event: str = "pull_request", payload: Any = None, /, **more: str) -> Outcome:
+    def gate(self, event: str = "pull_request", payload: Any = None, /, **more: str) -> Outcome:
         """What `ragstone gate --github` does in a job of this event. `more` are variables of the job."""
-        environ = self.environ(github, event, payload, **more)
+        environ = self.environ(event, payload, **more)
         given = {
             "golden.paths": ("golden.jsonl",),
             "system.entrypoint": "file:outputs.jsonl",

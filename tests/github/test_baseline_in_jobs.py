@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import CARRIED, carry
-from tests.github.api.fake import FORK_ID, FakeGitHub
-from tests.github.builders import FACTS, Checkout, Outcome, pull_request
+from tests.github.api.fake import FakeGitHub
+from tests.github.builders import CONFIG, FACTS, Checkout, Outcome, pull_request
 from tests.github.runs import artifact_of, make_run
 
 POLICY = """
@@ -35,8 +36,8 @@ BROKEN = "Bananas are purple and were invented in 1834 by a committee."
 class Season:
     """One repository over time: jobs on main leave artifacts, each begins with a fresh checkout."""
 
-    def __init__(self, github: FakeGitHub, checkout: Checkout) -> None:
-        self.github = github
+    def __init__(self, checkout: Checkout) -> None:
+        self.github = checkout.github
         self.checkout = checkout
         self.runs = 0
         checkout.write("thresholds.toml", POLICY)
@@ -60,7 +61,7 @@ class Season:
         self.runs += 1
         shutil.rmtree(self.out, ignore_errors=True)
         self.github.add_run(900 + self.runs, event="pull_request", branch="topic", status="in_progress")
-        return self.checkout.gate(self.github, event, GITHUB_RUN_ID=str(900 + self.runs), **more)
+        return self.checkout.gate(event, GITHUB_RUN_ID=str(900 + self.runs), **more)
 
     def upload(self, event: str = "push", sha: str = "b" * 40, **changed: Any) -> None:
         run = next(run for run in self.github.runs if run["id"] == 900 + self.runs)
@@ -84,31 +85,21 @@ class Season:
 
 @pytest.fixture
 def season(github: FakeGitHub, tmp_path: Path) -> Season:
-    return Season(github, Checkout(tmp_path))
+    return Season(Checkout(github, tmp_path))
 
 
-def test_after_ten_failed_runs_a_pull_request_still_has_the_good_baseline(season: Season) -> None:
+def test_failed_runs_leave_the_good_baseline_until_one_passes(season: Season) -> None:
     assert season.merge().code == 0
     good = RunDirectory.open(season.out).fingerprint
     season.checkout.answer_badly()
-    for _ in range(10):
+    for _ in range(3):
         assert season.merge().code == 1
         assert (season.out / CARRIED / "manifest.json").is_file()
         assert season.manifest()["baseline"]["used"]["fingerprint"] == good
     bad = season.job()
     assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
     assert "actions/runs/901" in season.github.bodies()[0]
-    assert "gh run download 911 --name ragstone-run --dir ragstone-baseline" in season.github.bodies()[0]
-    season.heal()
-    repaired = season.job()
-    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
-
-
-def test_a_week_of_failed_runs_ends_without_a_manual_step(season: Season) -> None:
-    season.merge()
-    season.checkout.answer_badly()
-    for _ in range(3):
-        season.merge()
+    assert "gh run download 904 --name ragstone-run --dir ragstone-baseline" in season.github.bodies()[0]
     season.heal()
     repaired = season.merge()
     assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
@@ -119,6 +110,7 @@ def test_a_week_of_failed_runs_ends_without_a_manual_step(season: Season) -> Non
 
 def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season: Season) -> None:
     season.merge()
+    season.cancel(60)
     season.checkout.answer_badly()
     season.merge()
     for artifact, _ in list(season.github.artifacts.values())[:-1]:
@@ -128,26 +120,11 @@ def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season:
     assert season.job().outputs["baseline-run-id"] == "901"
 
 
-def test_sixty_cancelled_runs_hide_nothing(season: Season) -> None:
-    season.merge()
-    season.cancel(60)
-    season.checkout.answer_badly()
-    found = season.job()
-    assert (found.code, found.outputs["baseline-run-id"]) == (1, "901")
-
-
 def test_an_inconclusive_run_on_main_is_the_baseline_of_the_next(season: Season) -> None:
     season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "warn"'))
     first = season.merge()
     assert first.outputs["verdict"] == "inconclusive"
-    assert season.manifest()["baseline"] == {
-        "eligible": True,
-        "reason": "nothing is shown against it",
-        "used": None,
-        "lineage": [],
-        "accepted": [],
-        "spent": [],
-    }
+    assert season.manifest()["baseline"]["eligible"] is True
     season.checkout.answer_badly()
     found = season.job()
     assert (found.outputs["verdict"], found.outputs["baseline-run-id"]) == ("fail", "901")
@@ -204,10 +181,10 @@ def deploy(season: Season, event: str, **more: str) -> Outcome:
     season.github.add_run(900 + season.runs, event=event, branch=None, status="in_progress", workflow_id=50)
     workflow = "acme/rag/.github/workflows/deploy.yml@refs/heads/main"
     environ = {"GITHUB_RUN_ID": str(900 + season.runs), "GITHUB_WORKFLOW_REF": workflow}
-    return season.checkout.gate(season.github, event, **environ, **more)
+    return season.checkout.gate(event, **environ, **more)
 
 
-@pytest.mark.parametrize("event", ["release", "workflow_dispatch", "schedule"])
+@pytest.mark.parametrize("event", ["release", "schedule"])
 def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Season, event: str) -> None:
     season.merge()
     season.checkout.answer({**{name: fact for name, _, fact in FACTS}, "moon": BROKEN})
@@ -218,25 +195,7 @@ def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Seas
     assert (named.code, named.outputs["baseline-run-id"]) == (1, "901")
     season.heal()
     assert deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml").code == 0
-
-
-def test_a_pull_request_or_another_branch_of_the_named_workflow_is_no_baseline(season: Season) -> None:
-    season.merge()
-    files = artifact_of(season.out)
-    season.github.runs.clear()
-    untrusted: list[dict[str, Any]] = [
-        {"event": "pull_request", "branch": "main", "head_repository_id": FORK_ID},
-        {"event": "push", "branch": "main", "head_repository_id": FORK_ID},
-        {"event": "push", "branch": "topic"},
-        {"event": "workflow_dispatch", "branch": "topic", "sha": "e" * 40},
-        {"event": "push", "branch": "main", "sha": "e" * 40},  # of a tag that is called main
-    ]
-    for run_id, run in enumerate(untrusted, start=1):
-        season.github.add_run(run_id, **run)
-        season.github.add_artifact(run_id, files)
-    found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml")
-    assert found.outputs["baseline-run-id"] == ""
-    refused = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW="gate.yml", RAGSTONE_BASELINE_BRANCH="topic")
+    refused = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml", RAGSTONE_BASELINE_BRANCH="topic")
     assert refused.code == 2
     assert "so its runs can't be baselines" in refused.log
 
@@ -244,9 +203,9 @@ def test_a_pull_request_or_another_branch_of_the_named_workflow_is_no_baseline(s
 @pytest.mark.parametrize(
     ("named", "why"),
     [
-        ("gaet.yml", "input 'baseline-workflow': this repository has no workflow gaet.yml."),
-        ("other/repo/.github/workflows/gate.yml", "is not a file of .github/workflows, such as ragstone.yml."),
-        ("RAG quality", "is not a file of .github/workflows, such as ragstone.yml."),
+        ("gaet.yml", "has no workflow gaet.yml"),
+        ("other/repo/.github/workflows/gate.yml", "is not a file of .github/workflows"),
+        ("RAG quality", "is not a file of .github/workflows"),
     ],
 )
 def test_a_workflow_that_is_not_there_is_an_error(season: Season, named: str, why: str) -> None:
@@ -266,9 +225,8 @@ def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(seas
         artifact["expired"] = True
     found = season.job()
     assert found.outputs["baseline-run-id"] == ""
-    top = found.summary.split("|", 1)[0]
-    assert "run 901 was left out: the artifact has expired" in top
-    assert "run 901 was left out: the artifact has expired" in season.github.bodies()[0].split("|", 1)[0]
+    for text in (found.summary, season.github.bodies()[0]):
+        assert "run 901 was left out: the artifact has expired" in text.split("|", 1)[0]
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])
@@ -281,7 +239,7 @@ def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp
     shutil.copytree(planted.path, season.out)
     carry(planted, season.out)
     season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
-    found = season.checkout.gate(season.github, "push", GITHUB_RUN_ID="901")
+    found = season.checkout.gate("push", GITHUB_RUN_ID="901")
     assert found.code == int(bad)
     assert not (season.out / CARRIED).exists()
     if not bad:
@@ -414,23 +372,12 @@ def answer(question):
 """
 
 
+@pytest.mark.heavy
 def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragstone.pipeline.baseline_search.MAX_READ", 1)  # the newest artifact alone has to do
     season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
-    season.checkout.write(
-        "ragstone.toml",
-        f"""
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "python:rag:answer"
-        python = {sys.executable!r}
-        timeout_s = 600
-        [run]
-        metrics = ["faithfulness"]
-        time_limit_s = 60
-        """,
-    )
+    system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
+    season.checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", system) + "time_limit_s = 60\n")
     assert season.merge().code == 0
     history = (season.out / "history.jsonl").read_bytes()
     season.checkout.write("hang", "")
@@ -447,9 +394,9 @@ def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, mon
     assert (found.code, found.outputs["baseline-run-id"]) == (0, "901")
 
 
-def judged_by(season: Season, **judge: str) -> None:
+def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge: str) -> None:
     """A run on main whose artifact was judged by another judge."""
-    assert season.job("push").code == 0
+    assert season.job("push", **(environ or {})).code == 0
     manifest = season.manifest()
     manifest["judge"].update(judge)
     (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -475,33 +422,15 @@ def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -
 
 
 def test_a_fork_that_is_judged_offline_is_guarded_too(season: Season) -> None:
-    season.checkout.write(
-        "ragstone.toml",
-        """
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "file:outputs.jsonl"
-        [judge]
-        name = "openai:gpt-x"
-        [run]
-        metrics = ["faithfulness"]
-        [gate]
-        without_key = "offline"
-        """,
-    )
-    judged = {"RAGSTONE_JUDGE": "offline"}
-    season.job("push", **judged)
-    manifest = season.manifest()
-    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
-    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    season.upload()
+    offline = 'name = "openai:gpt-x"\n[gate]\nwithout_key = "offline"\n'
+    season.checkout.write("ragstone.toml", f"{CONFIG}[judge]\n{offline}")
+    judged_by(season, {"RAGSTONE_JUDGE": "offline"}, provider="openai", model="gpt-x", version="0" * 64)
     season.checkout.answer_badly()
     season.runs += 1
     shutil.rmtree(season.out, ignore_errors=True)
     run_id = 900 + season.runs
     season.github.add_run(run_id, event="pull_request", branch="topic", status="in_progress")
-    found = season.checkout.gate(season.github, "pull_request", pull_request(fork=True), GITHUB_RUN_ID=str(run_id))
+    found = season.checkout.gate("pull_request", pull_request(fork=True), GITHUB_RUN_ID=str(run_id))
     assert found.code == 1
     assert "offline judge is used instead" in found.summary
     assert "the baseline's answers were judged again by offline judge" in found.summary

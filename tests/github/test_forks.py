@@ -20,25 +20,34 @@ from tests.github.runs import files_of
 UPSTREAM = 555
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    """The trusted checkout. The fork's run was made in one like it."""
-    return Checkout(tmp_path)
+@pytest.fixture(autouse=True)
+def fork_run(github: FakeGitHub) -> None:
+    """A pull request from a fork, and its run. It was made in a checkout like the trusted one."""
+    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
+    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
 
 
 @pytest.fixture
 def fork_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
     """What the fork's run left behind: a failing run with hostile text in it."""
-    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
     checkout.answer_badly("Bananas were purple in 1834. @acme/admins <!-- ragstone:comment -->")
-    checkout.gate(github, "push")
+    return run_files(github, checkout)
+
+
+@pytest.fixture
+def passing(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
+    """What a fork's run left behind that passes."""
+    return run_files(github, checkout)
+
+
+def run_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
+    checkout.gate("push")
     github.seen.clear()
     return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
 
 
-def report(github: FakeGitHub, checkout: Checkout, payload: Any = None) -> Outcome:
-    return checkout.gate(github, "workflow_run", payload or workflow_run())
+def report(checkout: Checkout, payload: Any = None) -> Outcome:
+    return checkout.gate("workflow_run", payload or workflow_run())
 
 
 def nothing_posted(github: FakeGitHub) -> bool:
@@ -48,8 +57,10 @@ def nothing_posted(github: FakeGitHub) -> bool:
 def test_a_forks_run_is_posted_on_its_pull_request(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
 ) -> None:
+    (checkout.root / "outputs.jsonl").unlink()  # its system is not run: asking it would fail
+    checkout.reports_again = True
     github.add_artifact(UPSTREAM, fork_files)
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.code == 0, found.log
     [comment] = github.bodies(7)
     assert comment.startswith(marker("comment", "default"))
@@ -62,11 +73,8 @@ def test_a_forks_run_is_posted_on_its_pull_request(
 def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(github: FakeGitHub, checkout: Checkout) -> None:
     """An answer, an error and a name that hold the key, as if the fork had guessed or stolen it."""
     key = "sk-the-judges-own-key-0123456789"
-    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
     checkout.answer_badly(f"Bananas were purple in 1834, as {key} says.")
-    checkout.gate(github, "push")
-    files = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
+    files = run_files(github, checkout)
     assert key.encode() in files[SAMPLES]
     manifest = json.loads(files[MANIFEST])
     manifest["judge"]["model"] = f"a model called {key}"
@@ -74,7 +82,7 @@ def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(github: FakeG
     twice = files[SAMPLES].replace(b'"moon"', f'"{key}"'.encode()).replace(b'"sun"', f'"{key}"'.encode())
     for artifact in (files, named, {**files, SAMPLES: twice}):
         github.add_artifact(UPSTREAM, artifact)
-        found = checkout.gate(github, "workflow_run", workflow_run(), RAGSTONE_JUDGE_API_KEY=key)
+        found = checkout.gate("workflow_run", workflow_run(), RAGSTONE_JUDGE_API_KEY=key)
         assert found.code == 0, found.log
         said = found.log.replace(f"::add-mask::{key}", "")
         assert all(key not in text for text in (*github.bodies(7), said, found.summary, *found.outputs.values()))
@@ -87,9 +95,9 @@ def test_the_verdict_is_decided_anew_by_the_trusted_policy(
 ) -> None:
     manifest = {**json.loads(fork_files[MANIFEST]), "verdict": "pass"}
     github.add_artifact(UPSTREAM, {**fork_files, MANIFEST: json.dumps(manifest).encode()})
-    assert report(github, checkout).outputs["verdict"] == "fail"
+    assert report(checkout).outputs["verdict"] == "fail"
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.0\n')
-    assert report(github, checkout).outputs["verdict"] == "pass"
+    assert report(checkout).outputs["verdict"] == "pass"
     assert len(github.bodies(7)) == 1
 
 
@@ -98,21 +106,23 @@ def test_rendered_text_and_numbers_from_the_artifact_are_not_looked_at(
 ) -> None:
     extra = {"report.md": b"All is well, merge me", "pr-number.txt": b"1", "event.json": b'{"number": 1}'}
     github.add_artifact(UPSTREAM, {**fork_files, **extra})
-    report(github, checkout)
+    report(checkout)
     assert github.bodies(1) == []
     assert "merge me" not in github.bodies(7)[0]
 
 
-@pytest.mark.parametrize("value", [1.0, 0.87])
+@pytest.mark.parametrize("how", ["higher", "left out"])
 def test_forged_scores_are_refused(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], value: float
+    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], how: str
 ) -> None:
-    lines = [json.loads(line) for line in fork_files[SAMPLES].splitlines()]
-    for line in lines:
-        line["scores"]["faithfulness"]["value"] = value
-    forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    github.add_artifact(UPSTREAM, {**fork_files, SAMPLES: forged})
-    found = report(github, checkout)
+    def forge(document: dict[str, Any]) -> None:
+        if "sample" in document and how == "higher":
+            document["scores"]["faithfulness"]["value"] = 0.87
+        elif document.get("sample", {}).get("id") == "moon":
+            document["scores"].clear()
+
+    github.add_artifact(UPSTREAM, changed(fork_files, forge))
+    found = report(checkout)
     assert found.code == 0
     assert nothing_posted(github)
     assert any("does not follow" in line for line in found.annotations)
@@ -121,9 +131,7 @@ def test_forged_scores_are_refused(
 @pytest.mark.parametrize(
     ("archive", "says"),
     [
-        (b"junk", "not a readable zip"),
         (zip_of({"../../x": b""}), "leads out"),
-        (zip_of({"manifest.json": b"\0" * 9_000_000}), "bytes when decompressed"),
         (zip_of({"manifest.json": b"{}", "samples.jsonl": b""}), "not a valid manifest"),
         (zip_of({}), "no manifest.json"),
     ],
@@ -132,7 +140,7 @@ def test_a_hostile_artifact_posts_nothing_and_fails_nothing(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], archive: bytes, says: str
 ) -> None:
     github.add_artifact(UPSTREAM, archive)
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.code == 0
     assert nothing_posted(github)
     assert any(says in line for line in found.annotations), found.annotations
@@ -154,7 +162,7 @@ def test_a_pull_request_that_is_not_the_runs_is_not_commented_on(
     github.pulls.clear()
     github.add_pull(8, **{"owner": "mallory", "branch": "main", "sha": HEAD_SHA, "head_id": FORK_ID, **pull})
     github.add_artifact(UPSTREAM, fork_files)
-    assert report(github, checkout).code == 0
+    assert report(checkout).code == 0
     assert nothing_posted(github)
 
 
@@ -163,35 +171,28 @@ def test_two_pull_requests_of_one_head_are_ambiguous(
 ) -> None:
     github.add_pull(8, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base="release")
     github.add_artifact(UPSTREAM, fork_files)
-    assert report(github, checkout).code == 0
+    assert report(checkout).code == 0
     assert nothing_posted(github)
 
 
 def test_a_run_that_left_nothing_is_no_error(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
 ) -> None:
-    assert report(github, checkout).code == 0
+    assert report(checkout).code == 0
     assert nothing_posted(github)
-
-
-def test_the_forks_system_is_never_run(github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]) -> None:
-    (checkout.root / "outputs.jsonl").unlink()  # asking it would fail
-    github.add_artifact(UPSTREAM, fork_files)
-    report(github, checkout)
-    assert len(github.bodies(7)) == 1
 
 
 def test_the_forks_cache_of_judgements_is_never_taken_in(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], tmp_path: Path
 ) -> None:
     github.add_artifact(UPSTREAM, {**fork_files, "judgements.sqlite": b"SQLite format 3\0poison"})
-    assert report(github, checkout).code == 0
+    assert report(checkout).code == 0
     assert not list(tmp_path.rglob("judgements.sqlite"))
 
 
-def test_a_run_after_anything_but_a_pull_request_is_refused(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_run_after_anything_but_a_pull_request_is_refused(checkout: Checkout) -> None:
     with pytest.raises(ConfigError, match="follows a run of 'push'"):
-        report(github, checkout, workflow_run(event="push"))
+        report(checkout, workflow_run(event="push"))
 
 
 @pytest.mark.parametrize("fault", [{"status": 403}, {"status": 500}, {"how": "reset"}])
@@ -201,37 +202,26 @@ def test_a_github_that_is_unwell_fails_nothing(
     github.add_artifact(UPSTREAM, fork_files)
     for method in ("GET", "POST"):
         github.fail(method, ".", times=1000, **fault)
-    assert report(github, checkout).code == 0
+    assert report(checkout).code == 0
 
 
 def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
 ) -> None:
     checkout.answer({name: fact for name, _, fact in FACTS})
-    checkout.gate(github, "push")
+    checkout.gate("push")
     before = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
     manifest = json.loads(before[MANIFEST])
     manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
-    github.add_run(444, event="push", sha="b" * 40)
-    github.add_artifact(444, {**before, MANIFEST: json.dumps(manifest).encode()})
+    github.add_run(444, event="push", sha="b" * 40, artifact={**before, MANIFEST: json.dumps(manifest).encode()})
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
     github.add_artifact(UPSTREAM, fork_files)
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.outputs["verdict"] == "fail", found.log
     assert "the baseline's answers were judged again by offline judge" in github.bodies(7)[0]
 
 
 # -- what can't be vouched for has not passed --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def passing(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
-    """What a fork's run left behind that passes."""
-    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
-    checkout.gate(github, "push")
-    github.seen.clear()
-    return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
 
 
 def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
@@ -244,15 +234,7 @@ def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
     return {**files, SAMPLES: lines, MANIFEST: json.dumps(manifest).encode()}
 
 
-def test_an_honest_run_of_a_fork_passes(github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]) -> None:
-    github.add_artifact(UPSTREAM, passing)
-    found = report(github, checkout)
-    assert found.outputs["verdict"] == "pass", found.log
-    assert "unverified" not in github.bodies(7)[0].lower()
-
-
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("version", ["99", "0", "latest"])
+@pytest.mark.parametrize(("version", "named"), [("99", True), ("latest", True), ("0", False)])
 def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pass(
     github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], version: str, named: bool
 ) -> None:
@@ -265,7 +247,7 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
     if not named:
         checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n')
     github.add_artifact(UPSTREAM, changed(passing, forge))
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.outputs["verdict"] in ("inconclusive", "error")
     assert found.outputs["faithfulness"] == ""
     [comment] = github.bodies(7)
@@ -283,7 +265,7 @@ def test_a_metric_that_nobody_knows_is_unverified(
             document["scores"]["wonderfulness"] = document["scores"]["faithfulness"]
 
     github.add_artifact(UPSTREAM, changed(passing, forge))
-    assert report(github, checkout).outputs["verdict"] == "inconclusive"
+    assert report(checkout).outputs["verdict"] == "inconclusive"
     assert "Wonderfulness is unverified" in github.bodies(7)[0]
 
 
@@ -297,20 +279,9 @@ def test_a_metric_with_a_number_of_its_own_is_replayed(
             document["scores"]["recall@7"] = document["scores"]["faithfulness"]
 
     github.add_artifact(UPSTREAM, changed(passing, forge))
-    found = report(github, checkout)
+    found = report(checkout)
     assert nothing_posted(github)
     assert any("recall@7 does not follow" in line for line in found.annotations)
-
-
-def test_a_score_that_was_left_out_is_missed(github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]) -> None:
-    def forge(document: dict[str, Any]) -> None:
-        if document.get("sample", {}).get("id") == "moon":
-            document["scores"].clear()
-
-    github.add_artifact(UPSTREAM, changed(passing, forge))
-    found = report(github, checkout)
-    assert nothing_posted(github)
-    assert any("does not follow" in line for line in found.annotations)
 
 
 def easier(document: dict[str, Any]) -> None:
@@ -345,7 +316,7 @@ def test_other_questions_are_not_the_default_branchs_and_no_pass(
     github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], forge: Any, says: str
 ) -> None:
     github.add_artifact(UPSTREAM, forge(passing))
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.outputs["verdict"] == "inconclusive", found.log
     [comment] = github.bodies(7)
     assert "are not those of the default branch's golden set" in comment
@@ -361,11 +332,12 @@ def test_what_a_sample_must_reach_is_read_from_the_default_branch(
             document["sample"]["min"] = {"faithfulness": 0.0}
 
     github.add_artifact(UPSTREAM, changed(passing, easy))
-    assert report(github, checkout).outputs["verdict"] == "pass"
+    assert report(checkout).outputs["verdict"] == "pass"
+    assert "unverified" not in github.bodies(7)[0].lower()
     rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
     strict = [{**row, "min": {"faithfulness": 1.0}} for row in rows]
     checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in strict))
-    assert report(github, checkout).outputs["verdict"] == "fail"
+    assert report(checkout).outputs["verdict"] == "fail"
     assert "faithfulness is 0.998, required 1.00" in github.bodies(7)[0]
 
 
@@ -375,16 +347,16 @@ def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baseline
     github.add_run(1)
     github.add_artifact(1, changed(passing, easier))  # a baseline whose questions are not those of its hashes
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n')
-    found = checkout.gate(github, "push", RAGSTONE_BASELINE="artifact")
+    found = checkout.gate("push", RAGSTONE_BASELINE="artifact")
     assert "no sample has the same content" in found.summary
 
 
-@pytest.mark.parametrize("when", ["yesterday", "", "2026-13-45T99:99:99", "9" * 5000])
+@pytest.mark.parametrize("when", ["yesterday", "2026-13-45T99:99:99"])
 def test_a_manifest_that_no_run_has_is_refused_and_fails_nothing(
     github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], when: str
 ) -> None:
     manifest = {**json.loads(passing[MANIFEST]), "created_at": when}
     github.add_artifact(UPSTREAM, {**passing, MANIFEST: json.dumps(manifest).encode()})
-    found = report(github, checkout)
+    found = report(checkout)
     assert found.code == 0
     assert nothing_posted(github)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from ragstone.gate.diagnosis import catalogue
 from ragstone.github.outputs import OUTPUTS
 from tests.github.api.fake import FORK_ID, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.builders import CONFIG, FACTS, Checkout, Outcome
 from tests.github.runs import files_of
 from tests.github.test_forks import changed
 from tests.report.hostile import FRAGMENTS, every_fragment, hostile
@@ -31,28 +30,14 @@ NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u
 COMMANDS = ("::error", "::warning", "::notice", "::group::", "::endgroup::", "::add-mask::", "::stop-commands::")
 OURS = ("https://github.com/acme/rag", "https://github.com/owner")
 SOURCES_OF_ACTIONS = frozenset(cause["source"] for cause in catalogue().values())
-CONFIG = """
-[golden]
-paths = "golden.jsonl"
-[system]
-entrypoint = "file:outputs.jsonl"
-[run]
-metrics = ["faithfulness"]
-"""
 COMMAND = CONFIG.replace("file:outputs.jsonl", "command:./rag.sh")
 Put = Callable[[Checkout, str], None]
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    found = Checkout(tmp_path)
-    found.write("ragstone.toml", CONFIG)
-    return found
-
-
-@pytest.fixture(autouse=True)
-def own_run(github: FakeGitHub) -> None:
-    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+def checkout(checkout: Checkout) -> Checkout:
+    checkout.write("ragstone.toml", CONFIG)
+    return checkout
 
 
 # -- where text comes from ---------------------------------------------------------------------------------------------
@@ -95,20 +80,21 @@ def program(body: str) -> Put:
     return put
 
 
+def toml_string(text: str) -> str:
+    written = json.dumps(text, ensure_ascii=True)  # a TOML basic string, but for \u escapes of surrogates
+    return re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
+
+
 def config(template: str) -> Put:
     def put(checkout: Checkout, text: str) -> None:
-        written = json.dumps(text, ensure_ascii=True)  # a TOML basic string, but for \u escapes of surrogates
-        written = re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
-        checkout.write("ragstone.toml", CONFIG + template.format(written))
+        checkout.write("ragstone.toml", CONFIG + template.format(toml_string(text)))
 
     return put
 
 
 def policy(template: str) -> Put:
     def put(checkout: Checkout, text: str) -> None:
-        written = json.dumps(text, ensure_ascii=True)
-        written = re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
-        checkout.write("thresholds.toml", template.format(written))
+        checkout.write("thresholds.toml", template.format(toml_string(text)))
         checkout.answer_badly()
 
     return put
@@ -143,11 +129,9 @@ SOURCES: dict[str, Put] = {
 # -- where it goes -----------------------------------------------------------------------------------------------------
 
 
-def run(
-    checkout: Checkout, github: FakeGitHub, event: str = "pull_request", payload: Any = None, **environment: str
-) -> Outcome | None:
+def run(checkout: Checkout, event: str = "pull_request", payload: Any = None, **environment: str) -> Outcome | None:
     try:
-        return checkout.gate(github, event, payload or pull_request(), **environment)
+        return checkout.gate(event, payload or pull_request(), **environment)
     except ConfigError:  # of the config file, before there is a job: the door prints it
         return None
 
@@ -220,40 +204,28 @@ def check_page(page: str) -> None:
     assert not {tag[0] for tag in found.tags} & {"img", "iframe", "object", "embed", "base", "form", "comment"}
 
 
+LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028::error::x ##[error]b\v::warning::y"
+
+
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_fragment_from_everywhere_stays_text(github: FakeGitHub, checkout: Checkout, source: str) -> None:
-    SOURCES[source](checkout, every_fragment)
-    found = run(checkout, github)
+@pytest.mark.parametrize("text", [every_fragment, LINES], ids=["every fragment", "commands"])
+def test_a_text_from_everywhere_stays_text(github: FakeGitHub, checkout: Checkout, source: str, text: str) -> None:
+    checkout.reports_again = text == every_fragment
+    SOURCES[source](checkout, text)
+    found = run(checkout)
     if found is not None:
         check(found, github, checkout)
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", ["golden id", "recorded error", "unknown metric", "slice", "broken golden set"])
 def test_what_is_in_line_one_stays_text_in_the_title_of_an_issue(
     github: FakeGitHub, checkout: Checkout, source: str
 ) -> None:
     SOURCES[source](checkout, every_fragment)
-    found = run(checkout, github, "schedule", {}, RAGSTONE_REPORT_ISSUE="true")
-    if found is not None:
-        assert found.code == 0 or github.issues
-        check(found, github, checkout)
-
-
-LINES = (
-    "::error::x",
-    "\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028::error::x ##[error]b\v::warning::y",
-)
-
-
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("line", LINES)
-def test_a_command_that_begins_a_text_does_not_act(
-    github: FakeGitHub, checkout: Checkout, source: str, line: str
-) -> None:
-    SOURCES[source](checkout, line)
-    found = run(checkout, github)
-    if found is not None:
-        check(found, github, checkout)
+    found = run(checkout, "schedule", {}, RAGSTONE_REPORT_ISSUE="true")
+    assert found is not None
+    assert found.code == 0 or github.issues
+    check(found, github, checkout)
 
 
 @pytest.mark.parametrize("source", ["golden question", "recorded answer", "recorded error", "last words"])
@@ -267,7 +239,7 @@ def test_a_command_that_begins_a_text_does_not_act(
 def test_hostile_text_stays_text(github: FakeGitHub, checkout: Checkout, source: str, text: str) -> None:
     github.comments.clear()
     SOURCES[source](checkout, f"x{text}")
-    found = run(checkout, github)
+    found = run(checkout)
     if found is not None:
         check(found, github, checkout)
 
@@ -292,10 +264,10 @@ def test_what_a_forks_run_says_of_itself_stays_text(github: FakeGitHub, checkout
     github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
     github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
     checkout.answer_badly(f"Bananas are purple. {every_fragment}")
-    checkout.gate(github, "push")
+    checkout.gate("push")
     files = changed(files_of(RunDirectory.open(checkout.root / "ragstone-run")), everywhere)
     github.add_artifact(555, files)
-    found = run(checkout, github, "workflow_run", workflow_run())
+    found = run(checkout, "workflow_run", workflow_run())
     assert found is not None
     assert github.bodies(7), found.log
     check(found, github, checkout)
@@ -307,7 +279,7 @@ def test_what_github_names_stays_text(github: FakeGitHub, checkout: Checkout) ->
     payload["pull_request"]["head"]["ref"] = every_fragment
     payload["pull_request"]["user"]["login"] = every_fragment
     checkout.answer_badly()
-    found = run(checkout, github, payload=payload)
+    found = run(checkout, payload=payload)
     github.problems.clear()  # such a branch can't be asked for
     assert found is not None
     check(found, github, checkout)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.github.api.fake import FakeGitHub
 from tests.github.api.test_text_channels import acting
-from tests.github.builders import Checkout, pull_request
+from tests.github.builders import CONFIG, Checkout, pull_request
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 from tests.judge.issuer import REQUEST_TOKEN, Issuer
 
@@ -24,28 +23,14 @@ def issuer() -> Iterator[Issuer]:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    found = Checkout(tmp_path)
-    found.write(
-        "ragstone.toml",
-        """
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "file:outputs.jsonl"
-        [judge]
-        name = "anthropic:claude-haiku-4-5"
-        auth = "oidc"
-        [run]
-        metrics = ["faithfulness"]
-        """,
-    )
-    return found
+def checkout(checkout: Checkout) -> Checkout:
+    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "anthropic:claude-haiku-4-5"\nauth = "oidc"\n')
+    return checkout
 
 
-def gate(github: FakeGitHub, checkout: Checkout, issuer: Issuer, *event: Any, **more: str) -> Any:
+def gate(checkout: Checkout, issuer: Issuer, *event: Any, **more: str) -> Any:
     given = issuer.environ | {"RAGSTONE_JUDGE_BASE_URL": issuer.fake.url} | more
-    return checkout.gate(github, *event, **{name: value for name, value in given.items() if value})
+    return checkout.gate(*event, **{name: value for name, value in given.items() if value})
 
 
 def written(checkout: Checkout) -> str:
@@ -64,7 +49,7 @@ def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowher
         return filled
 
     issuer.fake.fill = repeating_tokens
-    found = gate(github, checkout, issuer)
+    found = gate(checkout, issuer)
     assert found.code in (0, 1), found.log
     assert len(issuer.exchanges) == 1
     masks = [line for line in acting(found.log) if line.startswith("::add-mask::")]
@@ -77,28 +62,23 @@ def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowher
         assert secret not in shown
 
 
-def test_a_refused_identity_ends_the_job_with_the_judges_exit_code(
-    github: FakeGitHub, checkout: Checkout, issuer: Issuer
-) -> None:
+def test_a_refused_identity_ends_the_job_with_the_judges_exit_code(checkout: Checkout, issuer: Issuer) -> None:
     issuer.refuse = 401
-    found = gate(github, checkout, issuer)
+    found = gate(checkout, issuer)
     assert found.code == 5
     assert "refused this job's identity" in found.log
     assert not any(token in f"{found.summary}{found.outputs}{found.annotations}" for token in issuer.job_tokens)
 
 
-def test_a_job_without_the_permission_is_a_matter_of_configuration(
-    github: FakeGitHub, checkout: Checkout, issuer: Issuer
-) -> None:
-    found = gate(github, checkout, issuer, ACTIONS_ID_TOKEN_REQUEST_TOKEN="")
+def test_a_job_without_the_permission_is_a_matter_of_configuration(checkout: Checkout, issuer: Issuer) -> None:
+    found = gate(checkout, issuer, ACTIONS_ID_TOKEN_REQUEST_TOKEN="")
     assert found.code == 2
     assert "id-token: write" in found.log
     assert issuer.exchanges == []
 
 
-def test_a_fork_gets_no_id_token_and_is_not_judged(github: FakeGitHub, checkout: Checkout, issuer: Issuer) -> None:
+def test_a_fork_gets_no_id_token_and_is_not_judged(checkout: Checkout, issuer: Issuer) -> None:
     found = gate(
-        github,
         checkout,
         issuer,
         "pull_request",

@@ -16,19 +16,16 @@ from ragstone.golden.load import load_golden_set
 from tests.evaluation.opened import opened_for_reading
 from tests.github.api.fake import FakeGitHub
 from tests.github.api.test_text_channels import acting, parse_outputs
-from tests.github.builders import Checkout, pull_request
+from tests.github.builders import CONFIG, Checkout, pull_request
 from tests.github.runs import artifact_of
 
 POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, github: FakeGitHub) -> Checkout:
-    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
-    found = Checkout(tmp_path)
-    found.reports_again = False
-    found.write("thresholds.toml", POLICY)
-    return found
+def checkout(checkout: Checkout) -> Checkout:
+    checkout.write("thresholds.toml", POLICY)
+    return checkout
 
 
 @pytest.fixture
@@ -48,14 +45,13 @@ def redacted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_verdict_and_for_the_page(
     github: FakeGitHub, checkout: Checkout, redacted: list[str]
 ) -> None:
-    assert checkout.gate(github, "push").code == 0
-    github.add_run(1)
-    github.add_artifact(1, artifact_of(checkout.root / "ragstone-run"))
+    assert checkout.gate("push").code == 0
+    github.add_run(1, artifact=artifact_of(checkout.root / "ragstone-run"))
     with opened_for_reading("golden.jsonl") as once:
         load_golden_set(["golden.jsonl"], root=checkout.root)
     redacted.clear()
     with opened_for_reading(SAMPLES, "golden.jsonl", "thresholds.toml") as opened:
-        found = checkout.gate(github)
+        found = checkout.gate()
     assert found.outputs["baseline-run-id"] == "1", found.log
     counts = Counter(Path(path).name for path in opened)
     assert counts["thresholds.toml"] == 1
@@ -67,27 +63,14 @@ def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_v
 
 def hosted(checkout: Checkout, *metrics: str, inconclusive: str = "warn") -> None:
     checkout.write("thresholds.toml", f'[gate]\ndecision = "point"\ninconclusive = "{inconclusive}"\n')
-    checkout.write(
-        "ragstone.toml",
-        f"""
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "file:outputs.jsonl"
-        [judge]
-        name = "openai:gpt-x"
-        [run]
-        metrics = {json.dumps(metrics)}
-        """,
-    )
+    config = CONFIG.replace('["faithfulness"]', json.dumps(metrics))
+    checkout.write("ragstone.toml", f'{config}[judge]\nname = "openai:gpt-x"\n')
 
 
-def test_a_run_that_was_judged_in_part_is_decided_and_written_once(
-    github: FakeGitHub, checkout: Checkout, redacted: list[str]
-) -> None:
+def test_a_run_that_was_judged_in_part_is_decided_and_written_once(checkout: Checkout, redacted: list[str]) -> None:
     hosted(checkout, "faithfulness", "exact_match")
     with opened_for_reading(SAMPLES) as opened:
-        found = checkout.gate(github, "pull_request", pull_request(fork=True))
+        found = checkout.gate("pull_request", pull_request(fork=True))
     assert found.outputs["verdict"] == "inconclusive", found.log
     assert len(opened) == 2
     assert redacted == ["ReportView"]
@@ -97,11 +80,11 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(
     assert "For the rest, " in report["reason"]
 
 
-def test_fail_on_never_holds_where_nothing_could_be_judged(github: FakeGitHub, checkout: Checkout) -> None:
+def test_fail_on_never_holds_where_nothing_could_be_judged(checkout: Checkout) -> None:
     hosted(checkout, "faithfulness", inconclusive="fail")
     fork = pull_request(fork=True)
-    assert checkout.gate(github, "pull_request", fork).code == 8
-    found = checkout.gate(github, "pull_request", fork, RAGSTONE_FAIL_ON="never")
+    assert checkout.gate("pull_request", fork).code == 8
+    found = checkout.gate("pull_request", fork, RAGSTONE_FAIL_ON="never")
     assert (found.code, found.outputs["verdict"]) == (0, "inconclusive"), found.log
 
 
@@ -113,7 +96,6 @@ def test_fail_on_never_holds_where_nothing_could_be_judged(github: FakeGitHub, c
     ],
 )
 def test_an_error_before_the_run_is_an_annotation_and_outputs_on_the_command_line_as_in_the_action(
-    github: FakeGitHub,
     checkout: Checkout,
     monkeypatch: pytest.MonkeyPatch,
     event: str,
@@ -122,7 +104,7 @@ def test_an_error_before_the_run_is_an_annotation_and_outputs_on_the_command_lin
     code: int,
 ) -> None:
     checkout.write("ragstone.toml", config)
-    for name, value in checkout.environ(github, "pull_request").items():
+    for name, value in checkout.environ("pull_request").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GITHUB_EVENT_NAME", event)
     monkeypatch.chdir(checkout.root)

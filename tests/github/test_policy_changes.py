@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 import pytest
 
@@ -11,17 +10,11 @@ from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
 from ragstone.github.policy_changes import in_turns
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA
+from tests.github.builders import CONFIG as ANY_CONFIG
 from tests.github.builders import POLICY, Checkout, pull_request, workflow_run
 from tests.github.runs import artifact_of
 
-CONFIG = """
-[golden]
-paths = ["golden*.jsonl"]
-[system]
-entrypoint = "file:outputs.jsonl"
-[run]
-metrics = ["faithfulness"]
-"""
+CONFIG = ANY_CONFIG.replace("golden.jsonl", "golden*.jsonl")
 
 
 def entry(reason: str = "half the latency", run: str = "a" * 16) -> str:
@@ -41,13 +34,11 @@ ENTRY = entry()
 
 
 @pytest.fixture
-def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
+def checkout(checkout: Checkout) -> Checkout:
     """A checkout that is as its base."""
-    made = Checkout(tmp_path)
-    made.write("ragstone.toml", CONFIG)
-    made.is_base(github)
-    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
-    return made
+    checkout.write("ragstone.toml", CONFIG)
+    checkout.is_base()
+    return checkout
 
 
 def top(comment: str) -> str:
@@ -55,10 +46,12 @@ def top(comment: str) -> str:
     return comment.split("|", 1)[0].replace("\u200b", "")
 
 
-def test_nothing_is_said_where_nothing_is_changed(github: FakeGitHub, checkout: Checkout) -> None:
-    assert checkout.gate(github).code == 0
+def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(github: FakeGitHub, checkout: Checkout) -> None:
+    assert checkout.gate().code == 0
     assert "This pull request" not in github.bodies()[0]
-    assert "could not be read" not in github.bodies()[0]
+    assert "Can't compare" not in github.bodies()[0]
+    github.files[BASE_SHA] = {}
+    assert "This pull request" not in checkout.gate("push").summary
 
 
 def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
@@ -66,7 +59,7 @@ def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: 
     checkout.write("golden.jsonl", "".join(lines[1:]))
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", 'min = 0.1\naction = "warn"'))
     checkout.write("accepted.toml", ENTRY)
-    found = checkout.gate(github)
+    found = checkout.gate()
     for text in (github.bodies()[0], found.summary):
         said = top(text)
         assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
@@ -76,19 +69,26 @@ def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: 
         assert said.index("accepts") < said.index("lowers")
 
 
-def test_another_entrypoint_field_or_number_of_answers_is_said_at_the_top(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
+    base = github.files[BASE_SHA]
+    base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
+    theirs = '[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'
+    base["ragstone.toml"] = f"{CONFIG}{theirs}[system.price]\ninput = 2.5\noutput = 10\n".encode()
     changed = CONFIG.replace("outputs.jsonl", "perfect.jsonl") + "repeats = 2\nworkers = 1\n"
     changed = changed.replace("[run]", 'answer_field = "contexts.0"\n[run]')
     (checkout.root / "outputs.jsonl").rename(checkout.root / "perfect.jsonl")
-    checkout.write("ragstone.toml", changed)
-    checkout.gate(github, RAGSTONE_COMMENT="failures")
-    said = top(github.bodies()[0])
-    assert (
-        "This pull request changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl, "
-        "system.answer\\_field from nothing to contexts.0, run.repeats from 1 to 2."
-    ) in said
+    checkout.write("ragstone.toml", f"{changed}[system.price]\ninput = 0.5\noutput = 1\n")
+    checkout.gate(RAGSTONE_COMMENT="failures")
+    said = " ".join(top(github.bodies()[0]).replace("\\", "").split())
+    for change in (
+        "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl",
+        "system.answer_field from nothing to contexts.0",
+        "run.repeats from 1 to 2",
+        "changes the judge from openai:gpt-x to offline",
+        "lowers metrics.faithfulness.min from 0.9 to 0.5",
+        "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1",
+    ):
+        assert change in said
     assert "workers" not in said, "which is no change of what is measured"
 
 
@@ -100,7 +100,7 @@ def test_many_changes_of_one_kind_hide_no_other_kind(github: FakeGitHub, checkou
     checkout.write("accepted.toml", "\n".join(entries))
     tags = "".join(f"[slices.tag{number}.metrics.faithfulness]\nmin = 0.1\n" for number in range(20))
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1") + tags)
-    checkout.gate(github)
+    checkout.gate()
     said = top(github.bodies()[0])
     assert "accepts a drop of faithfulness" in said
     assert "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in said
@@ -113,31 +113,21 @@ def test_each_kind_has_its_turn(count: int) -> None:
     assert in_turns(["a1", "a2"][:count], ["b1"], []) == [["b1"], ["a1", "b1"], ["a1", "b1", "a2"]][min(count, 2)]
 
 
-@pytest.mark.parametrize(("mode", "comments"), [("always", 1), ("changes", 1), ("failures", 1), ("off", 0)])
+@pytest.mark.parametrize(("mode", "comments"), [("changes", 1), ("failures", 1), ("off", 0)])
 def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
     github: FakeGitHub, checkout: Checkout, mode: str, comments: int
 ) -> None:
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
-    assert checkout.gate(github, RAGSTONE_COMMENT=mode).code == 0
+    assert checkout.gate(RAGSTONE_COMMENT=mode).code == 0
     assert len(github.bodies()) == comments
     assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
-
-
-def test_a_change_of_the_judge_and_a_policy_that_moves_are_seen(github: FakeGitHub, checkout: Checkout) -> None:
-    base = github.files[BASE_SHA]
-    base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
-    base["ragstone.toml"] = f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'.encode()
-    checkout.gate(github)
-    said = top(github.bodies()[0])
-    assert "changes the judge from openai:gpt-x to offline" in said
-    assert "lowers metrics.faithfulness.min from 0.9 to 0.5" in said
 
 
 def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write(
         "accepted.toml", ENTRY.replace("half the latency", "@acme/admins ![x](https://evil.example)</details>")
     )
-    checkout.gate(github)
+    checkout.gate()
     said = github.bodies()[0].split("|", 1)[0]
     assert "@acme/admins" not in said
     assert "![x](" not in said
@@ -146,12 +136,11 @@ def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout
 def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
     github: FakeGitHub, checkout: Checkout
 ) -> None:
-    assert checkout.gate(github, "push").code == 0
-    github.add_run(1)
-    github.add_artifact(1, artifact_of(checkout.root / "ragstone-run"))
+    assert checkout.gate("push").code == 0
+    github.add_run(1, artifact=artifact_of(checkout.root / "ragstone-run"))
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
     github.fail("GET", "/contents/", 500, times=99)
-    checkout.gate(github)
+    checkout.gate()
     said = top(github.bodies()[0])
     assert "Can't compare the gate's files with the base branch" in said
     assert "the policy differs from that of the baseline's run" in said
@@ -159,58 +148,35 @@ def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
 
 def test_a_token_that_reads_no_contents_is_said(github: FakeGitHub, checkout: Checkout) -> None:
     github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
-    assert checkout.gate(github).code == 0
+    assert checkout.gate().code == 0
     assert "Can't compare the gate's files with the base branch" in top(github.bodies()[0])
-
-
-def test_a_push_says_nothing_of_the_kind(github: FakeGitHub, checkout: Checkout) -> None:
-    github.files[BASE_SHA] = {}
-    assert "This pull request" not in checkout.gate(github, "push").summary
 
 
 def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly()
-    assert checkout.gate(github, "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA)
-    github.add_artifact(555, artifact_of(checkout.root / "ragstone-run"))
+    assert checkout.gate("pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
+    github.add_run(
+        555,
+        event="pull_request",
+        branch="main",
+        head_repository_id=2002,
+        sha=HEAD_SHA,
+        artifact=artifact_of(checkout.root / "ragstone-run"),
+    )
     github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
     github.files[HEAD_SHA] = {
         **github.files[BASE_SHA],
         "accepted.toml": ENTRY.encode(),
         "thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode(),
+        "ragstone.toml": CONFIG.replace("outputs.jsonl", "perfect.jsonl").encode(),
     }
-    checkout.gate(github, "workflow_run", workflow_run())
+    checkout.gate("workflow_run", workflow_run())
     [comment] = github.bodies()
     said = top(comment)
-    assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
-    assert "; lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
+    assert "accepts a drop of faithfulness of up to 0.05" in said
+    assert "lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
+    assert "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in said
     assert "Blocked: " in comment.split("##", 1)[1].split("\n", 1)[0]
-
-
-@pytest.mark.parametrize("mode", ["always", "failures"])
-def test_what_a_fork_measures_otherwise_is_said_in_every_mode(
-    github: FakeGitHub, checkout: Checkout, mode: str
-) -> None:
-    assert checkout.gate(github, "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 0
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA)
-    github.add_artifact(555, artifact_of(checkout.root / "ragstone-run"))
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
-    theirs = CONFIG.replace("outputs.jsonl", "perfect.jsonl").encode()
-    github.files[HEAD_SHA] = {**github.files[BASE_SHA], "ragstone.toml": theirs}
-    checkout.gate(github, "workflow_run", workflow_run(), RAGSTONE_COMMENT=mode)
-    [comment] = github.bodies()
-    said = "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl."
-    assert f"This pull request {said}" in top(comment)
-
-
-def test_a_change_of_the_price_of_the_systems_tokens_is_seen(github: FakeGitHub, checkout: Checkout) -> None:
-    github.files[BASE_SHA]["ragstone.toml"] = f"{CONFIG}[system.price]\ninput = 2.5\noutput = 10\n".encode()
-    checkout.write("ragstone.toml", f"{CONFIG}[system.price]\ninput = 0.5\noutput = 1\n")
-    checkout.gate(github)
-    said = top(github.bodies()[0])
-    assert "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1" in said.replace(
-        "\\", ""
-    )
 
 
 METRICS = """
@@ -235,27 +201,23 @@ def measured(github: FakeGitHub, checkout: Checkout) -> Checkout:
 
 
 def test_metrics_that_are_as_in_the_base_are_not_mentioned(github: FakeGitHub, measured: Checkout) -> None:
-    assert measured.gate(github).code == 0
+    assert measured.gate().code == 0
     assert "This pull request" not in github.bodies()[0]
 
 
-def test_a_weaker_rubric_and_another_function_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
+def test_changed_metrics_of_the_project_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
     config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
-    config = config.replace("Is the answer polite?", "Is it an answer?").replace("checks:brief", "checks:exact")
-    measured.write("ragstone.toml", config.replace('python = "evals.checks:exact"', 'python = "evals.checks:brief"', 1))
-    measured.gate(github)
+    rubric = config.replace("Is the answer polite?", "Is it an answer?")
+    other_function = rubric.replace("checks:brief", "checks:exact")
+    measured.write("ragstone.toml", other_function.replace("checks:exact", "checks:brief", 1))
+    measured.gate()
     said = " ".join(top(github.bodies()[0]).split())
     assert "changes metrics.tone.rubric from 'Is the answer polite?' to 'Is it an answer?'" in said
     assert "changes metrics.exact.python from 'evals.checks:exact' to 'evals.checks:brief'" in said
 
-
-def test_changed_code_of_a_function_and_a_removed_metric_are_said_at_the_top(
-    github: FakeGitHub, measured: Checkout
-) -> None:
     measured.write("evals/checks.py", CODE.replace("True", "len(answer) < 900"))
-    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
     measured.write("ragstone.toml", config.replace('[metrics.tone]\nrubric = "Is the answer polite?"\n', ""))
-    measured.gate(github)
+    measured.gate()
     said = " ".join(top(github.bodies()[0]).split())
     assert "changes evals/checks.py, the code of the metric exact" in said
     assert "removes the metric tone" in said
@@ -263,9 +225,9 @@ def test_changed_code_of_a_function_and_a_removed_metric_are_said_at_the_top(
 
 def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGitHub, checkout: Checkout) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    strict = [line.replace("{", '{"must_contain": "x", ', 1) for line in lines[:1]] + lines[1:]
-    github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict).encode()
-    checkout.gate(github)
+    strict = lines[0].replace("{", '{"must_contain": "x", ', 1)
+    github.files[BASE_SHA]["golden.jsonl"] = "\n".join([strict, *lines[1:]]).encode()
+    checkout.gate()
     assert "This pull request changes 1 sample in the golden set (moon)" in top(github.bodies()[0])
 
 
@@ -273,16 +235,12 @@ def test_a_lower_floor_of_a_sample_is_said_at_the_top_and_leaves_it_comparable(
     github: FakeGitHub, checkout: Checkout
 ) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    strict = [
-        line.replace("{", '{"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}, ', 1) for line in lines[:1]
-    ]
-    github.files[BASE_SHA]["golden.jsonl"] = "\n".join(strict + lines[1:]).encode()
-    weak = [line.replace("{", '{"min": {"faithfulness": 0.2}, ', 1) for line in lines[:1]]
-    checkout.write("golden.jsonl", "\n".join(weak + lines[1:]) + "\n")
-    checkout.gate(github)
+    strict = lines[0].replace("{", '{"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}, ', 1)
+    github.files[BASE_SHA]["golden.jsonl"] = "\n".join([strict, *lines[1:]]).encode()
+    weak = lines[0].replace("{", '{"min": {"faithfulness": 0.2}, ', 1)
+    checkout.write("golden.jsonl", "\n".join([weak, *lines[1:]]) + "\n")
+    checkout.gate()
     said = top(github.bodies()[0])
-    assert (
-        "This pull request lowers moon.faithfulness.min from 0.4 to 0.2, removes moon.hallucination.max = 1 in the "
-        "golden set."
-    ) in said
+    assert "lowers moon.faithfulness.min from 0.4 to 0.2" in said
+    assert "removes moon.hallucination.max = 1" in said
     assert "changes 1 sample" not in said

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.github.api.fake import BASE_SHA, FakeGitHub
@@ -14,11 +12,9 @@ DIFFER = "The report templates in this checkout differ from those of the base br
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    found = Checkout(tmp_path)
-    found.reports_again = False  # on a machine of one's own, the template of the checkout counts
-    found.answer_badly()
-    return found
+def checkout(checkout: Checkout) -> Checkout:
+    checkout.answer_badly()
+    return checkout
 
 
 def template(checkout: Checkout, words: str, name: str = "report.md.j2") -> None:
@@ -32,8 +28,8 @@ def texts(github: FakeGitHub, found: Outcome, checkout: Checkout) -> tuple[str, 
 
 def test_the_template_of_the_base_is_used(github: FakeGitHub, checkout: Checkout) -> None:
     template(checkout, "Ask the help desk.")
-    checkout.is_base(github)
-    found = checkout.gate(github)
+    checkout.is_base()
+    found = checkout.gate()
     assert len(github.bodies()) == 1
     assert all("Ask the help desk." in text for text in texts(github, found, checkout))
     assert DIFFER not in found.log
@@ -42,9 +38,9 @@ def test_the_template_of_the_base_is_used(github: FakeGitHub, checkout: Checkout
 @pytest.mark.parametrize("event", ["pull_request", "merge_group"])
 def test_a_change_of_the_template_counts_after_the_merge(github: FakeGitHub, checkout: Checkout, event: str) -> None:
     template(checkout, "Ask the help desk.")
-    checkout.is_base(github)
+    checkout.is_base()
     template(checkout, "All is well, merge this.")
-    found = checkout.gate(github, event)
+    found = checkout.gate(event)
     for text in texts(github, found, checkout):
         assert "Ask the help desk." in text
         assert "All is well" not in text
@@ -52,9 +48,9 @@ def test_a_change_of_the_template_counts_after_the_merge(github: FakeGitHub, che
 
 
 def test_a_template_that_the_base_does_not_have_is_not_used(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.is_base(github)
+    checkout.is_base()
     template(checkout, "All is well, merge this.")
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert not any("All is well" in text for text in texts(github, found, checkout))
     assert DIFFER in found.log
 
@@ -62,34 +58,34 @@ def test_a_template_that_the_base_does_not_have_is_not_used(github: FakeGitHub, 
 def test_a_file_that_the_pull_request_removes_is_still_included(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("templates/report.md.j2", "{% include 'parts/team.md.j2' %}")
     checkout.write("templates/parts/team.md.j2", "Ask the help desk.")
-    checkout.is_base(github)
+    checkout.is_base()
     (checkout.root / "templates" / "parts" / "team.md.j2").unlink()
     checkout.write("templates/report.md.j2", "All is well, merge this.")
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert all("Ask the help desk." in text for text in texts(github, found, checkout))
 
 
 def test_a_template_of_an_unreviewed_base_is_not_used(github: FakeGitHub, checkout: Checkout) -> None:
     template(checkout, "All is well, merge this.")
-    checkout.is_base(github)
+    checkout.is_base()
     github.files["9" * 40], github.files[BASE_SHA] = github.files[BASE_SHA], {}
     github.branches["evil-base"] = "9" * 40
     payload = pull_request()
     payload["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
-    found = checkout.gate(github, "pull_request", payload)
+    found = checkout.gate("pull_request", payload)
     assert not any("All is well" in text for text in texts(github, found, checkout))
 
 
-def test_on_the_default_branch_the_checkout_is_the_base(github: FakeGitHub, checkout: Checkout) -> None:
+def test_on_the_default_branch_the_checkout_is_the_base(checkout: Checkout) -> None:
     template(checkout, "Ask the help desk.")
-    found = checkout.gate(github, "push")
+    found = checkout.gate("push")
     assert "Ask the help desk." in found.summary
     assert DIFFER not in found.log
 
 
-def test_without_access_to_the_base_the_built_in_template_is_used(github: FakeGitHub, checkout: Checkout) -> None:
+def test_without_access_to_the_base_the_built_in_template_is_used(checkout: Checkout) -> None:
     template(checkout, "All is well, merge this.")
-    checkout.is_base(github)
-    found = checkout.gate(github, GITHUB_TOKEN="")
+    checkout.is_base()
+    found = checkout.gate(GITHUB_TOKEN="")
     assert "All is well" not in found.summary
     assert "The report templates are not used, because the base branch can't be read" in found.log

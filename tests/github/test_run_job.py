@@ -17,33 +17,23 @@ from ragstone.github.api.client import RetryPolicy
 from ragstone.github.api.posts import marker
 from ragstone.judge.cache import JudgementCache
 from tests.cli.project import ragstone
+from tests.github import builders
 from tests.github.api.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA
-from tests.github.builders import FACTS, Checkout, pull_request
+from tests.github.builders import CONFIG, FACTS, Checkout, pull_request
 from tests.github.runs import files_of
 
 MARK = marker("comment", "default")
-OWN_RUN = 900
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def own_run(github: FakeGitHub) -> None:
-    github.add_run(OWN_RUN, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
 
 
 def publish(github: FakeGitHub, checkout: Checkout, run_id: int = 1) -> None:
     """What the run directory is now becomes the artifact of a push to main."""
-    github.add_run(run_id)
-    github.add_artifact(run_id, files_of(RunDirectory.open(checkout.root / "ragstone-run")))
+    github.add_run(run_id, artifact=files_of(RunDirectory.open(checkout.root / "ragstone-run")))
 
 
 def test_a_good_pull_request_passes_and_tells_so_everywhere(github: FakeGitHub, checkout: Checkout) -> None:
-    found = checkout.gate(github)
+    checkout.reports_again = True
+    found = checkout.gate()
     assert found.code == 0, found.log
     assert found.outputs["verdict"] == "pass"
     assert found.outputs["passed"] == "true"
@@ -61,12 +51,14 @@ def test_a_good_pull_request_passes_and_tells_so_everywhere(github: FakeGitHub, 
 
 
 def test_a_bad_one_fails_after_everything_was_told(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.reports_again = True
     checkout.answer_badly()
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.code == 1
     assert found.outputs["verdict"] == "fail"
     assert found.outputs["passed"] == "false"
-    assert len(github.bodies()) == 1
+    [comment] = github.bodies()
+    assert f"https://github.com/acme/rag/blob/{HEAD_SHA}/golden.jsonl#L1" in comment
     assert found.summary
     errors = [line for line in found.annotations if line.startswith("::error")]
     assert any("file=thresholds.toml,line=7" in line for line in errors)
@@ -74,33 +66,28 @@ def test_a_bad_one_fails_after_everything_was_told(github: FakeGitHub, checkout:
     assert any("file=golden.jsonl,line=1" in line for line in warnings)
 
 
-def test_links_point_at_the_golden_set_of_the_pull_requests_head(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.answer_badly()
-    checkout.gate(github)
-    assert f"https://github.com/acme/rag/blob/{HEAD_SHA}/golden.jsonl#L1" in github.bodies()[0]
-
-
 def test_the_next_pull_request_is_compared_with_the_run_on_main(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write(
         "thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
     )
-    assert checkout.gate(github, "push").code == 0
+    assert checkout.gate("push").code == 0
     publish(github, checkout)
-    good = checkout.gate(github)
+    checkout.reports_again = True
+    good = checkout.gate()
     assert good.code == 0
     assert good.outputs["baseline-run-id"] == "1"
     checkout.answer_badly("The Moon is 384400 kilometres away. Bananas are purple.")
-    bad = checkout.gate(github)
+    bad = checkout.gate()
     assert bad.code == 1
     assert "actions/runs/1" in github.bodies()[0]
     assert len(github.bodies()) == 1
 
 
-@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch", "merge_group", "release"])
+@pytest.mark.parametrize("event", ["push", "merge_group"])
 def test_events_without_a_pull_request_gate_and_do_not_comment(
     github: FakeGitHub, checkout: Checkout, event: str
 ) -> None:
-    found = checkout.gate(github, event)
+    found = checkout.gate(event)
     assert found.code == 0
     assert found.summary
     assert github.sent("POST") == []
@@ -109,9 +96,9 @@ def test_events_without_a_pull_request_gate_and_do_not_comment(
 
 def test_a_failing_gate_never_becomes_the_baseline(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly()
-    checkout.gate(github, "push")
+    checkout.gate("push")
     publish(github, checkout)
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.outputs["baseline-run-id"] == ""
     assert "can't be a baseline" in found.summary
 
@@ -119,27 +106,19 @@ def test_a_failing_gate_never_becomes_the_baseline(github: FakeGitHub, checkout:
 def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGitHub, checkout: Checkout) -> None:
     nightly = {"RAGSTONE_REPORT_ISSUE": "true"}
     checkout.answer_badly()
-    assert checkout.gate(github, "schedule", **nightly).code == 1
-    assert checkout.gate(github, "schedule", **nightly).code == 1
+    assert checkout.gate("schedule", **nightly).code == 1
+    assert checkout.gate("schedule", **nightly).code == 1
     assert [issue["state"] for issue in github.issues] == ["open"]
     report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
     assert github.issues[0]["title"] == f"Ragstone: {report['headline']}"
-    checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
-    checkout.answer(
-        {
-            "moon": "I do not know.",
-            "sun": "I do not know.",
-            "mars": "I do not know.",
-            "earth": "The Earth takes 365 days to travel around the Sun.",
-        }
-    )
-    assert checkout.gate(github, "schedule", **nightly).code == 0
+    checkout.answer({name: fact for name, _, fact in FACTS})
+    assert checkout.gate("schedule", **nightly).code == 0
     assert [issue["state"] for issue in github.issues] == ["closed"]
 
 
 def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("golden.jsonl", '{"id": "a", "question": "Why?"}\n{"id": "b", "question": }\n')
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.code == 3
     assert any("file=golden.jsonl,line=2" in line for line in found.annotations)
     assert found.outputs["verdict"] == "error"
@@ -147,64 +126,52 @@ def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub,
     assert "no verdict" in found.summary
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("always", 1), ("changes", 0), ("failures", 0), ("off", 0)])
-def test_the_comment_mode_decides_on_an_unchanged_pass(
-    github: FakeGitHub, checkout: Checkout, mode: str, expected: int
+@pytest.mark.parametrize(
+    ("mode", "on_pass", "on_failure"), [("always", 1, 1), ("changes", 0, 1), ("failures", 0, 1), ("off", 0, 0)]
+)
+def test_the_comment_mode_decides_on_an_unchanged_pass_and_on_a_failure(
+    github: FakeGitHub, checkout: Checkout, mode: str, on_pass: int, on_failure: int
 ) -> None:
-    checkout.is_base(github)
-    checkout.gate(github, RAGSTONE_COMMENT=mode)
-    assert len(github.bodies()) == expected
+    checkout.is_base()
+    checkout.gate(RAGSTONE_COMMENT=mode)
+    assert len(github.bodies()) == on_pass
+    checkout.answer_badly()
+    checkout.gate(RAGSTONE_COMMENT=mode)
+    assert len(github.bodies()) == on_failure
 
 
 def test_a_pass_with_other_scores_is_a_change(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\n')
     checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
-    assert checkout.gate(github, "push").code == 0
+    assert checkout.gate("push").code == 0
     publish(github, checkout)
-    checkout.is_base(github)
-    checkout.gate(github, RAGSTONE_COMMENT="changes")
+    checkout.is_base()
+    checkout.gate(RAGSTONE_COMMENT="changes")
     assert github.bodies() == []
     checkout.answer({name: fact for name, _, fact in FACTS})
-    assert checkout.gate(github, RAGSTONE_COMMENT="changes").code == 0
+    assert checkout.gate(RAGSTONE_COMMENT="changes").code == 0
     assert len(github.bodies()) == 1
-
-
-@pytest.mark.parametrize(("mode", "expected"), [("always", 1), ("changes", 1), ("failures", 1), ("off", 0)])
-def test_the_comment_mode_decides_on_a_failure(
-    github: FakeGitHub, checkout: Checkout, mode: str, expected: int
-) -> None:
-    checkout.answer_badly()
-    checkout.gate(github, RAGSTONE_COMMENT=mode)
-    assert len(github.bodies()) == expected
 
 
 def test_a_failure_comment_does_not_outlive_its_failure(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly()
-    checkout.gate(github, RAGSTONE_COMMENT="failures")
-    Checkout.__init__(checkout, _fresh(checkout))
-    checkout.gate(github, RAGSTONE_COMMENT="failures")
+    checkout.gate(RAGSTONE_COMMENT="failures")
+    checkout.answer({name: fact for name, _, fact in FACTS})
+    checkout.gate(RAGSTONE_COMMENT="failures")
     [comment] = github.bodies()
     assert "fail" not in comment.split("\n")[1].lower()
 
 
-def _fresh(checkout: Checkout) -> Path:
-    folder = checkout.root.parent / "again"
-    folder.mkdir()
-    return folder
-
-
-def test_annotations_can_be_switched_off(github: FakeGitHub, checkout: Checkout) -> None:
+def test_annotations_can_be_switched_off(checkout: Checkout) -> None:
     checkout.answer_badly()
-    found = checkout.gate(github, RAGSTONE_ANNOTATIONS="false")
+    found = checkout.gate(RAGSTONE_ANNOTATIONS="false")
     assert found.code == 1
     assert not any(line.startswith(("::error", "::warning")) for line in found.annotations)
 
 
-def test_fail_on_never_lets_the_job_go_on_and_still_says_that_the_gate_failed(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def test_fail_on_never_lets_the_job_go_on_and_still_says_that_the_gate_failed(checkout: Checkout) -> None:
     checkout.answer_badly()
-    found = checkout.gate(github, RAGSTONE_FAIL_ON="never")
+    found = checkout.gate(RAGSTONE_FAIL_ON="never")
     assert found.code == 0
     assert (found.outputs["verdict"], found.outputs["passed"]) == ("fail", "false")
 
@@ -219,7 +186,7 @@ HOSTILE = (
 
 def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly(f"{HOSTILE}\n::error::forged\n{MARK}\nBananas are purple in 1834.")
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.code == 1
     assert not any("forged" in line and line.startswith("::error::forged") for line in found.annotations)
     assert not any("##[error]" in line and not line.startswith("::") for line in found.annotations)
@@ -236,22 +203,12 @@ def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, che
 
 
 def test_secrets_are_taken_out_of_comment_summary_and_artifact(github: FakeGitHub, checkout: Checkout) -> None:
-    key = "sk-very-secret-0123456789"
-    checkout.answer_badly(f"The key is {key} and bananas were purple in 1834.")
-    found = checkout.gate(github, RAGSTONE_JUDGE_API_KEY=key)
-    assert key not in found.summary
-    assert key not in str(github.bodies())
-    assert key not in "\n".join(line for line in found.log.splitlines() if not line.startswith("::add-mask::"))
-    for path in (checkout.root / "ragstone-run").iterdir():
-        assert key.encode() not in path.read_bytes(), path.name
-
-
-def test_secrets_in_what_the_records_do_not_hold_are_taken_out_too(github: FakeGitHub, checkout: Checkout) -> None:
     """The policy's own words reach the report through the view, not through the redacted records."""
     key = "sk-very-secret-0123456789"
+    checkout.answer_badly(f"The key is {key} and bananas were purple in 1834.")
     policy = (checkout.root / "thresholds.toml").read_text(encoding="utf-8")
     checkout.write("thresholds.toml", f'{policy}\n[slices."{key}".metrics.faithfulness]\nmin = 0.5\n')
-    found = checkout.gate(github, RAGSTONE_JUDGE_API_KEY=key)
+    found = checkout.gate(RAGSTONE_JUDGE_API_KEY=key)
     assert "rules for the tag" in found.summary
     shown = [line for line in found.log.splitlines() if not line.startswith("::add-mask::")]
     for text in (found.summary, str(github.bodies()), "\n".join(shown), str(found.outputs)):
@@ -274,7 +231,7 @@ def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not
     github: FakeGitHub, checkout: Checkout
 ) -> None:
     checkout.write("rag.py", CHATTY)
-    environ = {**checkout.environ(github, "pull_request"), "PATH": os.environ["PATH"], "RAGSTONE_COMMENT_ID": "cli"}
+    environ = {**checkout.environ("pull_request"), "PATH": os.environ["PATH"], "RAGSTONE_COMMENT_ID": "cli"}
     environ["RAGSTONE_PYTHON"] = sys.executable
     command = ["gate", "--github", "--golden", "golden.jsonl"]
     command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness"]
@@ -295,41 +252,27 @@ def hosted(checkout: Checkout, without_key: str = "skip", inconclusive: str = "w
         "thresholds.toml",
         f'[gate]\ninconclusive = "{inconclusive}"\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.5\n',
     )
-    checkout.write(
-        "ragstone.toml",
-        f"""
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "file:outputs.jsonl"
-        [judge]
-        name = "openai:gpt-x"
-        [run]
-        metrics = ["faithfulness"]
-        [gate]
-        without_key = "{without_key}"
-        """,
-    )
+    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "{without_key}"\n')
 
 
 @pytest.mark.parametrize(("inconclusive", "code"), [("warn", 0), ("pass", 0), ("fail", 8)])
 def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
-    github: FakeGitHub, checkout: Checkout, inconclusive: str, code: int
+    checkout: Checkout, inconclusive: str, code: int
 ) -> None:
     hosted(checkout, inconclusive=inconclusive)
-    found = checkout.gate(github, "pull_request", pull_request(fork=True))
+    found = checkout.gate("pull_request", pull_request(fork=True))
     assert found.code == code
     assert found.outputs["verdict"] == "inconclusive"
     assert "Not judged: no key on pull requests from forks" in found.summary
     assert not (checkout.root / "ragstone-run").exists()
 
 
-def test_a_fork_gets_the_metrics_that_need_no_judge(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_fork_gets_the_metrics_that_need_no_judge(checkout: Checkout) -> None:
     hosted(checkout)
     text = (checkout.root / "ragstone.toml").read_text(encoding="utf-8")
     checkout.write("ragstone.toml", text.replace('["faithfulness"]', '["faithfulness", "exact_match"]'))
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.exact_match]\nmin = 0.9\n')
-    found = checkout.gate(github, "pull_request", pull_request(fork=True))
+    found = checkout.gate("pull_request", pull_request(fork=True))
     assert found.code == 0, found.log
     assert found.outputs["exact-match"] == "1"
     assert found.outputs["faithfulness"] == ""
@@ -339,23 +282,23 @@ def test_a_fork_gets_the_metrics_that_need_no_judge(github: FakeGitHub, checkout
     assert '"inconclusive"' in (checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8")
 
 
-def test_a_fork_may_be_judged_offline_where_the_config_says_so(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_fork_may_be_judged_offline_where_the_config_says_so(checkout: Checkout) -> None:
     hosted(checkout, without_key="offline")
     checkout.answer_badly()
-    found = checkout.gate(github, "pull_request", pull_request(fork=True))
+    found = checkout.gate("pull_request", pull_request(fork=True))
     assert found.code == 1
     assert "offline judge is used instead" in found.summary
 
 
-def test_a_fork_with_a_broken_golden_set_is_told_so_without_any_key(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_fork_with_a_broken_golden_set_is_told_so_without_any_key(checkout: Checkout) -> None:
     hosted(checkout)
     checkout.write("golden.jsonl", "{}\n")
-    assert checkout.gate(github, "pull_request", pull_request(fork=True)).code == 3
+    assert checkout.gate("pull_request", pull_request(fork=True)).code == 3
 
 
-def test_a_missing_key_on_a_pull_request_of_ones_own_is_an_error(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_missing_key_on_a_pull_request_of_ones_own_is_an_error(checkout: Checkout) -> None:
     hosted(checkout)
-    assert checkout.gate(github).code == 2
+    assert checkout.gate().code == 2
 
 
 def test_a_read_only_token_costs_the_comment_and_nothing_else(github: FakeGitHub, checkout: Checkout) -> None:
@@ -363,7 +306,7 @@ def test_a_read_only_token_costs_the_comment_and_nothing_else(github: FakeGitHub
     for bad in (False, True):
         if bad:
             checkout.answer_badly()
-        found = checkout.gate(github, "pull_request", pull_request(fork=True))
+        found = checkout.gate("pull_request", pull_request(fork=True))
         assert found.code == int(bad)
         assert found.summary
         assert any("No comment" in line and line.startswith("::notice") for line in found.annotations)
@@ -372,7 +315,7 @@ def test_a_read_only_token_costs_the_comment_and_nothing_else(github: FakeGitHub
 
 
 def test_without_any_token_the_gate_still_decides(github: FakeGitHub, checkout: Checkout) -> None:
-    found = checkout.gate(github, GITHUB_TOKEN="")
+    found = checkout.gate(GITHUB_TOKEN="")
     assert found.code == 0
     assert github.seen == []
     assert "no GitHub token" in found.summary
@@ -380,7 +323,7 @@ def test_without_any_token_the_gate_still_decides(github: FakeGitHub, checkout: 
 
 def test_a_token_that_can_read_nothing_still_gates(github: FakeGitHub, checkout: Checkout) -> None:
     github.actors[TOKEN] = Actor("github-actions[bot]", reads=frozenset(), writes=frozenset())
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.code == 0
     assert "actions: read" in found.summary
 
@@ -402,8 +345,11 @@ FAULTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.get("how") or fault["status"]))
-@pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])
+@pytest.mark.parametrize(
+    ("fault", "bad"),
+    [*((fault, True) for fault in FAULTS), (FAULTS[1], False), (FAULTS[6], False)],
+    ids=lambda value: str(value.get("how") or value["status"]) if isinstance(value, dict) else None,
+)
 def test_neither_verdict_nor_exit_code_depends_on_github(
     github: FakeGitHub, checkout: Checkout, fault: dict[str, Any], bad: bool
 ) -> None:
@@ -411,63 +357,52 @@ def test_neither_verdict_nor_exit_code_depends_on_github(
         checkout.answer_badly()
     for method in ("GET", "POST", "PATCH"):
         github.fail(method, ".", times=10_000, **fault)
-    found = checkout.gate(github, RAGSTONE_REPORT_ISSUE="true")
+    found = checkout.gate(RAGSTONE_REPORT_ISSUE="true")
     assert found.code == int(bad)
     assert found.outputs["verdict"] == ("fail" if bad else "pass")
     assert found.summary
 
 
 def test_a_slow_github_changes_nothing(github: FakeGitHub, checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.github import builders
-
     monkeypatch.setattr(builders, "QUICK", RetryPolicy(timeout_s=1, attempts=1, first_pause_s=0.0))
-    github.fail("GET", "/repos/acme/rag$", how="slow", delay_s=1.5)
-    github.fail("GET", "/user", how="slow", delay_s=1.5)
-    assert checkout.gate(github).code == 0
+    github.fail("GET", "/repos/acme/rag$", how="slow", delay_s=1.2)
+    github.fail("GET", "/user", how="slow", delay_s=1.2)
+    assert checkout.gate().code == 0
 
 
-@pytest.mark.parametrize("event", ["pull_request", "push"])
-def test_a_poisoned_artifact_is_never_compared_with(github: FakeGitHub, checkout: Checkout, event: str) -> None:
-    checkout.gate(github, "push")
+def test_a_poisoned_artifact_is_never_compared_with(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.gate("push")
     files = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
-    github.add_run(5, event="push", head_repository_id=FORK_ID)
-    github.add_artifact(5, files)
-    found = checkout.gate(github, event)
+    github.add_run(5, event="push", head_repository_id=FORK_ID, artifact=files)
+    found = checkout.gate()
     assert found.code == 0
     assert found.outputs["baseline-run-id"] == ""
     assert github.storage_seen == []
 
 
-def planted_cache(path: Path) -> None:
+def plant_cache(path: Path) -> None:
     """A cache as Ragstone writes it, with a judgement in it that nobody made."""
     cache = JudgementCache(path)
     cache.put(b"key", {"forged": True})
     cache.close()
 
 
-def test_records_that_lie_in_the_checkout_are_not_gone_on_from(github: FakeGitHub, checkout: Checkout) -> None:
-    assert checkout.gate(github).code == 0
+def test_records_that_lie_in_the_checkout_are_not_gone_on_from(checkout: Checkout) -> None:
+    assert checkout.gate().code == 0
     checkout.answer_badly()
-    assert checkout.gate(github, RAGSTONE_RESUME="true").code == 1
+    assert checkout.gate(RAGSTONE_RESUME="true").code == 1
 
 
-def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_passed_on(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    assert checkout.gate(github).code == 0
-    planted_cache(checkout.root / "ragstone-run" / "judgements.sqlite")
-    assert checkout.gate(github).code == 0
-    assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))
-
-
-def test_no_judgements_are_taken_from_a_baseline_that_lies_in_the_checkout(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    assert checkout.gate(github, "push").code == 0
-    (checkout.root / "ragstone-run").rename(checkout.root / "planted")
-    planted_cache(checkout.root / "planted" / "judgements.sqlite")
-    assert checkout.gate(github, RAGSTONE_BASELINE="planted").code == 0
-    assert not list((checkout.root / "ragstone-run").glob("judgements.sqlite*"))
+def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_passed_on(checkout: Checkout) -> None:
+    run = checkout.root / "ragstone-run"
+    assert checkout.gate("push").code == 0
+    plant_cache(run / "judgements.sqlite")
+    assert checkout.gate("push").code == 0
+    assert not list(run.glob("judgements.sqlite*"))
+    run.rename(checkout.root / "planted")
+    plant_cache(checkout.root / "planted" / "judgements.sqlite")
+    assert checkout.gate(RAGSTONE_BASELINE="planted").code == 0
+    assert not list(run.glob("judgements.sqlite*"))
 
 
 HANGING = """
@@ -481,23 +416,12 @@ def answer(question):
 """
 
 
-def test_a_time_limit_ends_the_job_with_what_is_there(github: FakeGitHub, checkout: Checkout) -> None:
+@pytest.mark.heavy
+def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> None:
     checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
-    checkout.write(
-        "ragstone.toml",
-        f"""
-        [golden]
-        paths = ["golden.jsonl"]
-        [system]
-        entrypoint = "python:rag:answer"
-        python = {sys.executable!r}
-        timeout_s = 600
-        [run]
-        metrics = ["faithfulness"]
-        time_limit_s = 10
-        """,
-    )
-    found = checkout.gate(github)
+    system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
+    checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", system) + "time_limit_s = 10\n")
+    found = checkout.gate()
     assert found.code == 124, found.log
     assert found.outputs["verdict"] == "error"
     assert found.outputs["run-directory"] == "ragstone-run", "it can be looked at, and resumed"
@@ -507,15 +431,13 @@ def test_a_time_limit_ends_the_job_with_what_is_there(github: FakeGitHub, checko
     assert "time limit" in found.summary
 
 
-def test_a_run_that_was_stopped_before_this_job_is_not_taken_for_its_own(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    checkout.gate(github)
+def test_a_run_that_was_stopped_before_this_job_is_not_taken_for_its_own(checkout: Checkout) -> None:
+    checkout.gate()
     manifest = checkout.root / "ragstone-run" / "manifest.json"
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(re.sub(r'"created_at": "[0-9]{4}', '"created_at": "2001', text).replace("finished", "stopped"))
     (checkout.root / "golden.jsonl").write_text("no JSON", encoding="utf-8")
-    found = checkout.gate(github)
+    found = checkout.gate()
     assert found.code == 3
     assert found.outputs["run-directory"] == ""
 
@@ -526,36 +448,26 @@ KEPT = {
     "in an address": '[remote "origin"]\n\turl = https://x-access-token:ghs_0123@github.com/acme/rag\n',
 }
 PLAIN = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/acme/rag\n'
-CONFIG = """
-[golden]
-paths = ["golden.jsonl"]
-[system]
-entrypoint = "{entrypoint}"
-python = "{python}"
-[run]
-metrics = ["faithfulness"]
-"""
 
 
-def warnings_of_tokens(github: FakeGitHub, checkout: Checkout, entrypoint: str) -> list[str]:
+def warnings_of_tokens(checkout: Checkout, entrypoint: str) -> list[str]:
     checkout.write("rag.py", "def answer(question): return question")
-    checkout.write("ragstone.toml", CONFIG.format(entrypoint=entrypoint, python=sys.executable))
-    found = checkout.gate(github)
+    checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", f'{entrypoint}"\npython = "{sys.executable}'))
+    found = checkout.gate()
     assert "eDp5" not in found.log
     return [line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line]
 
 
-@pytest.mark.parametrize("how", KEPT)
-@pytest.mark.parametrize("place", [".git/config", "service/.git/config"])
-def test_a_token_that_the_checkout_left_is_warned_of(
-    github: FakeGitHub, checkout: Checkout, how: str, place: str
-) -> None:
+@pytest.mark.parametrize(
+    ("how", "place"), [*((how, ".git/config") for how in KEPT), ("as a header", "service/.git/config")]
+)
+def test_a_token_that_the_checkout_left_is_warned_of(checkout: Checkout, how: str, place: str) -> None:
     checkout.write(place, KEPT[how])
-    assert len(warnings_of_tokens(github, checkout, "python:rag:answer")) == 1
+    assert len(warnings_of_tokens(checkout, "python:rag:answer")) == 1
 
 
-def test_no_token_or_nobody_to_read_it_is_not_warned_of(github: FakeGitHub, checkout: Checkout) -> None:
+def test_no_token_or_nobody_to_read_it_is_not_warned_of(checkout: Checkout) -> None:
     checkout.write(".git/config", PLAIN)
-    assert warnings_of_tokens(github, checkout, "python:rag:answer") == []
+    assert warnings_of_tokens(checkout, "python:rag:answer") == []
     checkout.write(".git/config", KEPT["as a header"])
-    assert warnings_of_tokens(github, checkout, "file:outputs.jsonl") == []
+    assert warnings_of_tokens(checkout, "file:outputs.jsonl") == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from ragstone.evaluation.redact import MASK
 from ragstone.settings.variables import SECRETS
@@ -16,11 +15,10 @@ CANARIES = {name: f"canary-{number}-of-{name.lower()}" for number, name in enume
 }
 
 
-def test_a_job_writes_no_declared_secret(github: FakeGitHub, tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
+def test_a_job_writes_no_declared_secret(github: FakeGitHub, checkout: Checkout) -> None:
     said = " ".join(CANARIES.values())
     checkout.answer({name: f"{said} {fact}" for name, _, fact in FACTS})
-    done = checkout.gate(github, "pull_request", pull_request(), **CANARIES)
+    done = checkout.gate("pull_request", pull_request(), **CANARIES)
     inputs = (checkout.root / "outputs.jsonl", checkout.files / "event.json")
     for path in inputs:
         path.unlink(missing_ok=True)

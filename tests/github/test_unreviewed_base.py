@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ragstone.errors import ConfigError
+from ragstone.settings.load import load_settings
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, REPOSITORY, pull_request, workflow_run
 from tests.github.builders import FACTS, POLICY, Checkout, Outcome
@@ -34,12 +36,11 @@ def answer(question):
 
 
 @pytest.fixture
-def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
+def checkout(github: FakeGitHub, checkout: Checkout) -> Checkout:
     """A checkout of a pull request, and a branch that its author pushed a minute ago."""
-    github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
     github.branches[EVIL] = EVIL_SHA
     github.files[EVIL_SHA] = {}
-    return Checkout(tmp_path)
+    return checkout
 
 
 def to(branch: str = EVIL, **more: Any) -> dict[str, Any]:
@@ -67,15 +68,17 @@ def not_passed(found: Outcome) -> None:
     assert NEITHER in top_of(found).replace("\\", "")
 
 
-@pytest.mark.parametrize(("judge", "variable"), WAYS_TO_THE_KEY)
-@pytest.mark.parametrize("without_key", ["", '[gate]\nwithout_key = "offline"\n'])
+@pytest.mark.parametrize(
+    ("judge", "variable", "without_key"),
+    [*((*way, "") for way in WAYS_TO_THE_KEY), (*WAYS_TO_THE_KEY[0], '[gate]\nwithout_key = "offline"\n')],
+)
 def test_the_key_does_not_go_where_such_a_base_says(
     github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, variable: str, without_key: str
 ) -> None:
     key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
     text = config(judge.format(url=listener.url)) + without_key
     in_the_evil_base(github, checkout, "ragstone.toml", text)
-    found = checkout.gate(github, "pull_request", to(), AWS_REGION="eu-west-1", **{variable: key})
+    found = checkout.gate("pull_request", to(), AWS_REGION="eu-west-1", **{variable: key})
     assert listener.heard == []
     not_passed(found)
     if "bedrock" in judge:  # the machine may have an identity, so the address is the default branch's or none
@@ -90,7 +93,6 @@ def test_nor_does_the_jobs_identity(github: FakeGitHub, checkout: Checkout, list
     judge = 'name = "openai:gpt-5.4-mini"\n'
     in_the_evil_base(github, checkout, "ragstone.toml", config(judge))
     found = checkout.gate(
-        github,
         "pull_request",
         to(),
         ACTIONS_ID_TOKEN_REQUEST_URL=f"{listener.url}?x=1",
@@ -107,7 +109,7 @@ def test_a_protected_base_counts(github: FakeGitHub, checkout: Checkout, listene
     github.protected.add(EVIL)
     judge = f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'
     in_the_evil_base(github, checkout, "ragstone.toml", config(judge))
-    found = checkout.gate(github, "pull_request", to(), OPENAI_API_KEY=KEY)
+    found = checkout.gate("pull_request", to(), OPENAI_API_KEY=KEY)
     assert found.code == 5  # the listener refuses everybody
     assert listener.heard
     assert NEITHER not in found.summary
@@ -123,14 +125,14 @@ def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(
     text = f'[golden]\npaths = "golden.jsonl"\n[system]\n{system}{METRICS}'
     in_the_evil_base(github, checkout, "ragstone.toml", text)
     given = {"DB_PASSWORD": "hunter2-hunter2", "OPENAI_API_KEY": KEY, "PLAIN": f"Bearer {KEY}"}
-    found = checkout.gate(github, "pull_request", to(), **given)
+    found = checkout.gate("pull_request", to(), **given)
     assert found.code == 2, found.log
     assert "passes the secret DB_PASSWORD" in found.log
     assert not log.exists()
     assert NEITHER in top_of(found)
     # What the default branch passes on, it gets, but for the key of a judge, under any name.
     github.files[BASE_SHA]["ragstone.toml"] = text.encode()
-    not_passed(checkout.gate(github, "pull_request", to(), **given))
+    not_passed(checkout.gate("pull_request", to(), **given))
     assert "hunter2-hunter2" in log.read_text()
     assert KEY not in log.read_text()
 
@@ -143,7 +145,7 @@ def test_what_fails_the_job_is_what_the_default_branch_says(github: FakeGitHub, 
     in_the_evil_base(github, checkout, "ragstone.toml", text)
     in_the_evil_base(github, checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\ndecision = 'point'\n")
     github.files[BASE_SHA]["thresholds.toml"] = POLICY.encode()
-    found = checkout.gate(github, "pull_request", to())
+    found = checkout.gate("pull_request", to())
     not_passed(found)
     top = found.summary.replace("\\", "")
     assert "This pull request" in top
@@ -153,11 +155,11 @@ def test_what_fails_the_job_is_what_the_default_branch_says(github: FakeGitHub, 
     # Bad answers fail, whatever the branch says.
     checkout.write("thresholds.toml", POLICY)
     checkout.answer_badly()
-    assert checkout.gate(github, "pull_request", to()).code == 1
+    assert checkout.gate("pull_request", to()).code == 1
 
 
 def test_a_run_that_has_nothing_against_it_is_unproven(github: FakeGitHub, checkout: Checkout) -> None:
-    found = checkout.gate(github, "pull_request", to())
+    found = checkout.gate("pull_request", to())
     assert (found.code, found.outputs["verdict"]) == (8, "inconclusive")
     not_passed(found)
     (comment,) = github.bodies()
@@ -168,12 +170,12 @@ def test_a_run_that_has_nothing_against_it_is_unproven(github: FakeGitHub, check
     assert manifest["verdict"] == "inconclusive"
     assert not manifest["baseline"]["eligible"]
     # The very same run for the default branch passes.
-    assert checkout.gate(github, "pull_request", pull_request()).code == 0
+    assert checkout.gate("pull_request", pull_request()).code == 0
 
 
 def test_the_sentence_is_the_first(github: FakeGitHub, checkout: Checkout) -> None:
     github.files[BASE_SHA]["thresholds.toml"] = POLICY.replace("0.5", "0.9").encode()
-    found = checkout.gate(github, "pull_request", to())
+    found = checkout.gate("pull_request", to())
     assert found.summary.index(NEITHER) < found.summary.index("This pull request changes")
 
 
@@ -187,20 +189,20 @@ def test_if_it_can_not_be_asked_the_base_does_not_count(github: FakeGitHub, chec
         github.fail("GET", "/branches/", 503, times=100)
     else:
         more = {"GITHUB_TOKEN": ""}
-    found = checkout.gate(github, "pull_request", to(), **more)
+    found = checkout.gate("pull_request", to(), **more)
     assert (found.code, found.outputs["verdict"]) == (8, "inconclusive"), found.log
     assert "is protected" in found.summary
     github.faults.clear()
     # The default branch, which the event names, needs no question.
-    assert checkout.gate(github, "pull_request", pull_request(), **more).code == 0
+    assert checkout.gate("pull_request", pull_request(), **more).code == 0
 
 
-def test_a_merge_queue_of_such_a_branch_proves_nothing(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_merge_queue_of_such_a_branch_proves_nothing(checkout: Checkout) -> None:
     group = {"base_ref": f"refs/heads/{EVIL}", "base_sha": EVIL_SHA, "head_sha": MERGE_SHA}
-    found = checkout.gate(github, "merge_group", {"merge_group": group, "repository": REPOSITORY})
+    found = checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY})
     not_passed(found)
     group["base_ref"] = "refs/heads/main"
-    assert checkout.gate(github, "merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
+    assert checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
 
 
 def test_the_commit_to_compare_with_is_the_default_branchs(
@@ -216,42 +218,38 @@ def test_the_commit_to_compare_with_is_the_default_branchs(
     checkout.write("ragstone.toml", text)
     checkout.write("rag.py", SYSTEM.format(facts=facts, log=str(log), who="head"))
     github.parents[MERGE_SHA] = [EVIL_SHA, HEAD_SHA]
-    checkout.reports_again = False
-    found = checkout.gate(github, "pull_request", to(), RAGSTONE_BASELINE="commit")
+    found = checkout.gate("pull_request", to(), RAGSTONE_BASELINE="commit")
     not_passed(found)
     assert {line.partition(":")[0] for line in log.read_text().splitlines()} == {"main", "head"}
 
 
 def test_the_baseline_is_the_default_branchs(github: FakeGitHub, checkout: Checkout) -> None:
-    assert checkout.gate(github, "push").code == 0
+    assert checkout.gate("push").code == 0
     files = artifact_of(checkout.root / "ragstone-run")
     github.add_run(1)
     github.add_run(2, branch=EVIL, sha=EVIL_SHA)
     for run_id in (1, 2):
         github.add_artifact(run_id, files)
     github.merged.add(EVIL_SHA)
-    assert checkout.gate(github, "pull_request", to()).outputs["baseline-run-id"] == "1"
+    assert checkout.gate("pull_request", to()).outputs["baseline-run-id"] == "1"
     github.protected.add(EVIL)
-    assert checkout.gate(github, "pull_request", to()).outputs["baseline-run-id"] == "2"
+    assert checkout.gate("pull_request", to()).outputs["baseline-run-id"] == "2"
 
 
 @pytest.mark.parametrize("event", ["pull_request", "push", "workflow_dispatch"])
 def test_baseline_branch_names_a_reviewed_branch(github: FakeGitHub, checkout: Checkout, event: str) -> None:
     for branch in (EVIL, "no-such-branch"):
-        found = checkout.gate(github, event, None, RAGSTONE_BASELINE_BRANCH=branch)
+        found = checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=branch)
         assert found.code == 2, found.log
         assert f"'{branch}' is {NEITHER}" in found.log
     github.protected.add(EVIL)
     for branch in (EVIL, "main"):
-        assert checkout.gate(github, event, None, RAGSTONE_BASELINE_BRANCH=branch).code == 0
-    found = checkout.gate(github, event, None, RAGSTONE_BASELINE_BRANCH=EVIL, GITHUB_TOKEN="")
+        assert checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=branch).code == 0
+    found = checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=EVIL, GITHUB_TOKEN="")
     assert found.code == 2, found.log
 
 
-def test_the_configs_own_baseline_branch_is_refused(github: FakeGitHub, checkout: Checkout) -> None:
-    from ragstone.errors import ConfigError
-    from ragstone.settings.load import load_settings
-
+def test_the_configs_own_baseline_branch_is_refused(checkout: Checkout) -> None:
     checkout.write("ragstone.toml", '[gate]\nbaseline_branch = "evil-base"\n')
     with pytest.raises(ConfigError, match=r"'gate\.baseline_branch' must not be set in a file"):
         load_settings(directory=checkout.root, environ={})
@@ -260,12 +258,11 @@ def test_the_configs_own_baseline_branch_is_refused(github: FakeGitHub, checkout
 def test_a_forks_run_for_such_a_base_is_reported_against_the_default_branch(
     github: FakeGitHub, checkout: Checkout
 ) -> None:
-    assert checkout.gate(github, "pull_request", pull_request(fork=True)).code == 0
+    assert checkout.gate("pull_request", pull_request(fork=True)).code == 0
     files = artifact_of(checkout.root / "ragstone-run")
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_artifact(555, files)
+    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA, artifact=files)
     github.files[HEAD_SHA] = {}
     github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base=EVIL)
-    found = checkout.gate(github, "workflow_run", workflow_run())
+    found = checkout.gate("workflow_run", workflow_run())
     assert found.outputs["verdict"] == "inconclusive", found.log
     assert NEITHER in github.bodies()[-1]

@@ -35,6 +35,8 @@ SECRETS = {
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "oidc-token-0123456789",
 }
 
+RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
+"""Inputs for a system whose answers are recorded."""
 
 NOT_STARTED = "Close_Fd sealing memfd copy: Device or resource busy"
 """What buildah says on a busy machine if it could not make the copy of itself that starts a container."""
@@ -107,10 +109,10 @@ def image() -> Iterator[Image]:
 class Runner:
     """GitHub's runner: its folders, its variables, its mounts."""
 
-    def __init__(self, image: Image, checkout: Checkout, folder: Path, fake: FakeGitHub) -> None:
+    def __init__(self, image: Image, checkout: Checkout, folder: Path) -> None:
         self.image = image
         self.checkout = checkout
-        self.github = fake
+        self.github = checkout.github
         self.folder = folder
         # As hosted runners lay it out: all below RUNNER_TEMP, which is in the container a second time.
         self.temporary = folder / "runner_temp"
@@ -207,8 +209,8 @@ class Runner:
         self.socket.close()
 
 
-def make_checkout(folder: Path) -> Checkout:
-    found = Checkout(folder)
+def make_checkout(fake: FakeGitHub, folder: Path) -> Checkout:
+    found = Checkout(fake, folder)
     # pytest's folders are closed to others; the owner of the workspace has to get through.
     for above in (folder, *folder.parents):
         if above.name.startswith("pytest-"):
@@ -218,11 +220,11 @@ def make_checkout(folder: Path) -> Checkout:
 
 
 @contextmanager
-def runner_of(image: Image, checkout: Checkout, fake: FakeGitHub) -> Iterator[Runner]:
+def runner_of(image: Image, checkout: Checkout) -> Iterator[Runner]:
     folder = checkout.root.parent / "host"
     folder.mkdir()
-    fake.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
-    found = Runner(image, checkout, folder, fake)
+    checkout.github.add_run(900, event="pull_request", branch="topic", status="in_progress", conclusion="neutral")
+    found = Runner(image, checkout, folder)
     try:
         yield found
     finally:
@@ -231,11 +233,11 @@ def runner_of(image: Image, checkout: Checkout, fake: FakeGitHub) -> Iterator[Ru
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return make_checkout(tmp_path)
+def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:  # noqa: F811
+    return make_checkout(github, tmp_path)
 
 
 @pytest.fixture
-def step(image: Image, checkout: Checkout, github: FakeGitHub) -> Iterator[Runner]:  # noqa: F811
-    with runner_of(image, checkout, github) as found:
+def step(image: Image, checkout: Checkout) -> Iterator[Runner]:
+    with runner_of(image, checkout) as found:
         yield found

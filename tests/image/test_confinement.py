@@ -24,7 +24,7 @@ from ragstone.github.container.confinement import living
 from tests.github.api.fake import running
 from tests.github.api.openapi import Contract
 from tests.github.builders import FACTS, Outcome
-from tests.image.conftest import OWNER, SECRETS, Image, Runner, make_checkout, runner_of
+from tests.image.conftest import OWNER, RECORDED, SECRETS, Image, Runner, make_checkout, runner_of
 
 pytestmark = pytest.mark.container
 
@@ -41,7 +41,6 @@ def answer(question):
     print("text ##[error]forged")
     return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
 """
-RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 INPUTS: dict[str, Any] = {
     "golden_set": "golden.jsonl",
     "entrypoint": "python:rag:answer",
@@ -61,11 +60,12 @@ class Attempted:
 
 @pytest.fixture(scope="module")
 def attempted(image: Image, contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempted]:
-    checkout = make_checkout(tmp_path_factory.mktemp("hostile"))
-    shutil.copy(HOSTILE, checkout.root / "hostile.py")
-    checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
-    with running(contract) as fake, runner_of(image, checkout, fake) as step:
-        yield Attempted(step, step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS))
+    with running(contract) as fake:
+        checkout = make_checkout(fake, tmp_path_factory.mktemp("hostile"))
+        shutil.copy(HOSTILE, checkout.root / "hostile.py")
+        checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
+        with runner_of(image, checkout) as step:
+            yield Attempted(step, step.run(environ={"MY_OWN_SETTING": "passed on"}, **INPUTS))
 
 
 def attempts(step: Runner, *who: str) -> list[dict[str, Any]]:
@@ -254,12 +254,7 @@ def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through
 
 def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
     step.checkout.write("easy.jsonl", json.dumps({"id": "moon", "question": "Is the Moon far away?"}) + "\n")
-    found = step.run(
-        golden_set="golden.jsonl",
-        entrypoint="file:outputs.jsonl",
-        metrics="faithfulness",
-        setup="cp easy.jsonl golden.jsonl",
-    )
+    found = step.run(setup="cp easy.jsonl golden.jsonl", **RECORDED)
     assert found.code == 0, found.log
     assert found.outputs["verdict"] == "pass"
     run = RunDirectory.open(step.checkout.root / "ragstone-run")
@@ -270,9 +265,7 @@ def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
 def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:
     (step.checkout.root / name).unlink()
     (step.checkout.root / name).symlink_to("/proc/self/environ")
-    found = step.run(
-        golden_set="golden.jsonl", thresholds="thresholds.toml", entrypoint="file:outputs.jsonl", metrics="faithfulness"
-    )
+    found = step.run(thresholds="thresholds.toml", **RECORDED)
     assert found.code == code
     assert "outside the workspace" in found.log
     for secret in SECRETS.values():
@@ -287,12 +280,7 @@ def test_a_docker_socket_that_anybody_may_use_stops_the_job(step: Runner) -> Non
 
 
 def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
-    found = step.run(
-        golden_set="golden.jsonl",
-        entrypoint="file:outputs.jsonl",
-        metrics="faithfulness",
-        setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl",
-    )
+    found = step.run(setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl", **RECORDED)
     assert found.code != 0
     shown = "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
     for secret in SECRETS.values():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,11 @@ from ragstone.evaluation.directory import SAMPLES
 from tests.github.api.fake import FakeGitHub
 from tests.github.test_hostile_checkout import FORGED, HOSTILE
 from tests.github.test_trusted_config import Listener, listener
-from tests.image.conftest import Runner
+from tests.image.conftest import RECORDED, Runner
 
 __all__ = ["listener"]
 
 pytestmark = pytest.mark.container
-
-RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:outputs.jsonl", "metrics": "faithfulness"}
 
 
 def test_the_judges_key_does_not_go_where_the_checkout_says(step: Runner, listener: Listener) -> None:

@@ -155,7 +155,9 @@ class FakeGitHub:
         conclusion: str = "success",
         status: str = "completed",
         created_at: str | None = None,
+        artifact: Mapping[str, bytes] | bytes | None = None,
     ) -> dict[str, Any]:
+        """A run of a workflow, and what it uploaded."""
         run = self.contract.example("workflow-run")
         run.update(
             id=run_id,
@@ -174,6 +176,8 @@ class FakeGitHub:
         else:
             run["head_repository"].update(id=head_repository_id)
         self.runs.append(run)
+        if artifact is not None:
+            self.add_artifact(run_id, artifact)
         return run
 
     def add_artifact(

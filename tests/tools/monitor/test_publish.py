@@ -25,39 +25,39 @@ def found(*, alarm: bool, log: str = "log.jsonl") -> Monitored:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
+def checkout(github: FakeGitHub, tmp_path: Path) -> Checkout:
+    return Checkout(github, tmp_path)
 
 
-def publish(github: FakeGitHub, checkout: Checkout, what: Monitored, **more: str) -> list[str]:
+def publish(checkout: Checkout, what: Monitored, **more: str) -> list[str]:
     said: list[str] = []
-    environ = checkout.environ(github, "schedule", **more)
+    environ = checkout.environ("schedule", **more)
     publish_monitored(what, environ, Redactor(()), said.append, patience=QUICK)
     return said
 
 
 def test_an_issue_is_opened_updated_and_closed(github: FakeGitHub, checkout: Checkout) -> None:
-    assert "was opened" in publish(github, checkout, found(alarm=True))[0]
-    assert "was updated" in publish(github, checkout, found(alarm=True))[0]
+    assert "was opened" in publish(checkout, found(alarm=True))[0]
+    assert "was updated" in publish(checkout, found(alarm=True))[0]
     (issue,) = github.issues
     assert issue["title"] == "Ragstone: production has become worse"
     assert "errors" in issue["body"]
-    assert "was closed" in publish(github, checkout, found(alarm=False))[0]
+    assert "was closed" in publish(checkout, found(alarm=False))[0]
     assert github.issues[0]["state"] == "closed"
-    assert publish(github, checkout, found(alarm=False)) == []
+    assert publish(checkout, found(alarm=False)) == []
 
 
 def test_the_issue_of_the_gate_is_another(github: FakeGitHub, checkout: Checkout) -> None:
-    publish(github, checkout, found(alarm=True))
-    publish(github, checkout, found(alarm=True), RAGSTONE_COMMENT_ID="shop")
+    publish(checkout, found(alarm=True))
+    publish(checkout, found(alarm=True), RAGSTONE_COMMENT_ID="shop")
     assert [issue["title"] for issue in github.issues] == [
         "Ragstone: production has become worse",
         "Ragstone (shop): production has become worse",
     ]
 
 
-def test_the_summary_has_the_table_and_no_markup_of_a_file_name(github: FakeGitHub, checkout: Checkout) -> None:
-    environ = checkout.environ(github, "schedule")
+def test_the_summary_has_the_table_and_no_markup_of_a_file_name(checkout: Checkout) -> None:
+    environ = checkout.environ("schedule")
     what = found(alarm=True, log="<img src=x> @team `x`|")
     publish_monitored(what, environ, Redactor(()), lambda _: None, patience=QUICK)
     summary = Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
@@ -66,12 +66,12 @@ def test_the_summary_has_the_table_and_no_markup_of_a_file_name(github: FakeGitH
     assert "@team" not in summary
 
 
-def test_without_a_token_there_is_a_summary_and_a_notice(github: FakeGitHub, checkout: Checkout) -> None:
-    said = publish(github, checkout, found(alarm=True), RAGSTONE_GITHUB_TOKEN="", GITHUB_TOKEN="")
+def test_without_a_token_there_is_a_summary_and_a_notice(checkout: Checkout) -> None:
+    said = publish(checkout, found(alarm=True), RAGSTONE_GITHUB_TOKEN="", GITHUB_TOKEN="")
     assert said == ["No issue was opened: GITHUB_TOKEN is not set."]
 
 
 def test_a_refusal_is_a_notice(github: FakeGitHub, checkout: Checkout) -> None:
     github.fail("POST", "/issues$", status=403)
-    (said,) = publish(github, checkout, found(alarm=True))
+    (said,) = publish(checkout, found(alarm=True))
     assert "issues: write" in said
