@@ -24,7 +24,7 @@ from queue import Queue
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("src", "tests", "scripts", "docs", "examples", "bench", "pyproject.toml", "README.md", "action.yml")
-EXCLUDED = shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*", "image", "container")
+EXCLUDED = shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*")
 DEFAULT_LEVEL = "not process and not heavy and not container and not browser and not integrations"
 TIMEOUT_S = 600
 NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -204,7 +204,7 @@ def test_what_is_no_ordinary_file_of_the_checkout_is_refused_at_once(
         assert SECRET not in str(found)
         return
     assert SECRET not in f"{found.log}{found.summary}{found.outputs}{github.bodies()}"
-    if (named, kind) == (second_template, folder):
+    if named in (template, second_template) and kind is folder:
         assert found.code == 0  # a folder of that name is no template, and not looked at
         return
     assert found.code in (2, 3, 4, 6), found.log

@@ -105,6 +105,19 @@ def test_the_command_line_takes_the_same_from_variables() -> None:
     assert dict(found.overrides) == {}  # those come through load_settings
 
 
+def test_variables_say_nothing_of_the_container_or_of_where_the_command_line_runs() -> None:
+    names = ("SETUP", "REQUIREMENTS", "PYTHON_VERSION", "CONFIG", "WORKING_DIRECTORY")
+    found = read_variables({f"RAGSTONE_{name}": "elsewhere" for name in names})
+    assert found == read_variables({})
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "RAGSTONE_GITHUB_TOKEN"])
+def test_the_token_is_no_default_of_the_runners(name: str) -> None:
+    assert read_variables({name: "ghs_x"}).github_token.get_secret_value() == "ghs_x"
+    assert read_variables({}).github_token.get_secret_value() == ""
+    assert read_inputs({}).github_token.get_secret_value() == ""
+
+
 def test_a_bad_variable_is_named_as_a_variable() -> None:
     with pytest.raises(ConfigError, match="environment variable RAGSTONE_COMMENT"):
         read_variables({"RAGSTONE_COMMENT": "sometimes"})

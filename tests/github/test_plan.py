@@ -43,10 +43,17 @@ def test_the_baseline_branch_can_be_named() -> None:
 
 @pytest.mark.parametrize(
     ("value", "source"),
-    [("artifact", BaselineSource.ARTIFACT), ("none", BaselineSource.NONE), ("runs/old", BaselineSource.PATH)],
+    [
+        ("artifact", BaselineSource.ARTIFACT),
+        ("commit", BaselineSource.COMMIT),
+        ("none", BaselineSource.NONE),
+        ("runs/old", BaselineSource.PATH),
+    ],
 )
 def test_the_baseline_comes_from_where_the_input_says(value: str, source: BaselineSource) -> None:
     assert plan("push", baseline=value).baseline is source
+    of_a_fork = BaselineSource.ARTIFACT if value == "commit" else source
+    assert plan("workflow_run", baseline=value).baseline is of_a_fork
 
 
 @pytest.mark.parametrize(
@@ -55,13 +62,19 @@ def test_the_baseline_comes_from_where_the_input_says(value: str, source: Baseli
         ("schedule", "refs/heads/main", IssueMode.OPEN),
         ("workflow_dispatch", "refs/heads/main", IssueMode.FOLLOW),
         ("workflow_dispatch", "refs/heads/topic", IssueMode.OFF),
+        ("workflow_dispatch", "refs/tags/v1", IssueMode.OFF),
         ("push", "refs/heads/main", IssueMode.OFF),
         ("pull_request", "", IssueMode.OFF),
     ],
 )
 def test_only_scheduled_runs_open_an_issue(name: str, ref: str, mode: IssueMode) -> None:
-    assert plan(name, ref=ref, report_issue="true").issue is mode
-    assert plan(name, ref=ref).issue is IssueMode.OFF
+    found = plan(name, ref=ref, report_issue="true")
+    assert found.issue is mode
+    assert any("report-issue" in notice for notice in found.notices) == (
+        mode is IssueMode.OFF and name != "pull_request"
+    )
+    without = plan(name, ref=ref)
+    assert (without.issue, without.notices) == (IssueMode.OFF, ())
 
 
 def test_pull_request_target_is_refused() -> None:

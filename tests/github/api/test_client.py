@@ -72,6 +72,10 @@ def test_a_refusal_is_not_repeated(github: FakeGitHub, api: GitHubApi, status: i
         (403, {"Retry-After": "30"}, "You have exceeded a secondary rate limit", 30),
         (403, {}, "You have exceeded a secondary rate limit. Please wait a few minutes", 60),
         (429, {}, "Too many requests", 60),
+        (403, {"Retry-After": "9"}, "Forbidden", 9),
+        (403, {"X-RateLimit-Remaining": "0"}, "Forbidden", 60),
+        (429, {"X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "20"}, "Too many requests", 60),
+        (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "20"}, "Too many requests", 1),
     ],
 )
 def test_a_rate_limit_is_waited_out(

@@ -38,9 +38,17 @@ def test_a_fork_is_told_by_id_even_when_it_took_the_same_name() -> None:
     assert event.pull_request.is_fork
 
 
-def test_dependabot_has_no_secrets() -> None:
-    event = build_event(runner("pull_request"), pull_request(author="dependabot[bot]"))
-    assert event.without_secrets
+@pytest.mark.parametrize(("actor", "author"), [("dev", "dependabot[bot]"), ("dependabot[bot]", "dev")])
+def test_dependabot_has_no_secrets(actor: str, author: str) -> None:
+    assert build_event(runner("pull_request", GITHUB_ACTOR=actor), pull_request(author=author)).without_secrets
+
+
+@pytest.mark.parametrize(("side", "identity"), [("head", None), ("base", None), ("base", 3003)])
+def test_a_repository_that_is_not_known_to_be_the_same_is_a_fork(side: str, identity: int | None) -> None:
+    payload = pull_request()
+    repository = payload["pull_request"][side]["repo"]
+    payload["pull_request"][side]["repo"] = {**repository, "id": identity} if identity else None
+    assert build_event(runner("pull_request"), payload).without_secrets
 
 
 @pytest.mark.parametrize("name", ["push", "schedule", "workflow_dispatch", "release"])
@@ -88,9 +96,22 @@ def test_the_workflow_is_known_by_its_file(reference: str, file: str | None) -> 
     assert build_event(runner("push", GITHUB_WORKFLOW_REF=reference), payload_of("push")).workflow == file
 
 
-def test_outside_of_a_job_it_says_so() -> None:
+@pytest.mark.parametrize("missing", ["GITHUB_EVENT_PATH", "GITHUB_REPOSITORY"])
+def test_outside_of_a_job_it_says_so(tmp_path: Path, missing: str) -> None:
+    environ = with_payload(runner("push"), payload_of("push"), tmp_path)
     with pytest.raises(ConfigError, match="not a GitHub Actions job"):
-        load_event({})
+        load_event({**environ, missing: ""})
+
+
+def test_what_the_runner_does_not_say_comes_from_the_payload_or_is_githubs_own() -> None:
+    names = ("GITHUB_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_API_URL", "GITHUB_ACTOR", "GITHUB_RUN_ID")
+    event = build_event({**runner("push"), **dict.fromkeys(names, "")}, payload_of("push"))
+    assert (event.repository, event.actor, event.run_id) == ("acme/rag", None, 0)
+    assert (event.server_url, event.api_url) == ("https://github.com", "https://api.github.com")
+    own = {"GITHUB_SERVER_URL": "https://git.example/", "GITHUB_API_URL": "https://git.example/api/v3/"}
+    event = build_event(runner("push", GITHUB_REPOSITORY="acme/renamed", **own), payload_of("push"))
+    assert event.run_url == "https://git.example/acme/renamed/actions/runs/900"
+    assert event.api_url == "https://git.example/api/v3"
 
 
 def test_an_unreadable_payload_names_its_file(tmp_path: Path) -> None:

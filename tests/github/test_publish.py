@@ -1,0 +1,67 @@
+"""What a report is worth a comment for, and what it puts out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstone.gate.verdict import Action, Status
+from ragstone.github.outputs import output_values
+from ragstone.github.publish import Report
+from ragstone.report.parts import ReportView
+from tests.report.conftest import view_of
+from tests.report.test_machine_formats import one_check
+
+PASSED = one_check(Status.PASS, Action.BLOCK)
+FAILED = view_of(Status.FAIL)
+
+
+def with_change(change: float | None) -> ReportView:
+    return replace(PASSED, metrics=tuple(replace(row, change=change) for row in PASSED.metrics))
+
+
+VIEWS: dict[str, tuple[ReportView | None, bool]] = {
+    "passed": (PASSED, True),
+    "no verdict": (None, False),
+    "inconclusive": (replace(PASSED, status=Status.INCONCLUSIVE), False),
+    "worse samples": (replace(PASSED, worst=FAILED.worst), False),
+    "failed samples": (replace(PASSED, failures=FAILED.failures), False),
+    "a small change": (with_change(0.004), True),
+    "a change": (with_change(0.005), False),
+    "a loss": (with_change(-0.006), False),
+    "a warning": (one_check(Status.FAIL, Action.WARN), True),
+    "a check that is open": (replace(one_check(Status.INCONCLUSIVE, Action.BLOCK), status=Status.PASS), False),
+}
+
+
+@pytest.mark.parametrize(("view", "unchanged"), VIEWS.values(), ids=list(VIEWS))
+def test_a_pass_is_unchanged_without_anything_of_interest(view: ReportView | None, unchanged: bool) -> None:
+    assert FAILED.worst
+    assert FAILED.failures
+    assert Report(view).unchanged_pass is unchanged
+
+
+def outputs(view: ReportView | None) -> dict[str, str]:
+    return output_values(Report(view), baseline_run_id=None, run_directory="", files={}, comment_url="")
+
+
+def test_coverage_is_that_of_the_metric_that_covers_least_of_the_whole_run() -> None:
+    (row,) = PASSED.metrics
+    rows: list[dict[str, Any]] = [
+        {"metric": "faithfulness", "score": 0.5, "n": 8, "failed": 2},
+        {"metric": "context_recall", "score": None, "n": 9, "failed": 1},
+        {"metric": "exact_match", "score": 0.25, "slice": "tag", "n": 0, "failed": 5},
+        {"metric": "recall@5", "score": 0.75, "n": 0, "failed": 0},
+    ]
+    found = outputs(replace(PASSED, metrics=tuple(replace(row, **changes) for changes in rows)))
+    assert found["coverage"] == "0.8"
+    assert (found["faithfulness"], found["context-recall"], found["exact-match"]) == ("0.5", "", "")
+    assert found["recall-at-5"] == "0.75"
+
+
+def test_without_a_verdict_or_a_known_cost_outputs_are_empty() -> None:
+    found = outputs(None)
+    assert (found["verdict"], found["passed"], found["coverage"], found["cost-usd"]) == ("error", "false", "", "")
+    assert outputs(replace(PASSED, cost=None))["cost-usd"] == ""
