@@ -20,7 +20,7 @@ from ragstone.evaluation.rounds.session import Session
 from ragstone.golden.sample import Sample
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import JudgeSettings, RunSettings, Settings, SystemSettings
-from ragstone.system.response import Context, Response
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, samples
 from tests.judge.conftest import event_loop_thread, world  # noqa: F401 - fixtures
 from tests.pipeline.asked import evaluate_golden_set
@@ -94,10 +94,30 @@ def test_what_judging_the_base_costs_counts_as_the_runs_cost(world: Any, tmp_pat
     assert head.manifest.cost.usd == pytest.approx(2 * (one.manifest.cost.usd or 0.0), rel=0.2)
 
 
+def test_both_keep_to_one_budget(world: Any, tmp_path: Path) -> None:
+    one = alone(world, tmp_path / "alone", answering(same))
+    budget = 1.5 * (one.manifest.cost.usd or 0.0)
+    judge = world.judge(cache=tmp_path / "both" / "run" / "judgements.sqlite", max_cost_usd=budget)
+    with pytest.raises(JudgeError, match="the budget"):
+        both(world, tmp_path / "both", answering(other), answering(same), judge)
+    spent, by_base = [
+        RunDirectory.open(tmp_path / "both" / folder).manifest.cost.usd or 0.0 for folder in ("run", "run/base-commit")
+    ]
+    assert 0.0 < by_base < spent <= budget  # what the base costs is part of the run's
+    assert RunDirectory.open(tmp_path / "both" / "run").manifest.state == "stopped"
+
+
 def test_each_version_is_asked_as_often_as_is_said(world: Any, tmp_path: Path) -> None:
     head, base = answering(other), answering(same)
     both(world, tmp_path, head, base, answers=3)
     assert sorted(head.asked) == sorted(base.asked) == sorted(sample.id for sample in GOLDEN for _ in range(3))
+
+
+def test_a_base_that_answers_nothing_is_named(world: Any, tmp_path: Path) -> None:
+    down = SystemFailure(SystemFailureKind.RAISED, "down")
+    silent = Answering(lambda sample: Response(sample.id, failure=down))
+    with pytest.raises(SystemUnderTestError, match="the base, commit cccccccccccc: it gave no answer at all"):
+        both(world, tmp_path, answering(same), silent)
 
 
 def test_where_one_can_not_start_nothing_is_written(world: Any, tmp_path: Path) -> None:
@@ -143,18 +163,20 @@ def test_when_one_breaks_down_both_are_saved_with_the_reason_and_resumed(world: 
     assert all(one.scores().metrics["faithfulness"].values.keys() == everything for one in (run, before))
 
 
-def test_both_keep_to_one_budget_and_count_on_where_they_were_stopped(world: Any, tmp_path: Path) -> None:
+def test_a_stopped_run_and_its_base_count_on_where_they_were(world: Any, tmp_path: Path) -> None:
     one = alone(world, tmp_path / "alone", answering(same))
-    folder, budget = tmp_path / "both", 1.5 * (one.manifest.cost.usd or 0.0)
+    cache, folder = tmp_path / "both" / "run" / "judgements.sqlite", tmp_path / "both"
+    budget = 1.2 * (one.manifest.cost.usd or 0.0)
     world.fake.seen.clear()
-    for resume in (False, True):
-        judge = world.judge(cache=folder / "run" / "judgements.sqlite", max_cost_usd=budget)
-        with pytest.raises(JudgeError, match="the budget"):
-            both(world, folder, answering(other), answering(same), judge, resume=resume)
-        stopped, base = (RunDirectory.open(folder / name).manifest for name in ("run", "run/base-commit"))
-        assert stopped.state == "stopped"
-        assert 0.0 < (base.cost.usd or 0.0) < (stopped.cost.usd or 0.0) <= budget, "the run's cost has the base's"
-    assert stopped.cost.calls == len(world.fake.seen)
-    head, before = both(world, folder, answering(other), answering(same), resume=True)
+    with pytest.raises(JudgeError, match="the budget"):
+        both(world, folder, answering(other), answering(same), world.judge(cache=cache, max_cost_usd=budget))
+    paid = len(world.fake.seen)
+    judge = world.judge(cache=cache, max_cost_usd=budget)
+    with pytest.raises(JudgeError, match="the budget"):
+        both(world, folder, answering(other), answering(same), judge, resume=True)
+    stopped = RunDirectory.open(folder / "run").manifest.cost
+    assert paid <= stopped.calls == len(world.fake.seen)
+    assert 0.0 < (stopped.usd or 0.0) <= budget
+    head, base = both(world, folder, answering(other), answering(same), resume=True)
     assert head.manifest.cost.calls == len(world.fake.seen)
-    assert 0 < before.manifest.cost.calls < head.manifest.cost.calls
+    assert 0 < base.manifest.cost.calls < head.manifest.cost.calls
