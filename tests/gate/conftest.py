@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-import pytest
+from collections.abc import Mapping, Sequence
 
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
 from ragstone.system.response import TokenUsage
-
-MakeRun = Callable[..., RunScores]
 
 
 def make_manifest(
@@ -112,13 +108,3 @@ def _mean(value: float | Sequence[float | None]) -> float:
         return value
     scored = [each for each in value if each is not None]
     return sum(scored) / len(scored)
-
-
-@pytest.fixture
-def run() -> MakeRun:
-    return build_run
-
-
-@pytest.fixture
-def manifest() -> Callable[..., Manifest]:
-    return make_manifest

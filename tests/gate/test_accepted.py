@@ -19,6 +19,7 @@ from ragstone.gate.accepted import (
     entries_in_force,
     entry_id,
     entry_text,
+    floor_notes,
     in_force_note,
     offers,
     parse_accepted,
@@ -111,9 +112,11 @@ def held(*entries: AcceptedEntry, lineage: tuple[str, ...] = (BASE,), spent: tup
     return entries_in_force(entries, lineage=lineage, spent=spent, today=TODAY)
 
 
-def test_an_entry_holds_against_its_own_baseline_and_against_those_that_descend_from_it() -> None:
+def test_an_entry_holds_against_its_own_baseline_and_those_that_descend_from_it_until_its_last_day() -> None:
     assert held(entry()).entries == (entry(),)
     assert held(entry(), lineage=(OTHER, BASE)).entries == (entry(),)
+    assert held(entry(expires=TODAY)).entries
+    assert held(entry(), lineage=()) == InForce()
 
 
 @pytest.mark.parametrize(
@@ -128,11 +131,6 @@ def test_an_entry_that_no_longer_holds_is_called_removable(changed: Any, more: A
     found = held(entry(**changed), **more)
     assert found.entries == ()
     assert [says in line and "remove it" in line for line in found.removable] == [True]
-
-
-def test_an_entry_holds_on_its_last_day_and_nowhere_without_a_baseline() -> None:
-    assert held(entry(expires=TODAY)).entries
-    assert held(entry(), lineage=()) == InForce()
 
 
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
@@ -192,11 +190,18 @@ def test_nothing_is_offered_where_accepting_does_not_help() -> None:
     checks = decide_gate(now, before, rules).checks
     assert {check.kind.value for check in checks if check.status is Status.FAIL} == {"floor", "drop"}
     assert offers(checks, rules.gate) == ()
-    dropped = tuple(check for check in checks if check.kind is CheckKind.DROP)
-    assert len(offers(dropped, rules.gate)) == 1
+    (note,) = floor_notes(checks)
+    assert "drop of faithfulness" in note
+    (dropped,) = (check for check in checks if check.kind is CheckKind.DROP and check.status is Status.FAIL)
+    assert len(offers((dropped,), rules.gate)) == 1
+    assert tuple(floor_notes((dropped,))) == ()
+    for changed in ({"action": Action.WARN}, {"status": Status.PASS}, {"estimate": None}, {"metric": None}):
+        assert offers((replace(dropped, **changed),), rules.gate) == ()
     broken = Check("system.broken", CheckKind.SHARE, Status.FAIL, Action.BLOCK, "", estimate=0.4, threshold=0.3)
-    assert offers((*dropped, broken), rules.gate) == ()
-    assert len(offers((*dropped, replace(broken, estimate=0.2)), rules.gate)) == 1  # an accepted drop allows this rise
+    assert offers((dropped, broken), rules.gate) == ()
+    for estimate in (0.2, 0.3):  # an accepted drop allows this rise
+        assert len(offers((dropped, replace(broken, estimate=estimate)), rules.gate)) == 1
+    assert offers((dropped, replace(broken, kind=CheckKind.ANSWERS)), rules.gate) == ()
 
 
 def test_of_a_loss_beyond_the_accepted_one_only_what_is_beyond_must_be_shown() -> None:
@@ -216,17 +221,12 @@ def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
     assert status(0.06, (entry(slice="de"),)) is Status.FAIL
 
 
-def test_an_entry_narrower_than_what_is_allowed_changes_nothing() -> None:
+def test_the_reason_names_an_entry_that_is_wider_than_what_is_allowed() -> None:
     before, now = runs(0.06)
-    rules = policy()
-    narrow = decide_gate(now, before, rules.with_accepted(InForce((entry(drop=0.01),))))
-    assert narrow == decide_gate(now, before, rules)
-
-
-def test_the_reason_names_the_entry() -> None:
-    before, now = runs(0.06)
+    narrow = decide_gate(now, before, policy().with_accepted(InForce((entry(drop=0.01),))))
+    assert narrow == decide_gate(now, before, policy())
     verdict = decide_gate(now, before, policy().with_accepted(InForce((entry(drop=0.0601),))))
     [check] = [check for check in verdict.checks if check.name == "faithfulness.drop"]
-    assert f"a drop of 0.0601 is accepted ({entry().id})" in check.reason
+    assert f"0.0601 is accepted ({entry().id})" in check.reason
     assert check.threshold == -0.0601
-    assert in_force_note(entry()).startswith("A drop of faithfulness of up to 0.06 is accepted")
+    assert "faithfulness of up to 0.06 is accepted" in in_force_note(entry())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 
 import ragstone
 from ragstone.evaluation.record import Answer, SampleRecord
-from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of
 from ragstone.gate.facts import Facts, Said, facts_of
@@ -36,6 +35,7 @@ from ragstone.report import wording
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.cli.project import SYSTEM, make_project
 from tests.cli.project import ragstone as run_ragstone
+from tests.gate.conftest import build_run as run
 
 EVIDENCE = "The warranty of the Arden pump lasts five years from the day of purchase."
 OTHERS = (
@@ -114,10 +114,47 @@ def test_each_cause_with_and_without_a_baseline(cause: Cause) -> None:
     assert cause_of(CASES[cause]) is cause
 
 
-def test_an_answer_that_stops_in_the_middle_of_what_it_said_is_cut_off() -> None:
-    before = record(answer="The warranty lasts five years. It begins on the day of purchase.")
-    assert cause_of(record([(U, ())], answer="The warranty lasts five", said=False), before) is Cause.CUT
-    assert cause_of(record([(U, ())], answer="The warranty lasts five years.", said=False), before) is Cause.IGNORED
+LOW = (*OTHERS, EVIDENCE)
+LONG = record(answer="The warranty lasts five years. It begins on the day of purchase.")
+UNANSWERABLE = replace(SAMPLE, answerable=False)
+CRASHED = replace(
+    GOOD, answers=(Answer(Response("q", failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s."))),)
+)
+BARE = replace(GOOD, answers=(Answer(GOOD.response, ()),))
+WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "cause"),
+    [
+        pytest.param(GOOD, GOOD, None, id="good as before"),
+        pytest.param(GOOD, None, None, id="good"),
+        pytest.param(BARE, BARE, None, id="without judgements"),
+        pytest.param(CRASHED, GOOD, Cause.CRASHED, id="a failure comes first"),
+        pytest.param(record([(U, ())], answer="The warranty lasts five", said=False), LONG, Cause.CUT, id="cut"),
+        pytest.param(
+            record([(U, ())], answer="The warranty lasts five years.", said=False), LONG, Cause.IGNORED, id="ends"
+        ),
+        pytest.param(record(sample=UNANSWERABLE), None, Cause.INVENTED, id="answers what can't be answered"),
+        pytest.param(record(abstains=True, sample=UNANSWERABLE), None, None, id="abstains where it should"),
+        pytest.param(record([(S, ("c2",))], said=False, backed=False), GOOD, Cause.IGNORED, id="from other passages"),
+        pytest.param(WITHOUT_CONTEXTS, None, Cause.NO_CONTEXTS, id="a system that returns none"),
+        pytest.param(WITHOUT_CONTEXTS, WITHOUT_CONTEXTS, None, id="returned none before"),
+        pytest.param(WITHOUT_CONTEXTS, GOOD, Cause.NOT_RETRIEVED, id="returned some before"),
+        # What was no better in the baseline explains nothing.
+        pytest.param(
+            record([(U, ())], contexts=OTHERS), record(contexts=OTHERS), Cause.IGNORED, id="missing before too"
+        ),
+        pytest.param(
+            record([(U, ())], contexts=LOW), record([(S, ("c4",))], contexts=LOW), Cause.IGNORED, id="low before too"
+        ),
+        # A lower rank is no cause where the answer draws on the evidence anyway.
+        pytest.param(record([(S, ("c4",)), (U, ())], contexts=LOW), GOOD, Cause.INVENTED, id="low and drawn on"),
+        pytest.param(record([(S, ("c4",))], contexts=LOW), GOOD, Cause.RANKED_LOW, id="low alone"),
+    ],
+)
+def test_the_cause_beside_a_baseline(now: SampleRecord, before: SampleRecord | None, cause: Cause | None) -> None:
+    assert cause_of(now, before) is cause
 
 
 def test_an_answer_that_is_the_same_is_not_blamed() -> None:
@@ -155,50 +192,6 @@ def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
     assert cause_of(named(*names, **labels)) is Cause.NOT_RETRIEVED
     assert cause_of(hit) is not Cause.NOT_RETRIEVED
     assert cause_of(named(*names, **labels), hit) is Cause.NOT_RETRIEVED
-
-
-def test_a_system_that_returns_no_contexts_is_said_to_and_not_its_retriever() -> None:
-    none = record([(U, ())], contexts=(), said=False)
-    assert cause_of(none) is Cause.NO_CONTEXTS
-    assert cause_of(none, none) is None
-    assert cause_of(none, GOOD) is Cause.NOT_RETRIEVED
-
-
-def test_a_failure_of_the_system_comes_first() -> None:
-    failure = SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s.")
-    crashed = replace(GOOD, answers=(Answer(Response("q", failure=failure)),))
-    assert cause_of(crashed, GOOD) is Cause.CRASHED
-
-
-def test_an_answer_to_a_question_without_one_is_invented() -> None:
-    asked = replace(SAMPLE, answerable=False)
-    assert cause_of(record(sample=asked)) is Cause.INVENTED
-    assert cause_of(record(abstains=True, sample=asked)) is None
-
-
-def test_what_was_no_better_in_the_baseline_is_no_cause() -> None:
-    """Evidence that was missing before does not explain why the answer is worse now."""
-    before = record([(S, ("c1",))], contexts=OTHERS)
-    assert cause_of(record([(U, ())], contexts=OTHERS), before) is Cause.IGNORED
-    before = record([(S, ("c4",))], contexts=(*OTHERS, EVIDENCE))
-    assert cause_of(record([(U, ())], contexts=(*OTHERS, EVIDENCE)), before) is Cause.IGNORED
-
-
-def test_a_lower_rank_is_no_cause_where_the_answer_draws_on_the_evidence_anyway() -> None:
-    moved = record([(S, ("c4",)), (U, ())], contexts=(*OTHERS, EVIDENCE))
-    assert cause_of(moved, GOOD) is Cause.INVENTED
-    assert cause_of(record([(S, ("c4",))], contexts=(*OTHERS, EVIDENCE)), GOOD) is Cause.RANKED_LOW
-
-
-def test_an_answer_from_other_passages_on_the_same_question_ignores_the_evidence() -> None:
-    assert cause_of(record([(S, ("c2",))], said=False, backed=False), GOOD) is Cause.IGNORED
-
-
-def test_a_good_answer_and_one_without_judgements_have_no_cause() -> None:
-    assert cause_of(GOOD, GOOD) is None
-    assert cause_of(GOOD) is None
-    bare = replace(GOOD, answers=(Answer(GOOD.response, ()),))
-    assert cause_of(bare, bare) is None
 
 
 def test_every_cause_has_a_title_an_action_and_a_source() -> None:
@@ -265,9 +258,7 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
         (Facts(compared=True, said=Said(statements=2, unsupported=1)), Side.GENERATION, "Generation dropped"),
     ],
 )
-def test_the_causes_decide_the_half_whatever_the_metrics_are(
-    run: Callable[..., RunScores], facts: Facts, side: Side, says: str
-) -> None:
+def test_the_causes_decide_the_half_whatever_the_metrics_are(facts: Facts, side: Side, says: str) -> None:
     before, now = run({"faithfulness": [1.0] * 60}), run({"faithfulness": [0.49] * 60})
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
     found = decide_gate(now, before, policy, facts_of=lambda ids, _: dict.fromkeys(ids, facts)).attribution
@@ -280,43 +271,28 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(
 
 
 def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
-    policy = "[metrics.faithfulness]\nmax_drop = 0.05\n"
-    root = make_project(tmp_path / "repo", n=40, policy=policy)
+    root = make_project(tmp_path / "repo", n=20, policy="[metrics.faithfulness]\nmax_drop = 0.05\n")
     assert run_ragstone(["run", "--out", "before"], root).returncode == 0
     song = 'return {"answer": "Penguins sing song " + question[-3:-1] + " in the harbour.",'
-    broken = SYSTEM.replace('return {"answer": fact,', song)
-    (root / "houses.py").write_text(broken, encoding="utf-8")
+    (root / "houses.py").write_text(SYSTEM.replace('return {"answer": fact,', song), encoding="utf-8")
     done = run_ragstone(["gate", "--baseline", "before", "--verbose"], root)
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
-    assert "Causes: 40 of 40: retrieved but ignored." in said
-    assert "To do: Check that the contexts reach the prompt" in said
-    assert "Look at generation first." in said
-    assert re.search(
-        r"Of 40 samples with a known cause, 0 % failed in retrieval \(95 % interval 0 % to [89]\S* %\)", said
-    ), said
+    assert "20 of 20: retrieved but ignored." in said
+    assert "Check that the contexts reach the prompt" in said
+    assert re.search(r"0 % failed in retrieval \(95 % interval 0 % to 1\d\S* %\)", said), said
     out = root / "ragstone-run"
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     (cause,) = report["diagnosis"]["causes"]
-    assert (cause["cause"], cause["count"], cause["side"]) == ("ignored", 40, "generation")
-    assert cause["source"].startswith("https://")
+    assert (cause["cause"], cause["count"], cause["side"]) == ("ignored", 20, "generation")
     assert {sample["cause"] for sample in report["worst"]} == {"retrieved but ignored"}
     for sample in report["worst"]:
-        known = sample["facts"]
-        assert (known["lost"], known["same"], known["said"]["unsupported"]) == (
-            False,
-            False,
-            known["said"]["statements"],
-        )
+        facts = sample["facts"]
+        assert (facts["lost"], facts["same"]) == (False, False)
+        assert facts["said"]["unsupported"] == facts["said"]["statements"]
     assert report["diagnosis"]["side"] == "generation"
-    markdown = (out / "report.md").read_text(encoding="utf-8")
-    assert markdown.count("retrieved but ignored") == 1  # one line, in a comment of ten seconds
-    html = (out / "report.html").read_text(encoding="utf-8")
-    assert "Check that the contexts reach the prompt" in html
-    assert "Cause: <b>retrieved but ignored</b>" in html
-    assert "40 of 40: retrieved but ignored" in (out / "junit.xml").read_text(encoding="utf-8")
-    again = run_ragstone(["report", "ragstone-run", "--verbose"], root)
-    assert "Causes: 40 of 40: retrieved but ignored." in " ".join(again.stdout.split()), again.stderr
+    for name in ("report.md", "report.html", "junit.xml"):
+        assert "retrieved but ignored" in (out / name).read_text(encoding="utf-8"), name
 
 
 def test_scores_without_records_have_no_causes() -> None:

@@ -15,8 +15,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import offers
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import load_policy, policy_from_mapping, policy_hash
-from ragstone.gate.policy_changes import policy_changes
+from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Side, Status
 from ragstone.report.rows import metric_rows
 from ragstone.report.view import build_view
@@ -40,34 +39,37 @@ def rates(mean: float, n: int = 60, name: str = "error_rate") -> RunScores:
     return build_run({name: [1.0] * wrong + [0.0] * (n - wrong)})
 
 
-def test_an_error_rate_that_rises_fails() -> None:
-    verdict = decided(rates(0.65), rates(0.15), metrics=RATES)
-    assert verdict.status is Status.FAIL
-    ceiling, rise = only(verdict, CheckKind.CEILING), only(verdict, CheckKind.RISE)
-    assert (ceiling.name, rise.name) == ("error_rate.ceiling", "error_rate.rise")
-    assert (ceiling.estimate, ceiling.threshold) == pytest.approx((0.65, 0.2))
-    assert (rise.estimate, rise.threshold) == pytest.approx((0.5, 0.02))
-    assert (rise.current, rise.baseline) == pytest.approx((0.65, 0.15))
-    assert ceiling.interval is not None
-    assert ceiling.interval.low < 0.65 < ceiling.interval.high
-    assert "above the ceiling of 0.20" in ceiling.reason
-    assert "rose by 0.50 from the baseline" in rise.reason
-    assert "a rise of 0.02 is allowed" in rise.reason
-    assert {one.sample_id for one in verdict.regressions} <= {f"s{i}" for i in range(9, 39)}
+@pytest.mark.parametrize(
+    ("now", "then", "status", "ceiling", "rise"),
+    [
+        pytest.param(rates(0.65), rates(0.15), Status.FAIL, "above the ceiling of 0.20", "rose by 0.50", id="rises"),
+        pytest.param(rates(0.05), rates(0.5), Status.PASS, "", "no sample got worse", id="falls"),
+        pytest.param(rates(0.25, 20), rates(0.25, 20), Status.PASS, "not by more than chance", "", id="by chance"),
+    ],
+)
+def test_an_error_rate(now: RunScores, then: RunScores, status: Status, ceiling: str, rise: str) -> None:
+    verdict = decided(now, then, metrics=RATES)
+    assert verdict.status is status
+    level, change = only(verdict, CheckKind.CEILING), only(verdict, CheckKind.RISE)
+    assert (level.name, change.name) == ("error_rate.ceiling", "error_rate.rise")
+    assert (level.threshold, change.threshold) == (0.2, pytest.approx(0.02))
+    means = [run["error_rate"].values.values() for run in (now, then)]
+    current, baseline = (sum(values) / len(values) for values in means)
+    assert (level.estimate, change.current, change.baseline) == pytest.approx((current, current, baseline))
+    assert change.estimate == pytest.approx(current - baseline)
+    assert level.interval is not None
+    assert level.interval.low < current < level.interval.high
+    assert ceiling in level.reason
+    assert rise in change.reason
+    assert (level.reason in verdict.warnings) is ("chance" in ceiling)
+    assert bool(verdict.regressions) is (status is Status.FAIL)
     assert all((one.current, one.baseline) == (1.0, 0.0) for one in verdict.regressions)
-
-
-def test_an_error_rate_that_falls_passes() -> None:
-    verdict = decided(rates(0.05), rates(0.5), metrics=RATES)
-    assert verdict.status is Status.PASS
-    assert verdict.regressions == ()
-    assert only(verdict, CheckKind.RISE).reason.endswith("no sample got worse.")
 
 
 UNIT = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=4, max_size=12)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(
     now=UNIT, seed=st.integers(0, 5), bound=st.sampled_from([0.25, 0.5, 0.75]), allowed=st.sampled_from([0.0, 0.125])
 )
@@ -105,45 +107,18 @@ def test_a_metric_turned_around_gets_the_same_verdict(
     assert [one.sample_id for one in turned.regressions] == [one.sample_id for one in plain.regressions]
 
 
-def test_a_bound_is_reported_as_it_was_written() -> None:
-    verdict = decided(rates(0.1, n=40), None, metrics={"error_rate": {"max": 0.15}})
-    assert only(verdict, CheckKind.CEILING).threshold == 0.15
-
-
-def test_a_ceiling_that_is_exceeded_by_chance_passes_with_a_warning() -> None:
-    verdict = decided(rates(0.25, n=20), None, metrics={"error_rate": {"max": 0.2}})
-    assert verdict.status is Status.PASS
-    assert any("above the ceiling of 0.20, but not by more than chance explains" in one for one in verdict.warnings)
-
-
-def test_a_must_pass_sample_has_to_keep_to_the_ceiling() -> None:
-    run = build_run({"error_rate": [0.3, 0.1] + [0.0] * 30})
-    verdict = decided(run, None, metrics={"error_rate": {"max": 0.2}}, must_pass=["s0", "s1"])
-    (failed,) = (check for check in verdict.checks if check.status is Status.FAIL)
-    assert failed.reason == "must-pass sample s0: error_rate is 0.30, required at most 0.20."
-
-
 @pytest.mark.parametrize(
     ("name", "keys", "says", "hint"),
     [
-        ("noise_sensitivity", "min = 0.8", "lower is better for noise_sensitivity", "Use 'max'."),
-        ("noise_sensitivity_relevant", "max_drop = 0.1", "lower is better", "Use 'max_rise'."),
-        ("faithfulness", "max = 0.8", "higher is better for faithfulness", "Use 'min'."),
-        ("faithfulness", "max_rise = 0.8", "higher is better", "Use 'max_drop'."),
-        ("faithfulness", "lower_is_better = true\nmin = 0.5", "higher is better for faithfulness", "Remove it"),
-        (
-            "error_rate",
-            "max = 0.2\nmax_drop = 0.1",
-            "lower is better for error_rate, as the other keys say",
-            "Use 'max_rise'.",
-        ),
-        ("error_rate", "lower_is_better = true\nmin = 0.1", "lower is better", "Use 'max'."),
-        (
-            "error_rate",
-            "lower_is_better = true",
-            "none of 'max', 'max_rise', 'max_drift' and 'target'",
-            "Set one of them",
-        ),
+        ("noise_sensitivity", "min = 0.8", "lower is better for noise_sensitivity", "'max'"),
+        ("noise_sensitivity_relevant", "max_drop = 0.1", "lower is better", "'max_rise'"),
+        ("faithfulness", "max = 0.8", "higher is better for faithfulness", "'min'"),
+        ("faithfulness", "max_rise = 0.8", "higher is better", "'max_drop'"),
+        ("faithfulness", "lower_is_better = true\nmin = 0.5", "higher is better for faithfulness", "Remove"),
+        ("error_rate", "max = 0.2\nmax_drop = 0.1", "lower is better for error_rate", "'max_rise'"),
+        ("error_rate", "lower_is_better = true\nmin = 0.1", "lower is better", "'max'"),
+        ("error_rate", "lower_is_better = true", "none of 'max', 'max_rise', 'max_drift' and 'target'", "Set one"),
+        ("wer", "max = 0.2\n[slices.x.metrics.wer]\nmin = 0.2", "disagree on whether lower is better for wer", ""),
     ],
 )
 def test_keys_of_the_wrong_direction_are_refused(tmp_path: Path, name: str, keys: str, says: str, hint: str) -> None:
@@ -155,13 +130,6 @@ def test_keys_of_the_wrong_direction_are_refused(tmp_path: Path, name: str, keys
     assert f"{path}:" in str(caught.value)
 
 
-def test_two_tables_can_not_disagree_on_a_direction(tmp_path: Path) -> None:
-    path = tmp_path / "thresholds.toml"
-    path.write_text("[metrics.wer]\nmax = 0.2\n[slices.x.metrics.wer]\nmin = 0.2\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"disagree on whether lower is better for wer"):
-        load_policy(path, known_metrics=None)
-
-
 def test_a_ceiling_is_found_in_the_policy(tmp_path: Path) -> None:
     path = tmp_path / "thresholds.toml"
     path.write_text("[metrics.error_rate]\nmax_rise = 0.02\nmax = 0.2\n", encoding="utf-8")
@@ -169,23 +137,6 @@ def test_a_ceiling_is_found_in_the_policy(tmp_path: Path) -> None:
     verdict = decide_gate(rates(0.65), rates(0.15), policy)
     assert {policy.line_of(*key_of_check(check)) for check in verdict.checks if check.status is Status.FAIL} == {2, 3}
     assert key_of_check(only(verdict, CheckKind.CEILING)) == ("metrics", "error_rate", "max")
-
-
-def test_a_raised_ceiling_weakens_the_gate() -> None:
-    base, head = (policy_from_mapping({"metrics": {"wer": {"max": bound, "max_rise": 0.02}}}) for bound in (0.2, 0.3))
-    assert policy_changes(base, head)[0] == "raises metrics.wer.max from 0.2 to 0.3"
-    assert policy_hash(base) != policy_hash(head)
-
-
-def test_scores_of_another_evaluator_that_sound_as_if_less_were_better_are_pointed_out() -> None:
-    verdict = decide_gate(rates(0.65), rates(0.15), policy_from_mapping({}))
-    (said,) = (one for one in verdict.warnings if "Assuming higher is better" in one)
-    assert said.startswith("Assuming higher is better for error_rate, which Ragstone doesn't know.")
-    assert "[metrics.error_rate]" in said
-    named = decided(rates(0.65), rates(0.15), metrics=RATES)
-    assert not any("More is taken" in one for one in named.warnings)
-    other = decide_gate(rates(0.65, name="helpfulness"), rates(0.15, name="helpfulness"), policy_from_mapping({}))
-    assert not any("More is taken" in one for one in other.warnings)
 
 
 def test_a_rise_can_be_accepted() -> None:

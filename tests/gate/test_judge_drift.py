@@ -12,8 +12,8 @@ from ragstone.evaluation.manifest import Canaries, Manifest, Observed
 from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.judge_drift import ALPHA, STEADY, moved
-from ragstone.gate.policy import Policy, default_policy
-from ragstone.gate.verdict import Side, Status
+from ragstone.gate.policy import default_policy
+from ragstone.gate.verdict import GateVerdict, Side, Status
 from tests.gate.conftest import build_run, make_manifest
 
 
@@ -29,52 +29,46 @@ def run(values: list[float], **more: Any) -> Any:
     return build_run({"faithfulness": values}, manifest=manifest(**more))
 
 
+AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"
 GOOD, BAD = [0.9] * 40, [0.3] * 40
 
 
-@pytest.fixture
-def policy() -> Policy:
-    return default_policy()
-
-
-def test_a_judge_that_answers_under_another_name_is_another_judge(policy: Policy) -> None:
-    now, then = run(GOOD, observed=seen("judge-1-2026-09-01")), run(GOOD, observed=seen("judge-1-2026-03-01"))
-    verdict = decide_gate(now, then, policy)
+def compared(verdict: GateVerdict) -> bool:
     assert verdict.comparability is not None
-    assert "faithfulness" not in verdict.comparability.metrics
-    [warning] = [text for text in verdict.warnings if "judge-1-2026-09-01" in text]
-    assert "judge-1-2026-03-01" in warning
-
-
-def test_another_way_of_asking_is_another_judge(policy: Policy) -> None:
-    now, then = run(GOOD, observed=seen("x", ways=("prompt",))), run(GOOD, observed=seen("x"))
-    verdict = decide_gate(now, then, policy)
-    assert any("request mode is 'prompt' now and was 'json_schema' before" in text for text in verdict.warnings)
+    return "faithfulness" in verdict.comparability.metrics
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs"),
+    ("now", "then", "says"),
     [
-        (seen("a"), seen("a")),
-        (seen("a"), seen("a", "b")),  # the baseline was judged by both
-        (None, seen("a")),
-        (seen("a"), None),
-        (Observed(), seen("a")),
-        (seen("a"), Observed()),
+        (seen("judge-1-2026-09-01"), seen("judge-1-2026-03-01"), ("judge-1-2026-09-01", "judge-1-2026-03-01")),
+        (seen("x", ways=("prompt",)), seen("x"), ("'prompt'", "'json_schema'")),
     ],
 )
-def test_the_same_judge_or_an_unknown_one_is_compared(policy: Policy, mine: Any, theirs: Any) -> None:
-    verdict = decide_gate(run(GOOD, observed=mine), run(GOOD, observed=theirs), policy)
-    assert verdict.comparability is not None
-    assert "faithfulness" in verdict.comparability.metrics
+def test_another_name_or_another_way_of_asking_is_another_judge(
+    now: Observed, then: Observed, says: tuple[str, str]
+) -> None:
+    verdict = decide_gate(run(GOOD, observed=now), run(GOOD, observed=then), default_policy())
+    assert not compared(verdict)
+    assert any(says[0] in text and says[1] in text for text in verdict.warnings)
 
 
-def test_another_backend_is_a_note_and_compared(policy: Policy) -> None:
-    now, then = (run(GOOD, observed=seen("a", fingerprints=(name,))) for name in ("fp_2", "fp_1"))
-    verdict = decide_gate(now, then, policy)
-    assert verdict.comparability is not None
-    assert "faithfulness" in verdict.comparability.metrics
-    assert any("fp_2" in note for note in verdict.notes)
+@pytest.mark.parametrize(
+    ("now", "then", "noted"),
+    [
+        (seen("a"), seen("a"), ""),
+        (seen("a"), seen("a", "b"), ""),  # the baseline was judged by both
+        (None, seen("a"), ""),
+        (seen("a"), None, ""),
+        (Observed(), seen("a"), ""),
+        (seen("a"), Observed(), ""),
+        (seen("a", fingerprints=("fp_2",)), seen("a", fingerprints=("fp_1",)), "fp_2"),  # another backend
+    ],
+)
+def test_the_same_judge_or_an_unknown_one_is_compared(now: Any, then: Any, noted: str) -> None:
+    verdict = decide_gate(run(GOOD, observed=now), run(GOOD, observed=then), default_policy())
+    assert compared(verdict)
+    assert any(noted in note for note in verdict.notes) is bool(noted)
     assert not any("fp_2" in warning for warning in verdict.warnings)
 
 
@@ -82,21 +76,18 @@ def canaries(differing: int, asked: int = CANARIES, **more: Any) -> Canaries:
     return Canaries(asked=asked, differing=differing, supported_then=18, supported_now=18 - differing, **more)
 
 
-def test_a_judge_that_moved_is_the_first_warning_with_an_interval(policy: Policy) -> None:
-    verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), policy)
+def test_a_judge_that_moved_is_the_first_warning_with_an_interval() -> None:
+    verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), default_policy())
     assert verdict.status is Status.FAIL
-    assert verdict.warnings[0] == (
-        "The judge's behaviour changed: 3 of 20 verdicts differ from the baseline's on the same text (95 % interval "
-        "3.2 % to 37.9 %; supported: 18 then, 15 now). A rise or drop in this run may come from the judge, not the "
-        "code."
-    )
+    assert "3 of 20 verdicts differ" in verdict.warnings[0]
+    assert "(95 % interval 3.2 % to 37.9 %; supported: 18 then, 15 now)" in verdict.warnings[0]
     assert verdict.attribution is not None
     assert verdict.attribution.side is Side.UNCLEAR
-    assert "the judge's behaviour changed" in verdict.attribution.reason
+    assert "judge" in verdict.attribution.reason
 
 
-def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
-    verdict = decide_gate(run(BAD, canaries=canaries(1, unanswered=2)), run(GOOD), policy)
+def test_a_verdict_or_two_that_differ_are_a_note() -> None:
+    verdict = decide_gate(run(BAD, canaries=canaries(1, unanswered=2)), run(GOOD), default_policy())
     assert not any("judge" in warning for warning in verdict.warnings)
     assert any("1 of 20 verdicts differs" in note for note in verdict.notes)
     assert any("2 of the repeated judgements failed" in note for note in verdict.notes)
@@ -104,9 +95,9 @@ def test_a_verdict_or_two_that_differ_are_a_note(policy: Policy) -> None:
     assert "judge itself" not in verdict.attribution.reason
 
 
-def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(policy: Policy) -> None:
+def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept() -> None:
     now = run(GOOD, observed=seen("judge-1-2025-01-01"), canaries=canaries(0, models=("new",)))
-    verdict = decide_gate(now, run(GOOD, observed=seen("judge-1-2025-01-01")), policy)
+    verdict = decide_gate(now, run(GOOD, observed=seen("judge-1-2025-01-01")), default_policy())
     assert "replies as 'new', but this run was scored by 'judge-1-2025-01-01'" in verdict.warnings[0]
     assert verdict.comparability is not None
     assert "faithfulness" in verdict.comparability.metrics
@@ -141,29 +132,25 @@ def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that
         ("openai/gpt-5.4-mini", "gpt-5.4-mini-2026-03-01", "openai-compatible", False),
         ("qwen3-8b", "/models/Qwen3-8B.gguf", "openai-compatible", False),
         ("llama3", "llama3:latest", "openai-compatible", False),
+        ("judge", "gpt-5.4-mini-2026-03-01", "azure", False),  # a deployment is named by its owner
     ],
 )
 def test_a_model_that_was_not_asked_for_is_said_above_the_fold(
-    policy: Policy, asked: str, replied: str, provider: str, news: bool
+    asked: str, replied: str, provider: str, news: bool
 ) -> None:
     judge = replace(make_manifest().judge, provider=provider, model=asked)
-    verdict = decide_gate(run(GOOD, judge=judge, observed=seen(replied)), None, policy)
+    if provider == "azure":
+        judge = replace(judge, provider="openai", endpoint=AZURE)
+    verdict = decide_gate(run(GOOD, judge=judge, observed=seen(replied)), None, default_policy())
     found = [text for text in verdict.warnings if replied in text]
     assert bool(found) is news
-    assert not news or (f"set to '{asked}'" in found[0] and found[0] not in verdict.asides)
+    assert not news or (f"'{asked}'" in found[0] and found[0] not in verdict.asides)
 
 
-def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it(policy: Policy) -> None:
+def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it() -> None:
     judge = replace(make_manifest().judge, provider="openai-compatible", model="judge")
     then = run(GOOD, judge=judge, observed=seen("qwen3-8b"))
-    same = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), then, policy)
+    same = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), then, default_policy())
     assert not any("is set to" in text for text in same.warnings)
-    other = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-0.6b")), then, policy)
+    other = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-0.6b")), then, default_policy())
     assert any("'qwen3-0.6b' replied" in text for text in other.warnings)
-
-
-def test_a_deployment_is_named_by_its_owner(policy: Policy) -> None:
-    address = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"
-    judge = replace(make_manifest().judge, provider="openai", model="judge", endpoint=address)
-    verdict = decide_gate(run(GOOD, judge=judge, observed=seen("gpt-5.4-mini-2026-03-01")), None, policy)
-    assert not any("is set to" in text for text in verdict.warnings)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ragstone.evaluation.manifest import Manifest
-from ragstone.evaluation.scores import MetricScores, RunScores
+from ragstone.evaluation.scores import MetricScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.stability import variance_of, variance_words
-
-MakeRun = Callable[..., RunScores]
-MakeManifest = Callable[..., Manifest]
+from tests.gate.conftest import build_run as run
+from tests.gate.conftest import make_manifest as manifest
 
 
 def readings(samples: float, system: float, judge: float, *, rounds: int) -> MetricScores:
@@ -46,9 +43,7 @@ def test_nothing_is_said_of_a_run_that_asked_once() -> None:
     assert variance_of(MetricScores({"a": 1.0, "b": 0.5})) is None
 
 
-def test_the_report_names_the_samples_with_answers_on_both_sides_of_a_floor(
-    run: MakeRun, manifest: MakeManifest
-) -> None:
+def test_the_report_names_the_samples_with_answers_on_both_sides_of_a_floor() -> None:
     answers = [(1.0, 1.0, 1.0)] * 18 + [(1.0, 0.2, 1.0), (0.2, 1.0, 0.2)]
     one = run({"faithfulness": answers}, manifest=manifest(answers=3))
     scores = one.metrics["faithfulness"]
@@ -63,7 +58,7 @@ def test_the_report_names_the_samples_with_answers_on_both_sides_of_a_floor(
     ) in notes
 
 
-def test_a_policy_may_name_the_stability_of_answers(run: MakeRun, manifest: MakeManifest) -> None:
+def test_a_policy_may_name_the_stability_of_answers() -> None:
     rules = policy_from_mapping({"metrics": {"answer_stability": {"min": 0.8}}})
     steady = run({"answer_stability": [0.9] * 60}, manifest=manifest(answers=3))
     unsteady = run({"answer_stability": [0.3, 0.5] * 30}, manifest=manifest(answers=3))

@@ -34,20 +34,16 @@ def history(count: int = 3, samples: int = 3, **fields: Any) -> History:
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "of" / "history.jsonl"
+    assert read_history(path) == History()
     wanted = history()
-    write_history(tmp_path / "of" / "history.jsonl", wanted)
-    found = read_history(tmp_path / "of" / "history.jsonl")
+    write_history(path, wanted)
+    found = read_history(path)
     assert found == wanted
     assert decode(found.runs[2].scores["faithfulness"]).tolist().count(0.5) == 1
-
-
-def test_samples_are_written_once_for_all_runs_that_refer_to_them() -> None:
-    kinds = [json.loads(text)["kind"] for text in history(4).text().splitlines()]
-    assert kinds == ["samples", "run", "run", "run", "run"]
-
-
-def test_no_file_is_an_empty_history(tmp_path: Path) -> None:
-    assert read_history(tmp_path / "history.jsonl") == History()
+    # Samples are written once for all runs that refer to them.
+    kinds = [json.loads(text)["kind"] for text in path.read_text(encoding="utf-8").splitlines()]
+    assert kinds == ["samples", "run", "run", "run"]
 
 
 def test_a_second_attempt_of_a_job_has_a_line_of_its_own() -> None:
@@ -63,61 +59,48 @@ def test_runs_stand_by_time_in_whatever_order_they_were_added() -> None:
     assert [one.run[-1] for one in found.runs] == ["1", "2", "3", "4"]
 
 
+def changed(**fields: object) -> str:
+    """A line of a run with other values."""
+    return json.dumps({**json.loads(history(2).text().splitlines()[2]), **fields})
+
+
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "says"),
     [
         ("{", "not a line of a history"),
-        ('{"kind":"run"}', "schema_version|Field required"),
+        ('{"kind":"run"}', ""),
         ('{"kind":"song"}', "not a line of a history"),
         ("[]", "not a line of a history"),
         ("\udcff", "not a line of a history"),
         ("x" * (MAX_LINE_BYTES + 1), "longer than"),
+        (changed(time="0001-01-01T00:00:00+23:00"), "years 1 to 9999"),
+        (changed(time="9999-12-31T23:59:59-12:00"), "years 1 to 9999"),
+        (changed(pull_request=10**400), ""),
+        (changed(github_run=2**53), ""),
+        (changed(calls=10**400), ""),
+        (changed(schema_version=2), "schema version is not 1"),
+        (changed(metrics={"mrr": {"mean": 1.5, "low": 0.1, "high": 0.9, "n": 2}}), ""),
     ],
 )
-def test_a_damaged_line_is_named_and_left_out(broken: str, said: str) -> None:
+def test_a_damaged_line_is_named_and_left_out(broken: str, says: str) -> None:
     good = history(2).text().splitlines()
     body = "\n".join([*good[:2], broken, good[2]]).encode("utf-8", "surrogateescape")
     found = parse_history(body, "history.jsonl")
     assert len(found.runs) == 2
     (damaged,) = found.damaged
     assert damaged.startswith("history.jsonl:3: ")
-    assert any(part in damaged for part in said.split("|"))
-
-
-@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-12:00"])
-def test_a_time_that_no_calendar_has_is_a_damaged_line(time: str) -> None:
-    good = history(2).text().splitlines()
-    broken = json.dumps({**json.loads(good[2]), "time": time})
-    found = parse_history("\n".join((*good[:2], broken)).encode(), "h")
-    assert len(found.runs) == 1
-    assert found.damaged == (
-        "h:3: not a line of a history (time: Value error, in UTC, it is not in the years 1 to 9999); left out.",
-    )
+    assert says in damaged
 
 
 @pytest.mark.parametrize("name", ["pull_request", "github_run", "calls"])
-def test_a_number_that_no_reader_of_json_has_is_a_damaged_line(name: str) -> None:
-    line_ = json.loads(history(1).text().splitlines()[1])
-    assert parse_history(json.dumps({**line_, name: 2**53 - 1}).encode(), "h").runs != ()
-    assert parse_history(json.dumps({**line_, name: 10**400}).encode(), "h").runs == ()
+def test_the_largest_number_that_every_reader_of_json_has_is_a_line(name: str) -> None:
+    assert parse_history(changed(**{name: 2**53 - 1}).encode(), "h").runs
 
 
 def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
     assert len(parse_history(b"x\n" * MAX_DAMAGED, "h").damaged) == MAX_DAMAGED
     with pytest.raises(RunDirectoryError, match="more than 100,000 of its lines are damaged"):
         parse_history(b"x\n" * (MAX_DAMAGED + 1), "h")
-
-
-def test_a_line_of_a_later_version_is_named_as_that() -> None:
-    later = json.dumps({**json.loads(history(1).text().splitlines()[1]), "schema_version": 2})
-    found = parse_history(later.encode(), "h")
-    assert found.runs == ()
-    assert found.damaged == ("h:1: the schema version is not 1; left out.",)
-
-
-def test_a_score_out_of_range_is_no_line() -> None:
-    text = history(1).text().replace('"mean":0.87654', '"mean":1.5')
-    assert not parse_history(text.encode(), "h").runs
 
 
 def test_scores_without_their_samples_are_left_out_and_said() -> None:
@@ -144,15 +127,12 @@ def test_no_damage_ends_in_anything_but_a_history(noise: bytes, place: int) -> N
     found.text()
 
 
-def test_a_file_too_large_to_be_one_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_file_of_a_history_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with path.open("wb") as stream:
         stream.truncate(MAX_READ_BYTES + 1)
     with pytest.raises(RunDirectoryError, match="probably not a history"):
         read_history(path)
-
-
-def test_a_history_that_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match=str(tmp_path)):
         read_history(tmp_path)
 

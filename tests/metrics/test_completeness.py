@@ -22,25 +22,21 @@ def score(judgements: Judgements, sample: Sample = SAMPLE, answer: str = "Ada Br
 
 def test_it_is_the_share_of_the_references_statements_that_the_answer_gives() -> None:
     assert score(matched([True], [True, True, False, False])) == Scored(0.5)
-
-
-def test_what_the_answer_says_besides_does_not_lower_it() -> None:
-    padded = matched([True, False, False, False], [True])
     (correctness,) = select_metrics(["answer_correctness"])
-    assert score(padded) == Scored(1.0)
+    padded = matched([True, False, False, False], [True])
+    assert score(padded) == Scored(1.0), "what the answer says besides does not lower it"
     assert correctness.score(SAMPLE, Response("a", "Ada Brown."), padded) == Scored(0.4)
+    fine = replace(match([True], [True, False]), reference_share=0.7)
+    found = score(replace(matched([True], [True, False]), reference_match=fine))
+    assert isinstance(found, Scored)
+    assert found.value == 0.7, "a finer share of the judge"
+    assert METRIC.needs(SAMPLE) == correctness.needs(SAMPLE) != frozenset()
 
 
 def match(answer: list[bool], reference: list[bool]) -> ReferenceMatch:
     found = matched(answer, reference).reference_match
     assert isinstance(found, ReferenceMatch)
     return found
-
-
-def test_a_finer_share_of_the_judge_is_used() -> None:
-    fine = replace(match([True], [True, False]), reference_share=0.7)
-    found = score(replace(matched([True], [True, False]), reference_match=fine))
-    assert found == Scored(0.7, note="1 of 2 statements of the reference given")
 
 
 def test_abstaining_from_an_answerable_question_says_nothing_of_it() -> None:
@@ -60,8 +56,3 @@ def test_what_the_judge_did_not_give_is_no_score() -> None:
     assert score(replace(whole, reference_match=JudgementFailure("cut off"))) == Failed("judge", "cut off")
     short = replace(match([True], [True, True]), reference_supports=match([True], [True]).reference_supports)
     assert isinstance(score(replace(whole, reference_match=short)), Failed)
-
-
-def test_it_asks_for_nothing_that_answer_correctness_does_not_ask_for() -> None:
-    (correctness,) = select_metrics(["answer_correctness"])
-    assert METRIC.needs(SAMPLE) == correctness.needs(SAMPLE) != frozenset()

@@ -36,26 +36,58 @@ def found(evidence: str, *contexts: str) -> Found:
     return one
 
 
-def test_a_chunk_that_contains_the_evidence_holds_it() -> None:
+HUNDRED = " ".join(f"word{number}" for number in range(100))
+FEE = f"{HUNDRED} The fee is nine euros. {HUNDRED[::-1]}"
+LONG = " ".join(f"word{number}" for number in range(5000))
+CHINESE = "桥梁于一九三一年五月四日由市长宣布通车"
+RIVER = "这座城市位于河的两岸。"
+TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 by the ma-\nyor of “Arden”"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "contexts", "held"),
+    [
+        (FACT, (OTHER, f"{BEFORE} {FACT} {AFTER}"), True),
+        (FACT, (OTHER, AFTER), False),
+        (FACT, (TYPESET,), True),
+        (FEE, (f"{HUNDRED} {HUNDRED[::-1]}",), False),  # 97 % of its words are there, but not a sentence in the middle
+        (FEE, (FEE.replace("nine", "ten"),), True),  # one word
+        (LONG, (LONG[:20_003], LONG[20_003:]), True),
+        # Short evidence must be there word for word.
+        ("founded in 1931", ("It was founded in 1931.",), True),
+        ("founded in 1931", ("It was founded in 1902.",), False),
+        ("Arden", ("the mayor of Arden",), True),
+        ("Arden", ("the warden of the park",), False),
+        ("…", ("anything … at all",), False),
+        # Scripts without spaces are compared by character.
+        (CHINESE, (f"{RIVER}{CHINESE}。市场在广场上。",), True),
+        (CHINESE, (f"{RIVER}{CHINESE[:9]}", f"{CHINESE[9:]}。市场"), True),
+        (CHINESE, ("桥梁于一九六八年五月四日由市长宣布关闭",), False),
+    ],
+)
+def test_which_contexts_hold_the_evidence(evidence: str, contexts: tuple[str, ...], held: bool) -> None:
+    assert found(evidence, *contexts).held is held
+
+
+def test_where_the_evidence_is() -> None:
     assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == Found(share=1.0, complete=2, carriers=(2,))
-    assert found(FACT, OTHER, AFTER) == Found(share=0.0, complete=None, carriers=())
-
-
-def test_case_punctuation_white_space_and_invisible_characters_do_not_matter() -> None:
-    assert found(
-        FACT, "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 by the ma-\nyor of “Arden”"
-    ).held
+    assert found(FACT, OTHER, AFTER) == found("…", "…") == Found(share=0.0, complete=None, carriers=())
+    assert [one.complete for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
+    half = found(FACT, OTHER, f"{BEFORE} {' '.join(FACT.split()[:9])}")
+    assert (half.held, half.first, half.carriers) == (False, None, (2,))
+    assert half.share == pytest.approx(9 / 16)
     assert words("ﬁnal Größe") == ("final", "grösse")
+    assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 
 
-@pytest.mark.parametrize("at", range(1, len(FACT)))
-def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut(at: int) -> None:
-    first, second = f"{BEFORE} {FACT[:at]}", f"{FACT[at:]} {AFTER}"
-    assert found(FACT, second, OTHER, first).held
-    assert found(FACT, first, OTHER, second).held
-    if len(FACT) // 4 < at < 3 * len(FACT) // 4:
-        assert not found(FACT, first, OTHER).held
-        assert not found(FACT, second, OTHER).held
+def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> None:
+    for at in range(1, len(FACT)):
+        first, second = f"{BEFORE} {FACT[:at]}", f"{FACT[at:]} {AFTER}"
+        assert found(FACT, second, OTHER, first).held, at
+        assert found(FACT, first, OTHER, second).held, at
+        if len(FACT) // 4 < at < 3 * len(FACT) // 4:
+            assert not found(FACT, first, OTHER).held, at
+            assert not found(FACT, second, OTHER).held, at
 
 
 @given(st.lists(st.integers(min_value=30, max_value=80), min_size=1, max_size=6), st.randoms())
@@ -70,53 +102,11 @@ def test_no_cut_of_a_text_loses_any_part_of_it(sizes: list[int], draw: random.Ra
     assert all(one.held for one in locate((BEFORE, FACT, AFTER, OTHER), tuple(chunks)))
 
 
-def test_one_chunk_may_hold_two_pieces_of_evidence() -> None:
-    assert [one.complete for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
-
-
-def test_half_of_the_evidence_is_carried_and_not_held() -> None:
-    half = " ".join(FACT.split()[:9])
-    one = found(FACT, OTHER, f"{BEFORE} {half}")
-    assert (one.held, one.first, one.carriers) == (False, None, (2,))
-    assert one.share == pytest.approx(9 / 16)
-
-
-def test_a_sentence_that_is_missing_in_the_middle_is_missed() -> None:
-    long = " ".join(f"word{number}" for number in range(100))
-    evidence = f"{long} The fee is nine euros. {long[::-1]}"
-    assert not found(evidence, f"{long} {long[::-1]}").held  # 97 % of its words are there
-    assert found(evidence, evidence.replace("nine", "ten")).held  # one word
-
-
-def test_short_evidence_must_be_there_word_for_word() -> None:
-    assert found("founded in 1931", "It was founded in 1931.").held
-    assert not found("founded in 1931", "It was founded in 1902.").held
-    assert found("Arden", "the mayor of Arden").held
-    assert not found("Arden", "the warden of the park").held
-    assert found("…", "anything … at all") == Found(0.0, None, ())
-
-
-def test_scripts_without_spaces_are_compared_by_character() -> None:
-    text = "桥梁于一九三一年五月四日由市长宣布通车"
-    assert found(text, f"这座城市位于河的两岸。{text}。市场在广场上。").held
-    assert found(text, f"这座城市位于河的两岸。{text[:9]}", f"{text[9:]}。市场").held
-    assert not found(text, "桥梁于一九六八年五月四日由市长宣布关闭").held
-
-
 def test_texts_that_repeat_themselves_take_no_longer_than_others() -> None:
     row = "0 " * 90
     assert found(row, row).held
     many = "0 " * 50_000
     assert not found(many, *[many[: 2 * n] for n in range(1000, 1200)]).held
-
-
-def test_long_evidence_is_held_wherever_it_is_cut() -> None:
-    long = " ".join(f"word{number}" for number in range(5000))
-    assert found(long, long[:20_003], long[20_003:]).held
-
-
-def test_texts_with_the_same_words_count_once() -> None:
-    assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 
 
 # -- retrieval metrics by text ----------------------------------------------------------------------------------------
@@ -161,22 +151,34 @@ def test_a_split_piece_is_recalled_with_its_last_part_and_ranks_where_it_begins(
     assert value("average_precision", (FACT,), *chunks) == 1.0
 
 
-def test_a_chunk_with_two_pieces_is_worth_both() -> None:
-    assert value("recall@1", (FACT, OTHER), f"{FACT} {OTHER}", BEFORE) == 1.0
-    assert value("ndcg", (FACT, OTHER), f"{FACT} {OTHER}") == 1.0
-    assert value("ndcg", (FACT, OTHER), BEFORE, f"{FACT} {OTHER}") == pytest.approx(
-        2 / math.log2(3) / (1 + 1 / math.log2(3))
-    )
-    assert value("precision@2", (FACT, OTHER), f"{FACT} {OTHER}", BEFORE) == 0.5
+BOTH = f"{FACT} {OTHER}"
 
 
-def test_the_same_chunk_twice_counts_once() -> None:
-    assert value("mrr", (FACT,), OTHER, OTHER, FACT) == 0.5
-    assert value("precision@2", (FACT,), FACT, FACT) == 0.5
+@pytest.mark.parametrize(
+    ("name", "evidence", "contexts", "expected"),
+    [
+        ("recall@1", (FACT, OTHER), (BOTH, BEFORE), 1.0),  # a chunk with two pieces is worth both
+        ("ndcg", (FACT, OTHER), (BOTH,), 1.0),
+        ("ndcg", (FACT, OTHER), (BEFORE, BOTH), 2 / math.log2(3) / (1 + 1 / math.log2(3))),
+        ("precision@2", (FACT, OTHER), (BOTH, BEFORE), 0.5),
+        ("mrr", (FACT,), (OTHER, OTHER, FACT), 0.5),  # the same chunk twice counts once
+        ("precision@2", (FACT,), (FACT, FACT), 0.5),
+        ("recall@5", (FACT, BEFORE), (FACT, OTHER), 0.5),
+        ("recall@5", (FACT,), (), 0.0),
+    ],
+)
+def test_measures_by_text(name: str, evidence: tuple[str, ...], contexts: tuple[str, ...], expected: float) -> None:
+    assert value(name, evidence, *contexts) == pytest.approx(expected)
 
 
-def test_the_note_says_that_labels_are_texts() -> None:
-    assert score("recall@5", (FACT, BEFORE), FACT, OTHER) == Scored(0.5, note="by text: 1 of 2 reference contexts")
+def test_what_measures_by_text_say() -> None:
+    found = score("recall@5", (FACT, BEFORE), FACT, OTHER)
+    assert isinstance(found, Scored)
+    assert "by text: 1 of 2" in (found.note or "")
+    assert isinstance(score("recall@5", (), FACT), NotApplicable)
+    assert isinstance(score("recall@5", ("…",), FACT), NotApplicable)
+    nothing = ranking.Located((), frozenset())
+    assert ranking.recall(nothing) == ranking.average_precision(nothing) == ranking.ndcg(nothing) == 0.0
 
 
 def test_relevant_ids_come_first() -> None:
@@ -185,21 +187,6 @@ def test_relevant_ids_come_first() -> None:
     with_ids = Response("a", "", (Context(FACT, "y"),))
     assert metric.score(sample, with_ids, Judgements()) == Scored(0.0)
     assert isinstance(metric.score(sample, Response("a", "", (Context(FACT),)), Judgements()), Failed)
-
-
-def test_without_labels_the_metrics_do_not_apply() -> None:
-    reason = NotApplicable("the sample names neither relevant ids nor reference contexts")
-    assert score("recall@5", (), FACT) == reason
-    assert score("recall@5", ("…",), FACT) == reason
-
-
-def test_no_contexts_score_zero() -> None:
-    assert score("recall@5", (FACT,)) == Scored(0.0, note="no contexts were returned")
-
-
-def test_measures_of_nothing_are_zero() -> None:
-    nothing = ranking.Located((), frozenset())
-    assert ranking.recall(nothing) == ranking.average_precision(nothing) == ranking.ndcg(nothing) == 0.0
 
 
 # -- what became of the evidence --------------------------------------------------------------------------------------
@@ -217,38 +204,42 @@ def change(before: tuple[Context, ...], now: tuple[Context, ...]) -> EvidenceCha
 CHUNKS = ranked(BEFORE, FACT, AFTER)
 
 
-def test_evidence_that_is_where_it_was_is_kept() -> None:
-    assert change(CHUNKS, CHUNKS) is EvidenceChange.KEPT
-    assert change(CHUNKS, (CHUNKS[1], CHUNKS[0])) is EvidenceChange.KEPT
+WHOLE = f"{BEFORE} {FACT} {AFTER}".split()
+PIECES = [" ".join(WHOLE[at : at + 6]) for at in range(0, len(WHOLE), 6)]
 
 
-def test_another_id_or_another_chunk_is_rechunked() -> None:
-    assert change(CHUNKS, ranked(BEFORE, FACT, name="new")) is EvidenceChange.RECHUNKED
-    assert change(CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER, name="new")) is EvidenceChange.RECHUNKED
-    whole = f"{BEFORE} {FACT} {AFTER}"
-    thirds = [" ".join(whole.split()[at : at + 6]) for at in range(0, len(whole.split()), 6)]
-    assert change(CHUNKS, ranked(*thirds, name="new")) is EvidenceChange.RECHUNKED  # at rank 3, but nothing new above
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (CHUNKS, CHUNKS, EvidenceChange.KEPT),
+        (CHUNKS, (CHUNKS[1], CHUNKS[0]), EvidenceChange.KEPT),
+        (CHUNKS, ranked(BEFORE, FACT, name="new"), EvidenceChange.RECHUNKED),
+        (CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER, name="new"), EvidenceChange.RECHUNKED),
+        (CHUNKS, ranked(*PIECES, name="new"), EvidenceChange.RECHUNKED),  # at rank 3, but nothing new above
+        (CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), EvidenceChange.LOWER),
+        (CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}", name="new"), EvidenceChange.LOWER),
+        (ranked(BEFORE), ranked(AFTER), None),  # the baseline did not return it
+    ],
+)
+def test_what_became_of_the_evidence(
+    before: tuple[Context, ...], now: tuple[Context, ...], expected: EvidenceChange | None
+) -> None:
+    assert change(before, now) is expected
 
 
-def test_evidence_under_a_context_that_was_not_above_it_ranks_lower() -> None:
-    assert change(CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1])) is EvidenceChange.LOWER
-    assert change(CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}", name="new")) is EvidenceChange.LOWER
-
-
-def test_evidence_that_is_no_longer_returned_is_gone_with_what_is_left_of_it() -> None:
-    half = " ".join(FACT.split()[:8])
-    assert retrieval_change((FACT,), CHUNKS, ranked(BEFORE, OTHER)) == RetrievalChange(EvidenceChange.GONE, 0.0)
-    assert retrieval_change((FACT,), CHUNKS, ranked(BEFORE, half)) == RetrievalChange(EvidenceChange.GONE, 0.5)
-    assert retrieval_change((FACT,), CHUNKS, ()) == RetrievalChange(EvidenceChange.GONE, 0.0)
-
-
-def test_the_worst_of_several_pieces_decides() -> None:
-    now = ranked(BEFORE, FACT, name="new")
-    assert retrieval_change((FACT, AFTER), CHUNKS, now) == RetrievalChange(EvidenceChange.GONE, 0.0)
-
-
-def test_evidence_that_the_baseline_did_not_return_says_nothing() -> None:
-    assert change(ranked(BEFORE), ranked(AFTER)) is None
+@pytest.mark.parametrize(
+    ("evidence", "now", "share"),
+    [
+        ((FACT,), ranked(BEFORE, OTHER), 0.0),
+        ((FACT,), ranked(BEFORE, " ".join(FACT.split()[:8])), 0.5),
+        ((FACT,), (), 0.0),
+        ((FACT, AFTER), ranked(BEFORE, FACT, name="new"), 0.0),  # the worst of several pieces decides
+    ],
+)
+def test_evidence_that_is_no_longer_returned_is_gone_with_what_is_left_of_it(
+    evidence: tuple[str, ...], now: tuple[Context, ...], share: float
+) -> None:
+    assert retrieval_change(evidence, CHUNKS, now) == RetrievalChange(EvidenceChange.GONE, share)
     assert retrieval_change((), CHUNKS, CHUNKS) is None
 
 

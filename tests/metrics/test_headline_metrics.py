@@ -22,12 +22,9 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.metrics.answer_relevancy import AnswerRelevancy
-from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference, average_precision
-from ragstone.metrics.context_recall import ContextRecall
-from ragstone.metrics.faithfulness import Faithfulness
-from ragstone.metrics.hallucination import Hallucination
-from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.metrics.context_precision import average_precision
+from ragstone.metrics.registry import METRICS, select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("a", "What is the limit?", reference="The limit is 5. It is per day.")
@@ -67,202 +64,162 @@ def use(useful: list[bool], held: list[bool], *, against_reference: bool = True)
     )
 
 
-class TestFaithfulness:
-    score = staticmethod(Faithfulness().score)
-
-    def test_is_the_share_of_supported_statements(self) -> None:
-        found = Judgements(said("x", "y", "z"), support(Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED))
-        assert self.score(SAMPLE, RESPONSE, found) == Scored(2 / 3)
-
-    def test_is_the_expected_share_where_the_judge_gives_probabilities_and_the_verdicts_are_the_note(self) -> None:
-        found = Judgements(said("x", "y", "z"), likely(0.9, 0.1, 0.8))
-        score = self.score(SAMPLE, RESPONSE, found)
-        assert isinstance(score, Scored)
-        assert score.value == pytest.approx(0.6)
-        assert score.note == "2 of 3 statements supported; the score is their mean probability"
-
-    @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
-    def test_fails_for_what_is_no_probability(self, chance: float) -> None:
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said("x"), likely(chance))), Failed)
-
-    def test_counts_a_contradicted_statement_as_not_supported(self) -> None:
-        found = Judgements(said("x", "y"), support(Verdict.CONTRADICTED, Verdict.SUPPORTED))
-        assert self.score(SAMPLE, RESPONSE, found) == Scored(0.5)
-
-    def test_does_not_apply_to_an_answer_that_abstains(self) -> None:
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said(abstains=True))), NotApplicable)
-
-    def test_fails_when_an_answer_that_does_not_abstain_has_no_statements(self) -> None:
-        result = self.score(SAMPLE, RESPONSE, Judgements(said()))
-        assert isinstance(result, Failed)
-        assert result.by == "judge"
-
-    def test_is_zero_for_statements_without_contexts_and_says_so(self) -> None:
-        result = self.score(SAMPLE, BARE, Judgements(said("x")))
-        assert isinstance(result, Scored)
-        assert result.value == 0
-        assert result.note is not None
-        assert "no contexts" in result.note
-
-    @pytest.mark.parametrize(
-        "verdicts",
-        [
-            SupportTable((Support("s1", Verdict.SUPPORTED),)),
-            SupportTable((Support("s1", Verdict.SUPPORTED), Support("s1", Verdict.SUPPORTED))),
-            SupportTable((Support("s1", Verdict.SUPPORTED), Support("s9", Verdict.SUPPORTED))),
-        ],
-        ids=["too few", "doubled", "unknown"],
-    )
-    def test_fails_rather_than_take_a_smaller_denominator(self, verdicts: SupportTable) -> None:
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said("x", "y"), verdicts)), Failed)
-
-    def test_passes_on_why_the_judge_failed(self) -> None:
-        assert self.score(SAMPLE, RESPONSE, Judgements(JudgementFailure("refused"))) == Failed("judge", "refused")
-        found = Judgements(said("x"), JudgementFailure("truncated"))
-        assert self.score(SAMPLE, RESPONSE, found) == Failed("judge", "truncated")
-
-    def test_fails_when_nothing_was_judged(self) -> None:
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements()), Failed)
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said("x"))), Failed)
+S, U, C = Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED
+TWO = use([True, True], [True, True])
+ABSTAINS = Judgements(said(abstains=True))
+FROM_ANSWER = Judgements(context_use=use([True, True], [], against_reference=False))
+FAILED = Judgements(said("x"), JudgementFailure("truncated"))
+GRADED = ContextUse((ContextUsefulness("c1", False, 0.4), ContextUsefulness("c2", True, 0.8)), True)
+ATTRIBUTED = (Support("r1", S, probability=0.75), Support("r2", U, probability=0.25))
+UNKNOWN = SupportTable((Support("s1", S), Support("s9", S)))
+DOUBLED = SupportTable((Support("s1", S), Support("s1", S)))
 
 
-class TestAnswerRelevancy:
-    metric = AnswerRelevancy()
-
-    @pytest.mark.parametrize(
-        ("similarities", "expected"), [((0.5, 0.7), 0.6), ((-0.4, -0.2), 0.0), ((1.0000001, 1.0), 1.0)]
-    )
-    def test_is_the_mean_cosine_clamped(self, similarities: tuple[float, ...], expected: float) -> None:
-        found = Judgements(said("x"), reverse_questions=ReverseQuestions(("q",) * len(similarities), similarities))
-        result = self.metric.score(SAMPLE, RESPONSE, found)
-        assert isinstance(result, Scored)
-        assert result.value == pytest.approx(expected)
-
-    def test_is_zero_for_abstaining_on_an_answerable_sample(self) -> None:
-        result = self.metric.score(SAMPLE, RESPONSE, Judgements(said(abstains=True)))
-        assert isinstance(result, Scored)
-        assert result.value == 0
-
-    def test_is_one_for_abstaining_on_an_unanswerable_sample_and_zero_for_answering_it(self) -> None:
-        abstained = self.metric.score(UNANSWERABLE, RESPONSE, Judgements(said(abstains=True)))
-        answered = self.metric.score(UNANSWERABLE, RESPONSE, Judgements(said("x")))
-        assert isinstance(abstained, Scored)
-        assert isinstance(answered, Scored)
-        assert (abstained.value, answered.value) == (1.0, 0.0)
-
-    def test_asks_for_no_reverse_questions_where_they_would_not_count(self) -> None:
-        assert self.metric.needs(UNANSWERABLE) == {JudgementKind.STATEMENTS}
-
-    def test_fails_without_reverse_questions(self) -> None:
-        assert isinstance(self.metric.score(SAMPLE, RESPONSE, Judgements(said("x"))), Failed)
-        empty = Judgements(said("x"), reverse_questions=ReverseQuestions((), ()))
-        assert isinstance(self.metric.score(SAMPLE, RESPONSE, empty), Failed)
+def asked(*similarities: float) -> Judgements:
+    return Judgements(said("x"), reverse_questions=ReverseQuestions(("q",) * len(similarities), similarities))
 
 
-class TestHallucination:
-    score = staticmethod(Hallucination().score)
-
-    @pytest.mark.parametrize(
-        ("last", "value"), [(Verdict.SUPPORTED, 0.0), (Verdict.UNSUPPORTED, 1.0), (Verdict.CONTRADICTED, 1.0)]
-    )
-    def test_is_one_if_a_statement_is_not_supported(self, last: Verdict, value: float) -> None:
-        found = Judgements(said("x", "y"), support(Verdict.SUPPORTED, last))
-        assert self.score(SAMPLE, RESPONSE, found) == Scored(value)
-
-    def test_is_the_probability_of_the_whole_where_the_judge_gives_one(self) -> None:
-        found = Judgements(said("x", "y"), likely(0.9, 0.2, all_supported=0.25))
-        assert self.score(SAMPLE, RESPONSE, found) == Scored(0.75, note="1 of 2 statements supported")
-
-    @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
-    def test_fails_for_what_is_no_probability(self, chance: float) -> None:
-        assert isinstance(
-            self.score(SAMPLE, RESPONSE, Judgements(said("x"), likely(0.9, all_supported=chance))), Failed
-        )
-
-    def test_does_not_apply_to_an_answer_that_abstains(self) -> None:
-        assert isinstance(self.score(SAMPLE, RESPONSE, Judgements(said(abstains=True))), NotApplicable)
-
-    def test_is_one_without_contexts(self) -> None:
-        score = self.score(SAMPLE, replace(RESPONSE, contexts=()), Judgements(said("x")))
-        assert isinstance(score, Scored)
-        assert score.value == 1.0
-
-    def test_needs_no_other_judgement_than_faithfulness(self) -> None:
-        assert Hallucination().needs(SAMPLE) == Faithfulness().needs(SAMPLE)
+def score(name: str, judgements: Judgements, sample: Sample = SAMPLE, response: Response = RESPONSE) -> Score:
+    return METRICS[name].score(sample, response, judgements)
 
 
-class TestContextRecall:
-    metric = ContextRecall()
-
-    def test_is_the_share_of_reference_statements_held(self) -> None:
-        found = Judgements(context_use=use([True, False], [True, False]))
-        assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.5)
-
-    def test_is_the_expected_share_where_the_judge_gives_probabilities(self) -> None:
-        likely = (
-            Support("r1", Verdict.SUPPORTED, probability=0.75),
-            Support("r2", Verdict.UNSUPPORTED, probability=0.25),
-        )
-        found = Judgements(context_use=replace(use([True, False], [True, False]), attributions=likely))
-        assert self.metric.score(SAMPLE, RESPONSE, found) == Scored(0.5, note="1 of 2 statements of the reference held")
-
-    @pytest.mark.parametrize("sample", [NO_REFERENCE, UNANSWERABLE], ids=["no reference", "unanswerable"])
-    def test_does_not_apply(self, sample: Sample) -> None:
-        assert isinstance(self.metric.score(sample, RESPONSE, Judgements()), NotApplicable)
-        assert self.metric.needs(sample) == frozenset()
-
-    def test_is_zero_without_contexts(self) -> None:
-        result = self.metric.score(SAMPLE, BARE, Judgements())
-        assert isinstance(result, Scored)
-        assert result.value == 0
-
-    def test_fails_when_the_reference_has_no_statements_or_an_attribution_is_missing(self) -> None:
-        assert isinstance(self.metric.score(SAMPLE, RESPONSE, Judgements(context_use=use([True, True], []))), Failed)
-        whole = use([True, True], [True, True])
-        short = ContextUse(whole.contexts, True, whole.reference_statements, whole.attributions[:1])
-        assert isinstance(self.metric.score(SAMPLE, RESPONSE, Judgements(context_use=short)), Failed)
+def outcome(found: Score) -> float | type[Score]:
+    return found.value if isinstance(found, Scored) else type(found)
 
 
-class TestContextPrecision:
-    def test_is_average_precision_over_ranks(self) -> None:
-        found = Judgements(context_use=use([False, True], [True]))
-        assert ContextPrecision().score(SAMPLE, RESPONSE, found) == Scored(0.5)
+@pytest.mark.parametrize(
+    ("judgements", "expected"),
+    [
+        (Judgements(said("x", "y", "z"), support(S, U, S)), 2 / 3),
+        (Judgements(said("x", "y"), support(C, S)), 0.5),
+        (Judgements(said("x", "y", "z"), likely(0.9, 0.1, 0.8)), 0.6),
+        (Judgements(said("x"), likely(-0.1)), Failed),
+        (Judgements(said("x"), likely(1.1)), Failed),
+        (Judgements(said("x"), likely(float("nan"))), Failed),
+        (ABSTAINS, NotApplicable),
+        (Judgements(said()), Failed),  # it does not abstain, and says nothing
+        (Judgements(said("x", "y"), support(S)), Failed),  # rather than a smaller denominator
+        (Judgements(said("x", "y"), DOUBLED), Failed),
+        (Judgements(said("x", "y"), UNKNOWN), Failed),
+        (Judgements(JudgementFailure("refused")), Failed),
+        (FAILED, Failed),
+        (Judgements(), Failed),
+        (Judgements(said("x")), Failed),
+    ],
+)
+def test_faithfulness(judgements: Judgements, expected: float | type[Score]) -> None:
+    found = outcome(score("faithfulness", judgements))
+    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
-    def test_is_graded_by_a_judge_that_gives_probabilities(self) -> None:
-        graded = ContextUse((ContextUsefulness("c1", False, 0.4), ContextUsefulness("c2", True, 0.8)), True)
-        expected = (0.4 * 0.4 + 0.8 * (0.4 + 0.8) / 2) / (0.4 + 0.8)
-        found = ContextPrecision().score(SAMPLE, RESPONSE, Judgements(context_use=graded))
-        assert isinstance(found, Scored)
-        assert found.value == pytest.approx(expected)
 
-    def test_is_never_mixed_with_the_judgement_against_the_answer(self) -> None:
-        against_answer = Judgements(context_use=use([True, True], [], against_reference=False))
-        assert isinstance(ContextPrecision().score(NO_REFERENCE, RESPONSE, against_answer), NotApplicable)
-        assert ContextPrecisionNoReference().score(NO_REFERENCE, RESPONSE, against_answer) == Scored(1.0)
-        assert isinstance(ContextPrecisionNoReference().score(SAMPLE, RESPONSE, against_answer), NotApplicable)
-        assert isinstance(ContextPrecision().score(SAMPLE, RESPONSE, against_answer), Failed)
+def test_what_faithfulness_says_of_its_score() -> None:
+    expected = score("faithfulness", Judgements(said("x", "y", "z"), likely(0.9, 0.1, 0.8)))
+    assert isinstance(expected, Scored)
+    assert "2 of 3 statements" in (expected.note or "")
+    bare = score("faithfulness", Judgements(said("x")), response=BARE)
+    assert isinstance(bare, Scored)
+    assert bare.value == 0
+    assert "no contexts" in (bare.note or "")
+    assert score("faithfulness", FAILED) == Failed("judge", "truncated")
+    assert score("faithfulness", Judgements(JudgementFailure("refused"))) == Failed("judge", "refused")
 
-    def test_does_not_apply_to_an_unanswerable_sample(self) -> None:
-        assert isinstance(ContextPrecision().score(UNANSWERABLE, RESPONSE, Judgements()), NotApplicable)
-        assert isinstance(ContextPrecisionNoReference().score(UNANSWERABLE, RESPONSE, Judgements()), NotApplicable)
 
-    def test_fails_when_a_context_has_no_verdict(self) -> None:
-        found = Judgements(context_use=use([True], [True]))
-        assert isinstance(ContextPrecision().score(SAMPLE, RESPONSE, found), Failed)
+@pytest.mark.parametrize(
+    ("sample", "judgements", "expected"),
+    [
+        (SAMPLE, asked(0.5, 0.7), 0.6),
+        (SAMPLE, asked(-0.4, -0.2), 0.0),
+        (SAMPLE, asked(1.0000001, 1.0), 1.0),
+        (SAMPLE, ABSTAINS, 0.0),
+        (UNANSWERABLE, ABSTAINS, 1.0),
+        (UNANSWERABLE, Judgements(said("x")), 0.0),
+        (SAMPLE, Judgements(said("x")), Failed),
+        (SAMPLE, asked(), Failed),
+    ],
+)
+def test_answer_relevancy(sample: Sample, judgements: Judgements, expected: float | type[Score]) -> None:
+    found = outcome(score("answer_relevancy", judgements, sample))
+    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
-    @pytest.mark.parametrize(
-        ("useful", "expected"),
-        [([], 0), ([False], 0), ([True], 1), ([True, False, True], (1 + 2 / 3) / 2), ([False, False, True], 1 / 3)],
-    )
-    def test_average_precision_by_hand(self, useful: list[bool], expected: float) -> None:
-        assert average_precision(useful) == pytest.approx(expected)
 
-    @given(st.lists(st.booleans(), max_size=12) | st.lists(st.floats(0, 1), max_size=12))
-    def test_average_precision_is_in_range_and_best_when_sorted(self, useful: list[float]) -> None:
-        best = average_precision(sorted(useful, reverse=True))
-        assert 0 <= average_precision(useful) <= 1
-        assert best <= 1
-        assert average_precision(useful) <= best + 1e-12
+@pytest.mark.parametrize(
+    ("judgements", "expected"),
+    [
+        (Judgements(said("x", "y"), support(S, S)), 0.0),
+        (Judgements(said("x", "y"), support(S, U)), 1.0),
+        (Judgements(said("x", "y"), support(S, C)), 1.0),
+        (Judgements(said("x", "y"), likely(0.9, 0.2, all_supported=0.25)), 0.75),
+        (Judgements(said("x"), likely(0.9, all_supported=-0.1)), Failed),
+        (Judgements(said("x"), likely(0.9, all_supported=1.1)), Failed),
+        (Judgements(said("x"), likely(0.9, all_supported=float("nan"))), Failed),
+        (ABSTAINS, NotApplicable),
+    ],
+)
+def test_hallucination(judgements: Judgements, expected: float | type[Score]) -> None:
+    assert outcome(score("hallucination", judgements)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sample", "judgements", "expected"),
+    [
+        (SAMPLE, Judgements(context_use=use([True, False], [True, False])), 0.5),
+        (SAMPLE, Judgements(context_use=replace(use([True] * 2, [True, False]), attributions=ATTRIBUTED)), 0.5),
+        (NO_REFERENCE, Judgements(), NotApplicable),
+        (UNANSWERABLE, Judgements(), NotApplicable),
+        (SAMPLE, Judgements(context_use=use([True, True], [])), Failed),
+        (SAMPLE, Judgements(context_use=replace(TWO, attributions=TWO.attributions[:1])), Failed),
+    ],
+)
+def test_context_recall(sample: Sample, judgements: Judgements, expected: float | type[Score]) -> None:
+    assert outcome(score("context_recall", judgements, sample)) == expected
+    (metric,) = select_metrics(["context_recall"])
+    assert bool(metric.needs(sample)) is (expected is not NotApplicable)
+
+
+@pytest.mark.parametrize(
+    ("name", "sample", "judgements", "expected"),
+    [
+        ("context_precision", SAMPLE, Judgements(context_use=use([False, True], [True])), 0.5),
+        ("context_precision", SAMPLE, Judgements(context_use=GRADED), (0.4 * 0.4 + 0.8 * 1.2 / 2) / 1.2),
+        ("context_precision", SAMPLE, Judgements(context_use=use([True], [True])), Failed),  # of two contexts
+        # Judgements against the answer are never mixed with those against the reference.
+        ("context_precision", NO_REFERENCE, FROM_ANSWER, NotApplicable),
+        ("context_precision", SAMPLE, FROM_ANSWER, Failed),
+        ("context_precision_no_reference", NO_REFERENCE, FROM_ANSWER, 1.0),
+        ("context_precision_no_reference", SAMPLE, FROM_ANSWER, NotApplicable),
+        ("context_precision", UNANSWERABLE, Judgements(), NotApplicable),
+        ("context_precision_no_reference", UNANSWERABLE, Judgements(), NotApplicable),
+    ],
+)
+def test_context_precision(name: str, sample: Sample, judgements: Judgements, expected: float | type[Score]) -> None:
+    found = outcome(score(name, judgements, sample))
+    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hallucination", 1.0), ("context_recall", 0.0)])
+def test_without_contexts(name: str, value: float) -> None:
+    assert outcome(score(name, Judgements(said("x")), response=BARE)) == value
+
+
+def test_what_is_asked_of_the_judge() -> None:
+    faithfulness, hallucination, relevancy = select_metrics(["faithfulness", "hallucination", "answer_relevancy"])
+    assert hallucination.needs(SAMPLE) == faithfulness.needs(SAMPLE)
+    assert relevancy.needs(UNANSWERABLE) == {JudgementKind.STATEMENTS}
+
+
+@pytest.mark.parametrize(
+    ("useful", "expected"),
+    [([], 0), ([False], 0), ([True], 1), ([True, False, True], (1 + 2 / 3) / 2), ([False, False, True], 1 / 3)],
+)
+def test_average_precision_by_hand(useful: list[bool], expected: float) -> None:
+    assert average_precision(useful) == pytest.approx(expected)
+
+
+@given(st.lists(st.booleans(), max_size=12) | st.lists(st.floats(0, 1), max_size=12))
+def test_average_precision_is_in_range_and_best_when_sorted(useful: list[float]) -> None:
+    best = average_precision(sorted(useful, reverse=True))
+    assert 0 <= average_precision(useful) <= best + 1e-12
+    assert best <= 1
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.01, 1.01])

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
@@ -74,23 +73,23 @@ def values(judgements: Judgements, contexts: int = 2) -> tuple[float, float]:
     return relevant.value, irrelevant.value
 
 
-def test_a_wrong_statement_counts_where_its_context_is() -> None:
-    # c1 holds the reference. s1 is right; s2 is wrong and from c1; s3 wrong and from c2; s4 invented.
-    found = judged([True, False, False, False], [[1], [1], [2], []], [[1]], contexts=2)
-    assert values(found) == (0.25, 0.25)
-
-
-def test_a_statement_that_both_kinds_of_contexts_support_counts_once() -> None:
-    assert values(judged([False], [[1, 2]], [[1]], contexts=2)) == (1.0, 0.0)
-
-
-def test_a_right_answer_and_an_invented_one_are_not_noise() -> None:
-    assert values(judged([True], [[2]], [[1]], contexts=2)) == (0.0, 0.0)
-    assert values(judged([False], [[]], [[1]], contexts=2)) == (0.0, 0.0)
-
-
-def test_without_contexts_nothing_misled() -> None:
-    assert values(judged([False], [[]], [[]], contexts=0), contexts=0) == (0.0, 0.0)
+@pytest.mark.parametrize(
+    ("right", "answer_in", "reference_in", "contexts", "expected"),
+    [
+        # c1 holds the reference. s1 is right; s2 is wrong and from c1; s3 wrong and from c2; s4 invented.
+        ([True, False, False, False], [[1], [1], [2], []], [[1]], 2, (0.25, 0.25)),
+        ([False], [[1, 2]], [[1]], 2, (1.0, 0.0)),  # both kinds of contexts support it: it counts once
+        ([False], [[]], [[]], 0, (0.0, 0.0)),  # nothing misled
+    ],
+)
+def test_a_wrong_statement_counts_where_its_context_is(
+    right: list[bool],
+    answer_in: list[list[int]],
+    reference_in: list[list[int]],
+    contexts: int,
+    expected: tuple[float, float],
+) -> None:
+    assert values(judged(right, answer_in, reference_in, contexts), contexts) == expected
 
 
 def test_the_metric_follows_its_definition_on_random_tables() -> None:
@@ -122,54 +121,28 @@ def test_it_applies_to_answerable_samples_with_a_reference(sample: Sample) -> No
     assert all(isinstance(one, NotApplicable) for one in scores(Judgements(), sample=sample))
 
 
-def test_an_answer_that_abstains_claims_nothing() -> None:
-    found = Judgements(statements=StatementList((), abstains=True))
-    assert all(isinstance(one, NotApplicable) for one in scores(found))
-
-
-def test_it_needs_no_judgement_of_its_own() -> None:
-    (relevant, _) = select_metrics(["noise_sensitivity"])
-    assert relevant.needs(SAMPLE) == {
-        JudgementKind.STATEMENTS,
-        JudgementKind.SUPPORT,
-        JudgementKind.CONTEXT_USE,
-        JudgementKind.REFERENCE_MATCH,
-    }
-
-
 @pytest.mark.parametrize("missing", ["statements", "support", "context_use", "reference_match"])
 def test_a_missing_judgement_fails_the_score(missing: str) -> None:
     found = judged([False], [[1]], [[1]], contexts=2)
-    for gap in (None, JudgementFailure("timed out")):
+    other_statements = SupportTable(table("s", [[1], [2]]))
+    gaps = [None, JudgementFailure("timed out"), *([other_statements] if missing == "support" else [])]
+    for gap in gaps:
         assert all(isinstance(one, Failed) for one in scores(replace(found, **{missing: gap})))  # type: ignore[arg-type]
+    silent = Judgements(statements=StatementList((), abstains=True))
+    assert all(isinstance(one, NotApplicable) for one in scores(silent))
 
 
-def test_verdicts_on_other_statements_fail_the_score() -> None:
-    found = judged([False], [[1]], [[1]], contexts=2)
-    broken = replace(found, support=SupportTable(table("s", [[1], [2]])))
-    assert all(isinstance(one, Failed) for one in scores(broken))
-
-
-@pytest.mark.parametrize(
-    ("right", "value"), [([True], 0.0), ([True, False, False, False], 0.75), ([False], 1.0), ([True, False], 0.5)]
-)
+@pytest.mark.parametrize(("right", "value"), [([True], 0.0), ([True, False, False, False], 0.75), ([False], 1.0)])
 def test_the_plain_share_counts_wrong_statements_whatever_misled(right: list[bool], value: float) -> None:
     (metric,) = select_metrics(["noise_sensitivity_any"])
     found = judged(right, [[]] * len(right), [[]], contexts=0)
     only = Judgements(statements=found.statements, reference_match=found.reference_match)
-    assert metric.score(SAMPLE, Response("a", "an answer"), only) == Scored(
-        value, f"not in the reference: {right.count(False)} of {counted(len(right), 'statement')}"
-    )
+    rated = metric.score(SAMPLE, Response("a", "an answer"), only)
+    assert isinstance(rated, Scored)
+    assert rated.value == value
+    assert f"{right.count(False)} of {len(right)}" in (rated.note or "")
     assert metric.info.lower_is_better
     assert metric.needs(SAMPLE) == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
-
-
-def test_the_plain_share_is_at_least_both_halves() -> None:
-    (metric,) = select_metrics(["noise_sensitivity_any"])
-    # c1 holds the reference. s1 is right; s2 is wrong and from c1; s3 wrong and from c2; s4 invented.
-    found = judged([True, False, False, False], [[1], [1], [2], []], [[1]], contexts=2)
-    (plain,) = [one for one in [metric.score(SAMPLE, Response("a", "x"), found)] if isinstance(one, Scored)]
-    assert plain.value == pytest.approx(sum(values(found)) + 1 / 4)
     silent = Judgements(statements=StatementList((), abstains=True))
     assert isinstance(metric.score(SAMPLE, Response("a", "x"), silent), NotApplicable)
     assert isinstance(metric.score(SAMPLE, Response("a", "x"), replace(found, reference_match=None)), Failed)

@@ -26,7 +26,7 @@ from ragstone.metrics.citations import cited
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.metrics.squad import exact_match, squad_normalise, token_f1
+from ragstone.metrics.squad import exact_match, token_f1
 from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("a", "Who built the lighthouse?", reference="Ada Brown built it in 1871 at Grey Point.")
@@ -62,40 +62,33 @@ def matched(answer: list[bool], reference: list[bool]) -> Judgements:
     )
 
 
-def test_answer_correctness_is_the_harmonic_mean_of_both_directions() -> None:
-    assert score("answer_correctness", judgements=matched([True, False], [True])) == Scored(2 / 3)
-    assert score("answer_correctness", judgements=matched([True], [True])) == Scored(1.0)
-    assert score("answer_correctness", judgements=matched([False], [False])) == Scored(0.0)
+ABSTAINS = Judgements(statements=StatementList((), abstains=True))
+UNANSWERABLE = Sample("a", "Who?", answerable=False)
 
 
-def test_answer_correctness_takes_the_finer_shares_of_a_judge_that_has_them() -> None:
+def graded(answer_share: float, reference_share: float) -> Judgements:
     found = matched([True, False], [True])
     assert isinstance(found.reference_match, ReferenceMatch)
-    graded = replace(found, reference_match=replace(found.reference_match, answer_share=0.5, reference_share=0.25))
-    assert score("answer_correctness", judgements=graded) == Scored(
-        1 / 3, note="1 of 2 statements backed, 1 of 1 statements of the reference given"
-    )
+    shares = replace(found.reference_match, answer_share=answer_share, reference_share=reference_share)
+    return replace(found, reference_match=shares)
 
 
-def test_context_relevance_is_the_expected_share_where_the_judge_gives_probabilities() -> None:
-    counts = ContextGrades((SentenceRelevance("c1", 1, 4, 0.8, 0.5), SentenceRelevance("c2", 0, 6, 0.5, 0.2)))
-    found = score("context_relevance", contexts=("x", "y"), judgements=Judgements(context_relevance=counts))
-    assert found == Scored((0.8 * 0.5 * 4 + 0.5 * 0.2 * 6) / 10, note="1 of 10 sentences relevant")
-
-
-def test_answer_correctness_of_an_abstention_depends_on_the_question() -> None:
-    abstention = Judgements(statements=StatementList((), abstains=True))
-    unanswerable = Sample("a", "Who?", answerable=False)
-    assert score("answer_correctness", judgements=abstention).__class__ is Scored
-    assert score("answer_correctness", judgements=abstention) == Scored(
-        0.0, note="abstains on a question that can be answered"
-    )
-    assert score("answer_correctness", sample=unanswerable, judgements=abstention) == Scored(
-        1.0, note="abstains, as it should"
-    )
-    assert score("answer_correctness", sample=unanswerable, judgements=matched([True], [])) == Scored(
-        0.0, note="answers a question that can't be answered"
-    )
+@pytest.mark.parametrize(
+    ("sample", "judgements", "expected"),
+    [
+        (SAMPLE, matched([True, False], [True]), 2 / 3),  # the harmonic mean of both directions
+        (SAMPLE, matched([True], [True]), 1.0),
+        (SAMPLE, matched([False], [False]), 0.0),
+        (SAMPLE, graded(0.5, 0.25), 1 / 3),  # the finer shares of a judge that has them
+        (SAMPLE, ABSTAINS, 0.0),
+        (UNANSWERABLE, ABSTAINS, 1.0),
+        (UNANSWERABLE, matched([True], []), 0.0),
+    ],
+)
+def test_answer_correctness(sample: Sample, judgements: Judgements, expected: float) -> None:
+    found = score("answer_correctness", sample=sample, judgements=judgements)
+    assert isinstance(found, Scored)
+    assert found.value == pytest.approx(expected)
 
 
 def test_answer_correctness_needs_a_reference_and_complete_verdicts() -> None:
@@ -103,18 +96,10 @@ def test_answer_correctness_needs_a_reference_and_complete_verdicts() -> None:
     assert metric.needs(Sample("a", "Who?")) == frozenset()
     assert metric.needs(SAMPLE) == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
     assert isinstance(score("answer_correctness", sample=Sample("a", "Who?")), NotApplicable)
-    broken = matched([True, True], [True])
-    assert broken.reference_match is not None
-    assert isinstance(broken.reference_match, ReferenceMatch)
-    one_missing = ReferenceMatch(
-        broken.reference_match.reference_statements,
-        broken.reference_match.answer_supports[:1],
-        broken.reference_match.reference_supports,
-    )
-    found = score(
-        "answer_correctness", judgements=Judgements(statements=broken.statements, reference_match=one_missing)
-    )
-    assert isinstance(found, Failed)
+    whole = matched([True, True], [True])
+    assert isinstance(whole.reference_match, ReferenceMatch)
+    short = replace(whole.reference_match, answer_supports=whole.reference_match.answer_supports[:1])
+    assert isinstance(score("answer_correctness", judgements=replace(whole, reference_match=short)), Failed)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +112,12 @@ def test_answer_correctness_needs_a_reference_and_complete_verdicts() -> None:
         ("", "cat", 0.0, 0.0),
         ("the the", "an", 1.0, 1.0),
         ("cat cat", "cat", 0.0, 2 / 3),
+        ("A.B, an  The-Answer", "ab theanswer", 1.0, 1.0),  # articles go after punctuation
     ],
 )
 def test_exact_match_and_token_f1_are_those_of_squad(answer: str, reference: str, em: float, f1: float) -> None:
     assert exact_match(answer, reference) == em
     assert token_f1(answer, reference) == pytest.approx(f1)
-
-
-def test_squad_takes_articles_out_after_punctuation() -> None:
-    assert squad_normalise("A.B, an  The-Answer") == "ab theanswer"
 
 
 def test_entities_of_the_reference_are_looked_for_in_the_contexts() -> None:
@@ -157,32 +139,28 @@ TAJ = (
 )
 
 
+FLIGHT = "You take the Flynas Flight to Riyadh."
+
+
 @pytest.mark.parametrize(
-    ("reference", "context", "share"),
+    ("reference", "contexts", "share"),
     [
-        ("Einstein was born in Ulm, and moved to Bern and Princeton.", "Einstein played the violin.", 1 / 4),
-        ("Paris hosts it, after London, Rome and Tokyo.", "The games of Paris are over.", 1 / 4),
-        ("Paris, London, Rome and Tokyo took part.", "Paris was there.", 1 / 4),
-        (TAJ, "The Taj Mahal is a monument in India, and a site of UNESCO.", 1 / 6),
-        (TAJ, "Shah Jahan had the Taj Mahal in Agra built for Mumtaz Mahal.", 4 / 6),
-        ("Delivery takes 3 days.", "Free delivery within 5 days.", 0.0),
-        ("Boats leave at 9:30.", "Boats leave at 9:30.", 1.0),
+        ("Einstein was born in Ulm, and moved to Bern and Princeton.", ["Einstein played the violin."], 1 / 4),
+        ("Paris hosts it, after London, Rome and Tokyo.", ["The games of Paris are over."], 1 / 4),
+        ("Paris, London, Rome and Tokyo took part.", ["Paris was there."], 1 / 4),
+        (TAJ, ["The Taj Mahal is a monument in India, and a site of UNESCO."], 1 / 6),
+        (TAJ, ["Shah Jahan had the Taj Mahal in Agra built for Mumtaz Mahal."], 4 / 6),
+        ("Delivery takes 3 days.", ["Free delivery within 5 days."], 0.0),
+        ("Boats leave at 9:30.", ["Boats leave at 9:30."], 1.0),
+        ("It leaves at 10:00.", ["Departures: 10:00 and 12:30."], 1.0),
+        ("It leaves at 10:00.", ["Gate 10 opens.", "In 00 minutes."], 0.0),
+        # A common noun with a capital is no part of a name.
+        (FLIGHT, ["Flynas goes to Riyadh."], 0.5),
+        (FLIGHT, ["Flynas goes to Riyadh.", "Every flight is full."], 1.0),
     ],
 )
-def test_a_name_that_opens_a_sentence_counts(reference: str, context: str, share: float) -> None:
-    assert recalled(reference, context) == Scored(share)
-
-
-def test_a_time_is_one_entity() -> None:
-    assert recalled("It leaves at 10:00.", "Departures: 10:00 and 12:30.") == Scored(1.0)
-    assert recalled("It leaves at 10:00.", "Gate 10 opens.", "In 00 minutes.") == Scored(0.0)
-
-
-def test_a_common_noun_with_a_capital_is_no_part_of_a_name() -> None:
-    assert recalled("You take the Flynas Flight to Riyadh.", "Flynas goes to Riyadh.") == Scored(0.5)
-    assert recalled(
-        "You take the Flynas Flight to Riyadh.", "Flynas goes to Riyadh.", "Every flight is full."
-    ) == Scored(1.0)
+def test_which_entities_of_the_reference_are_in_the_contexts(reference: str, contexts: list[str], share: float) -> None:
+    assert recalled(reference, *contexts) == Scored(share)
 
 
 def test_in_german_nouns_are_no_names() -> None:
@@ -214,19 +192,24 @@ def test_citations_are_read_by_rank_and_by_id() -> None:
     assert cited("A [link](http://x.example), an [aside] and [1](http://y.example).", contexts) == []
 
 
-def test_citation_validity_counts_citations_of_what_is_not_there() -> None:
-    assert score("citation_validity", answer="Built in 1871 [1][4].", contexts=("one",)) == Scored(0.5)
-    assert isinstance(score("citation_validity", answer="Built in 1871.", contexts=("one",)), NotApplicable)
+TOWER = ("The lighthouse at Grey Point was built in 1871 by Ada Brown.", "Bread needs flour, water and salt.")
 
 
-def test_citation_support_asks_the_cited_context_only() -> None:
-    contexts = ("The lighthouse at Grey Point was built in 1871 by Ada Brown.", "Bread needs flour, water and salt.")
-    right = "The lighthouse at Grey Point was built in 1871. [1] Bread needs flour and salt [2]."
-    swapped = "The lighthouse at Grey Point was built in 1871 [2]. Bread needs flour and salt [1]."
-    assert score("citation_support", answer=right, contexts=contexts) == Scored(1.0)
-    assert score("citation_support", answer=swapped, contexts=contexts) == Scored(0.0)
-    assert score("citation_support", answer="It was built in 1871 [7].", contexts=contexts) == Scored(0.0)
-    assert isinstance(score("citation_support", answer="Built in 1871.", contexts=contexts), NotApplicable)
+@pytest.mark.parametrize(
+    ("name", "answer", "expected"),
+    [
+        ("citation_validity", "Built in 1871 [1][4].", 0.5),
+        ("citation_validity", "Built in 1871.", None),
+        ("citation_support", "The lighthouse was built in 1871. [1] Bread needs flour and salt [2].", 1.0),
+        ("citation_support", "The lighthouse was built in 1871 [2]. Bread needs flour and salt [1].", 0.0),
+        ("citation_support", "It was built in 1871 [7].", 0.0),
+        ("citation_support", "Built in 1871.", None),
+    ],
+)
+def test_citations(name: str, answer: str, expected: float | None) -> None:
+    found = score(name, answer=answer, contexts=TOWER)
+    assert (found.value if isinstance(found, Scored) else None) == expected
+    assert isinstance(found, Scored if expected is not None else NotApplicable)
 
 
 def test_limits_score_one_within_and_zero_beyond() -> None:
@@ -236,27 +219,27 @@ def test_limits_score_one_within_and_zero_beyond() -> None:
     assert score("words_within@3", answer="one two three") == Scored(1.0, note="3")
     assert score("words_within@2", answer="one two three") == Scored(0.0, note="3")
     assert score("contexts_within@3", contexts=("one two", "three four")) == Scored(0.0, note="4")
+    assert (word_count("今日は天気"), word_count("plain words")) == (3, 2)
 
 
-def test_words_of_scripts_without_spaces_are_counted_by_length() -> None:
-    assert word_count("今日は天気") == 3
-    assert word_count("plain words") == 2
+def relevance(*counts: SentenceRelevance) -> Score:
+    grades = Judgements(context_relevance=ContextGrades(counts))
+    return score("context_relevance", contexts=("x", "y"), judgements=grades)
 
 
 def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
-    counts = ContextGrades((SentenceRelevance("c1", 1, 3), SentenceRelevance("c2", 1, 1)))
-    found = score("context_relevance", contexts=("x", "y"), judgements=Judgements(context_relevance=counts))
-    assert found == Scored(0.5)
-    other = score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=counts))
-    assert isinstance(other, Failed)
+    assert relevance(SentenceRelevance("c1", 1, 3), SentenceRelevance("c2", 1, 1)) == Scored(0.5)
+    expected = relevance(SentenceRelevance("c1", 1, 4, 0.8, 0.5), SentenceRelevance("c2", 0, 6, 0.5, 0.2))
+    assert isinstance(expected, Scored)
+    assert expected.value == pytest.approx((0.8 * 0.5 * 4 + 0.5 * 0.2 * 6) / 10)
+    assert isinstance(relevance(SentenceRelevance("c1", 1, 3)), Failed)
+    assert isinstance(relevance(SentenceRelevance("c1", 4, 3), SentenceRelevance("c2", 1, 1)), Failed)
     failed = Judgements(context_relevance=JudgementFailure("cut off"))
     assert score("context_relevance", contexts=("x",), judgements=failed) == Failed("judge", "cut off")
-    assert score("context_relevance") == Scored(0.0, note="no contexts were returned")
-    too_many = ContextGrades((SentenceRelevance("c1", 4, 3),))
-    assert isinstance(
-        score("context_relevance", contexts=("x",), judgements=Judgements(context_relevance=too_many)), Failed
-    )
-    assert isinstance(score("context_relevance", sample=Sample("a", "Who?", answerable=False)), NotApplicable)
+    none = score("context_relevance")
+    assert isinstance(none, Scored)
+    assert none.value == 0.0
+    assert isinstance(score("context_relevance", sample=UNANSWERABLE), NotApplicable)
 
 
 @pytest.mark.parametrize("name", ["citation_support", "context_entity_recall"])

@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
-from ragstone.metrics.registry import METRICS, find_metric, select_metrics
+from ragstone.metrics.registry import find_metric, select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
 from tests.needs import need_data
@@ -113,15 +113,30 @@ def scored(name: str, ids: Sequence[str | None], relevant: Mapping[str, float]) 
     return metric.score(sample, response, Judgements())
 
 
-def test_any_cut_off_can_be_asked_for_by_name() -> None:
-    assert "ndcg@7" not in METRICS
-    assert scored("ndcg@7", ["a"], {"a": 1.0}) == Scored(1.0)
-    assert scored("recall@2", ["x", "a", "b"], {"a": 1.0, "b": 1.0}) == Scored(0.5)
-    assert scored("precision@5", ["a"], {"a": 1.0}) == Scored(0.2)
-    assert scored("hit_rate@1", ["x", "a"], {"a": 1.0}) == Scored(0.0)
-    assert scored("mrr@2", ["x", "a"], {"a": 1.0}) == Scored(0.5)
-    assert scored("mrr@1", ["x", "a"], {"a": 1.0}) == Scored(0.0)
-    assert scored("average_precision", ["a", "x", "b"], {"a": 1.0, "b": 2.0}) == Scored((1 + 2 / 3) / 2)
+@pytest.mark.parametrize(
+    ("name", "ids", "relevant", "expected"),
+    [
+        ("ndcg@7", ["a"], {"a": 1.0}, 1.0),  # any cut-off can be asked for
+        ("recall@2", ["x", "a", "b"], {"a": 1.0, "b": 1.0}, 0.5),
+        ("precision@5", ["a"], {"a": 1.0}, 0.2),
+        ("hit_rate@1", ["x", "a"], {"a": 1.0}, 0.0),
+        ("mrr@2", ["x", "a"], {"a": 1.0}, 0.5),
+        ("mrr@1", ["x", "a"], {"a": 1.0}, 0.0),
+        ("average_precision", ["a", "x", "b"], {"a": 1.0, "b": 2.0}, (1 + 2 / 3) / 2),
+        ("recall@2", ["a", "a", "b"], {"a": 1.0, "b": 1.0}, 1.0),  # chunks of one document count once
+        ("hit_rate@3", ["a"], {"a": 0.0, "b": 1.0}, 0.0),  # a grade of zero is not relevant
+        ("mrr", [None, "a"], {"a": 1.0}, 0.5),  # a context without an id takes its place
+        ("ndcg", [], {"a": 1.0}, 0.0),
+        ("hit_rate@3", ["a"], {"a": 0.0}, None),
+        ("mrr", ["a"], {}, None),
+    ],
+)
+def test_measures_by_id(
+    name: str, ids: Sequence[str | None], relevant: Mapping[str, float], expected: float | None
+) -> None:
+    found = scored(name, ids, relevant)
+    assert (found.value if isinstance(found, Scored) else None) == expected
+    assert isinstance(found, NotApplicable) is (expected is None)
 
 
 @pytest.mark.parametrize("name", ["ndcg@0", "ndcg@1001", "ndcg@-1", "ndcg@x", "recall", "recal@5"])
@@ -131,32 +146,11 @@ def test_an_impossible_cut_off_is_an_unknown_metric(name: str) -> None:
         select_metrics([name])
 
 
-def test_chunks_of_one_document_count_once_at_their_best_rank() -> None:
-    assert scored("recall@2", ["a", "a", "b"], {"a": 1.0, "b": 1.0}) == Scored(1.0)
-
-
-def test_a_grade_of_zero_is_not_relevant() -> None:
-    assert scored("hit_rate@3", ["a"], {"a": 0.0, "b": 1.0}) == Scored(0.0)
-    assert isinstance(scored("hit_rate@3", ["a"], {"a": 0.0}), NotApplicable)
-
-
-def test_samples_without_relevant_ids_are_not_applicable() -> None:
-    assert isinstance(scored("mrr", ["a"], {}), NotApplicable)
-
-
 def test_contexts_without_ids_can_not_be_scored() -> None:
     found = scored("mrr", [None, None], {"a": 1.0})
     assert isinstance(found, Failed)
     assert found.by == "system"
     assert "ids" in found.reason
-
-
-def test_a_context_without_an_id_takes_its_place_in_the_ranking() -> None:
-    assert scored("mrr", [None, "a"], {"a": 1.0}) == Scored(0.5)
-
-
-def test_no_contexts_is_zero() -> None:
-    assert scored("ndcg", [], {"a": 1.0}) == Scored(0.0, note="no contexts were returned")
 
 
 def test_ids_without_texts_are_enough_for_measures_by_id_and_for_no_others() -> None:

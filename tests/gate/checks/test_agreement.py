@@ -10,15 +10,14 @@ import pytest
 
 from ragstone.cli.calibrate import calibrate
 from ragstone.errors import ConfigError
-from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import read_calibration
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.tools.judging.labels import read_labels
-
-MakeRun = Callable[..., RunScores]
+from tests.gate.conftest import build_run as run
+from tests.gate.conftest import make_manifest as manifest
 
 SCORES = [1.0, 0.0, 0.75, 0.25] * 50
 
@@ -29,7 +28,7 @@ def labelled(path: Path, labels: dict[str, object]) -> Path:
 
 
 @pytest.fixture
-def policy(tmp_path: Path, run: MakeRun) -> Callable[..., Policy]:
+def policy(tmp_path: Path) -> Callable[..., Policy]:
     def make(labels: dict[str, object], scores: RunScores | None = None, **rules: Any) -> Policy:
         one = scores if scores is not None else run({"faithfulness": SCORES})
         found = calibrate(one, read_labels(labelled(tmp_path / "labels.csv", labels)))
@@ -52,35 +51,38 @@ def agreeing(n: int = 40) -> dict[str, object]:
     return {f"s{i}": "pass" if SCORES[i] >= 0.5 else "fail" for i in range(n)}
 
 
-def test_a_judge_that_people_agree_with_may_decide(run: MakeRun, policy: Callable[..., Policy]) -> None:
-    verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(agreeing(), min_agreement=0.6))
-    assert of_kind(verdict, CheckKind.AGREEMENT).status is Status.PASS
-    assert verdict.status is Status.PASS
+UPSIDE_DOWN = {i: "fail" if label == "pass" else "pass" for i, label in agreeing().items()}
 
 
-def test_a_judge_that_people_contradict_may_not(run: MakeRun, policy: Callable[..., Policy]) -> None:
-    upside_down: dict[str, object] = {i: "fail" if label == "pass" else "pass" for i, label in agreeing().items()}
-    verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(upside_down, min_agreement=0.6))
-    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
-    assert "less than the 0.60 required" in verdict.reason
-
-
-def test_labels_of_another_judges_run_do_not_count(
-    run: MakeRun, policy: Callable[..., Policy], manifest: Callable[..., Manifest]
+@pytest.mark.parametrize(
+    ("labels", "labelled_run", "current", "code", "says"),
+    [
+        pytest.param(agreeing(), {}, {}, 0, "", id="agree"),
+        pytest.param(UPSIDE_DOWN, {}, {}, 5, "less than the 0.60 required", id="contradict"),
+        pytest.param(
+            agreeing(), {"manifest": manifest(model="old")}, {"manifest": manifest()}, 5, "openai old", id="other judge"
+        ),
+        pytest.param(
+            agreeing(),
+            {"versions": {"faithfulness": "1"}},
+            {"versions": {"faithfulness": "2"}},
+            5,
+            "its formula changed",
+            id="other formula",
+        ),
+    ],
+)
+def test_a_judge_that_people_agree_with_may_decide(
+    policy: Callable[..., Policy], labels: dict[str, object], labelled_run: Any, current: Any, code: int, says: str
 ) -> None:
-    rules = policy(agreeing(), run({"faithfulness": SCORES}, manifest=manifest(model="old")), min_agreement=0.6)
-    verdict = decide_gate(run({"faithfulness": SCORES}, manifest=manifest()), None, rules)
-    assert verdict.exit_code == 5
-    assert "compared with openai old" in verdict.reason
+    rules = policy(labels, run({"faithfulness": SCORES}, **labelled_run), min_agreement=0.6)
+    verdict = decide_gate(run({"faithfulness": SCORES}, **current), None, rules)
+    assert verdict.exit_code == code
+    assert says in verdict.reason
+    assert of_kind(verdict, CheckKind.AGREEMENT).status is (Status.ERROR if code else Status.PASS)
 
 
-def test_labels_of_another_formula_do_not_count(run: MakeRun, policy: Callable[..., Policy]) -> None:
-    rules = policy(agreeing(), run({"faithfulness": SCORES}, versions={"faithfulness": "1"}), min_agreement=0.6)
-    verdict = decide_gate(run({"faithfulness": SCORES}, versions={"faithfulness": "2"}), None, rules)
-    assert "its formula changed" in verdict.reason
-
-
-def test_a_metric_without_labels_is_a_warning(run: MakeRun, policy: Callable[..., Policy], tmp_path: Path) -> None:
+def test_a_metric_without_labels_is_a_warning(policy: Callable[..., Policy], tmp_path: Path) -> None:
     policy(agreeing())
     rules = policy_from_mapping(
         {
@@ -93,7 +95,7 @@ def test_a_metric_without_labels_is_a_warning(run: MakeRun, policy: Callable[...
     assert "1 check that only warns did not pass." in verdict.reason
 
 
-def test_a_floor_may_be_held_by_what_people_would_have_said(run: MakeRun, policy: Callable[..., Policy]) -> None:
+def test_a_floor_may_be_held_by_what_people_would_have_said(policy: Callable[..., Policy]) -> None:
     # The judge gives 0.5 on average, people find everything wrong: the corrected mean is 0.
     wrong: dict[str, object] = {f"s{i}": "fail" for i in range(100)}
     by_judge = decide_gate(run({"faithfulness": SCORES}), None, policy(wrong))
@@ -105,9 +107,7 @@ def test_a_floor_may_be_held_by_what_people_would_have_said(run: MakeRun, policy
     assert "as people would score it" in check.reason
 
 
-def test_few_labels_hold_nothing_against_a_corrected_mean_above_its_floor(
-    run: MakeRun, policy: Callable[..., Policy]
-) -> None:
+def test_few_labels_hold_nothing_against_a_corrected_mean_above_its_floor(policy: Callable[..., Policy]) -> None:
     verdict = decide_gate(run({"faithfulness": SCORES}), None, policy(agreeing(6), estimate="corrected"))
     check = of_kind(verdict, CheckKind.FLOOR)
     assert check.status is Status.PASS
@@ -126,7 +126,7 @@ def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None
     assert caught.value.where == f"{path}:2"
 
 
-def test_a_calibration_file_is_read_back_as_it_was_written_and_checked(run: MakeRun, tmp_path: Path) -> None:
+def test_a_calibration_file_is_read_back_as_it_was_written_and_checked(tmp_path: Path) -> None:
     found = calibrate(run({"faithfulness": SCORES}), read_labels(labelled(tmp_path / "l.csv", agreeing())))
     path = tmp_path / "calibration.json"
     path.write_text(found.model_dump_json(), encoding="utf-8")

@@ -2,72 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed, FailedBy
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
+from tests.gate.conftest import build_run as run
+from tests.gate.conftest import make_manifest as manifest
 
-MakeRun = Callable[..., RunScores]
-MakeManifest = Callable[..., Manifest]
 N = 200
 SCORES = [0.8 + 0.2 * float(x) for x in np.random.default_rng(1).random(N)]
+OFFLINE = manifest(provider="offline")
 RULE = {"faithfulness": {"min": 0.8, "max_drop": 0.02}}
 
 
-@pytest.fixture
-def scored(run: MakeRun) -> Callable[..., RunScores]:
+def scored(
+    missing: Iterable[int] = (), *, by: FailedBy = "judge", changed: Iterable[int] = (), **also: Any
+) -> RunScores:
     """A run of N samples with an answer each; `missing` have no score, and `changed` another answer."""
-
-    def build(
-        missing: Iterable[int] = (), *, by: FailedBy = "judge", changed: Iterable[int] = (), **also: Any
-    ) -> RunScores:
-        failed = {"faithfulness": {f"s{i}": Failed(by, "no reply") for i in missing}}
-        one = run({"faithfulness": SCORES}, failed=failed, **also)
-        new = set(changed)
-        answers = {f"s{i}": (f"answer {i in new}",) for i in range(N)}
-        return replace(one, system=replace(one.system, answers=answers))
-
-    return build
+    failed = {"faithfulness": {f"s{i}": Failed(by, "no reply") for i in missing}}
+    one = run({"faithfulness": SCORES}, failed=failed, **also)
+    new = set(changed)
+    answers = {f"s{i}": (f"answer {i in new}",) for i in range(N)}
+    return replace(one, system=replace(one.system, answers=answers))
 
 
 def decided(current: RunScores, baseline: RunScores | None = None, **gate: Any) -> GateVerdict:
     return decide_gate(current, baseline, policy_from_mapping({"gate": gate, "metrics": RULE}))
 
 
-def coverage(verdict: GateVerdict) -> Check:
-    return next(check for check in verdict.checks if check.kind is CheckKind.COVERAGE)
+@pytest.mark.parametrize("n", [10, 49])
+def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int) -> None:
+    now = run({"faithfulness": SCORES[:n]}, failed={"faithfulness": {"s3": Failed("judge", "no reply")}})
+    verdict = decided(now, run({"faithfulness": SCORES[:n]}))
+    assert verdict.status is Status.PASS
+    (check,) = (check for check in verdict.checks if check.kind is CheckKind.COVERAGE)
+    assert f"1 of {n} samples have no score (the judge failed" in check.reason
 
 
-def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(run: MakeRun) -> None:
-    failed = {"faithfulness": {"s3": Failed("judge", "no reply")}}
-    for n in (10, 20, 49):
-        now = run({"faithfulness": SCORES[:n]}, failed=failed)
-        verdict = decided(now, run({"faithfulness": SCORES[:n]}))
-        assert verdict.status is Status.PASS
-        assert coverage(verdict).reason.startswith(f"faithfulness: 1 of {n} samples have no score (the judge failed")
+BY_SYSTEM = scored(range(10), by="system")
 
 
-def test_more_than_fail_by_chance_are_too_many_to_decide_on(scored: Callable[..., RunScores]) -> None:
-    verdict = decided(scored(range(19)), scored())
-    assert (verdict.status, verdict.exit_code) == (Status.ERROR, 5)
-    assert coverage(verdict).reason == (
-        "faithfulness: 19 of 200 samples have no score (the judge failed on 19: no reply): too many to decide on, "
-        "because it would fail if these had the worst score."
-    )
-    assert decided(scored(range(19)), scored(), max_failed_judgements=0.1).status is Status.PASS
+@pytest.mark.parametrize(
+    ("now", "then", "gate", "codes", "says"),
+    [
+        pytest.param(scored(range(19)), scored(), {}, {5}, "the judge failed on 19: no reply", id="more than chance"),
+        pytest.param(scored(range(19)), scored(), {"max_failed_judgements": 0.1}, {0}, "", id="the policy allows more"),
+        pytest.param(scored(range(5)), scored(), {}, {0}, "", id="few"),
+        pytest.param(scored(range(5)), scored(), {"min_coverage": 0.98}, {5}, "97.5 %, required 98 %", id="a line"),
+        # The same number is left out where it is spread over answers that changed and answers that did not.
+        pytest.param(scored(range(12), changed=range(0, N, 2)), scored(), {}, {0}, "", id="of any answers"),
+        pytest.param(scored(range(12), changed=range(15)), scored(), {}, {0, 5}, "worst score", id="of changed ones"),
+        pytest.param(scored(range(10)), scored(), {}, {0}, "", id="the judge's own"),
+        pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed on 10: no reply", id="the system's"),
+        pytest.param(BY_SYSTEM, BY_SYSTEM, {}, {0}, "", id="the system's as before"),
+        pytest.param(scored(range(5, 15), by="system"), BY_SYSTEM, {}, {0}, "", id="the system's as many"),
+        pytest.param(
+            scored(range(10), manifest=manifest()), scored(manifest=manifest()), {}, {0}, "", id="a language model's"
+        ),
+        pytest.param(
+            scored(range(10), manifest=OFFLINE), scored(manifest=OFFLINE), {}, {5}, "", id="never of the offline judge"
+        ),
+    ],
+)
+def test_missing_scores(now: RunScores, then: RunScores, gate: dict[str, Any], codes: set[int], says: str) -> None:
+    verdict = decided(now, then, **gate)
+    assert verdict.exit_code in codes
+    assert says in verdict.reason
+    assert (verdict.status is Status.PASS) is (not says and codes == {0})
 
 
-def test_a_metric_that_has_all_its_scores_is_covered(run: MakeRun) -> None:
+def test_however_many_are_missing_it_passes_if_the_worst_scores_would() -> None:
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.5}}})
+    assert decide_gate(scored(range(19)), scored(), policy).status is Status.PASS
+
+
+def test_a_metric_that_has_all_its_scores_is_covered() -> None:
     failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
     then = run({"faithfulness": SCORES, "context_recall": SCORES})
     slightly = [max(0.0, score - 0.035 * (index % 3)) for index, score in enumerate(SCORES)]
@@ -79,28 +97,7 @@ def test_a_metric_that_has_all_its_scores_is_covered(run: MakeRun) -> None:
     assert covered == {"faithfulness": Status.ERROR, "context_recall": Status.PASS}
 
 
-def test_however_many_are_missing_it_passes_if_the_worst_scores_would(scored: Callable[..., RunScores]) -> None:
-    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.5}}})
-    assert decide_gate(scored(range(19)), scored(), policy).status is Status.PASS
-
-
-def test_a_policy_sets_the_line_below_which_it_is_an_error(scored: Callable[..., RunScores]) -> None:
-    assert decided(scored(range(5)), scored()).status is Status.PASS
-    verdict = decided(scored(range(5)), scored(), min_coverage=0.98)
-    assert verdict.exit_code == 5
-    assert "coverage 97.5 %, required 98 %" in verdict.reason
-
-
-def test_judgements_that_fail_on_the_answers_that_changed_hide_nothing(scored: Callable[..., RunScores]) -> None:
-    # The same number is left out where it is spread over answers that changed and answers that did not.
-    bad = range(12)
-    assert decided(scored(bad, changed=range(0, N, 2)), scored()).status is Status.PASS
-    verdict = decided(scored(bad, changed=range(15)), scored())
-    assert verdict.status in (Status.ERROR, Status.INCONCLUSIVE)
-    assert "if these had the worst score" in verdict.reason
-
-
-def test_nor_do_those_of_a_slice(run: MakeRun) -> None:
+def test_nor_do_those_of_a_slice() -> None:
     tags = {f"s{i}": ("billing",) for i in range(12)}
     failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(6)}}
     rules = {"metrics": RULE, "slices": {"billing": {"metrics": {"faithfulness": {"max_drop": 0.05}}}}}
@@ -114,33 +111,13 @@ def test_nor_do_those_of_a_slice(run: MakeRun) -> None:
     assert other.status is Status.PASS
 
 
-def test_what_the_system_gave_no_answer_to_counts_from_the_first(scored: Callable[..., RunScores]) -> None:
-    verdict = decided(scored(range(10), by="system"), scored())
-    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1), "and no failure of the judge"
-    assert "(the system under test failed on 10: no reply): too many to decide on" in verdict.reason
-    assert decided(scored(range(10)), scored()).status is Status.PASS
-
-
-def test_but_not_what_the_system_of_the_baseline_gave_no_answer_to_either(scored: Callable[..., RunScores]) -> None:
-    then = scored(range(10), by="system")
-    assert decided(scored(range(10), by="system"), then).status is Status.PASS
-    assert decided(scored(range(5, 15), by="system"), then).status is Status.PASS
-    assert decided(scored(range(10, 20), by="system"), scored()).status is not Status.PASS
-
-
-def test_the_offline_judge_never_fails_by_chance(scored: Callable[..., RunScores], manifest: MakeManifest) -> None:
-    offline, model = (manifest(provider=name) for name in ("offline", "openai"))
-    assert decided(scored(range(10), manifest=model), scored(manifest=model)).status is Status.PASS
-    assert decided(scored(range(10), manifest=offline), scored(manifest=offline)).status is Status.ERROR
-
-
-def test_a_run_that_fails_on_the_scores_it_has_fails(run: MakeRun) -> None:
+def test_a_run_that_fails_on_the_scores_it_has_fails() -> None:
     failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
     verdict = decided(run({"faithfulness": [0.3] * N}, failed=failed), run({"faithfulness": SCORES}))
     assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
 
 
-def test_where_less_is_better_the_worst_score_is_1(run: MakeRun) -> None:
+def test_where_less_is_better_the_worst_score_is_1() -> None:
     rules = policy_from_mapping({"metrics": {"noise_sensitivity": {"max_rise": 0.02}}})
     low = [1.0 - score for score in SCORES]
     failed = {"noise_sensitivity": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
@@ -148,7 +125,7 @@ def test_where_less_is_better_the_worst_score_is_1(run: MakeRun) -> None:
     assert verdict.status is Status.ERROR
 
 
-def test_a_metric_that_only_the_baseline_has_is_no_pass(run: MakeRun) -> None:
+def test_a_metric_that_only_the_baseline_has_is_no_pass() -> None:
     then = run({"faithfulness": SCORES, "context_recall": SCORES, "politeness": SCORES})
     excused = {f"s{i}": "the sample has no reference" for i in range(N)}
     now = run({"faithfulness": SCORES, "context_recall": []}, not_applicable={"context_recall": excused})
@@ -162,7 +139,7 @@ def test_a_metric_that_only_the_baseline_has_is_no_pass(run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize("reason", [NO_TEXTS, NO_CONTEXTS])
-def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked(run: MakeRun, reason: str) -> None:
+def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked(reason: str) -> None:
     """Else whoever returns no contexts, or their names alone, would not be measured, and pass."""
     scores = {"faithfulness": SCORES, "answer_relevancy": SCORES}
     now = run(
@@ -179,23 +156,16 @@ def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked
     assert decide_gate(now, now, policy_from_mapping({})).exit_code == 0
 
 
-def test_bad_answers_are_not_taken_out_of_a_mean_by_returning_them_without_texts(run: MakeRun) -> None:
-    bad = {f"s{i}": NO_TEXTS for i in range(19)}
-    now = run({"faithfulness": [0.0] * 19 + SCORES[19:]}, not_applicable={"faithfulness": bad})
-    kept = replace(now.metrics["faithfulness"], values={f"s{i}": SCORES[i] for i in range(19, N)})
-    verdict = decided(replace(now, metrics={"faithfulness": kept}), run({"faithfulness": SCORES}))
-    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
-
-
-def test_another_reason_for_no_score_is_no_failure_of_the_system(run: MakeRun) -> None:
-    excused = dict.fromkeys((f"s{i}" for i in range(19)), "the answer abstains")
+@pytest.mark.parametrize(("reason", "status"), [(NO_TEXTS, Status.FAIL), ("the answer abstains", Status.PASS)])
+def test_bad_answers_are_not_taken_out_of_a_mean_by_returning_them_without_texts(reason: str, status: Status) -> None:
+    excused = dict.fromkeys((f"s{i}" for i in range(19)), reason)
+    values = {f"s{i}": SCORES[i] for i in range(19, N)}
     now = run({"faithfulness": SCORES}, not_applicable={"faithfulness": excused})
-    kept = replace(now.metrics["faithfulness"], values={f"s{i}": SCORES[i] for i in range(19, N)})
-    now = replace(now, metrics={"faithfulness": kept})
-    assert decided(now, run({"faithfulness": SCORES})).status is Status.PASS
+    now = replace(now, metrics={"faithfulness": replace(now.metrics["faithfulness"], values=values)})
+    assert decided(now, run({"faithfulness": SCORES})).status is status
 
 
-def test_a_metric_that_the_policy_does_not_name_may_go(run: MakeRun) -> None:
+def test_a_metric_that_the_policy_does_not_name_may_go() -> None:
     then = run({"faithfulness": SCORES, "politeness": SCORES})
     now = run({"faithfulness": SCORES})
     assert decided(now, then, only_named=True).status is Status.PASS

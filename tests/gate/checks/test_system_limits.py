@@ -9,7 +9,8 @@ from ragstone.gate.policy import policy_from_mapping, policy_hash
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
 from ragstone.settings.settings import SystemPrice
 from tests.gate.checks.test_run_checks import decide, of_kind
-from tests.gate.conftest import MakeRun, make_manifest
+from tests.gate.conftest import build_run as run
+from tests.gate.conftest import make_manifest
 
 FAITHFULNESS = {"faithfulness": {"min": 0.5}}
 
@@ -27,13 +28,13 @@ def usage_check(one: RunScores, **system: object) -> Check:
     return check
 
 
-def test_tokens_within_their_limit_pass(run: MakeRun) -> None:
+def test_tokens_within_their_limit_pass() -> None:
     check = usage_check(run({"faithfulness": [1.0] * 20}, usage=[(900, 100)] * 20), tokens_mean=1000)
     assert (check.status, check.estimate, check.name) == (Status.PASS, 1000.0, "system.tokens_mean")
     assert check.reason == "an answer took 1,000 tokens on average on 20 samples: within the limit of 1,000 tokens."
 
 
-def test_a_mean_that_is_shown_to_be_over_its_limit_fails(run: MakeRun) -> None:
+def test_a_mean_that_is_shown_to_be_over_its_limit_fails() -> None:
     one = run({"faithfulness": [1.0] * 40}, usage=[(1000 + n, 100) for n in range(40)])
     found = verdict(one, tokens_mean=1000)
     (check,) = of_kind(found, CheckKind.USAGE)
@@ -42,19 +43,19 @@ def test_a_mean_that_is_shown_to_be_over_its_limit_fails(run: MakeRun) -> None:
     assert check.interval.method == "Student's t"
 
 
-def test_one_long_answer_may_be_chance(run: MakeRun) -> None:
+def test_one_long_answer_may_be_chance() -> None:
     one = run({"faithfulness": [1.0] * 20}, usage=[(900, 0)] * 19 + [(9000, 0)])
     assert usage_check(one, tokens_mean=1000).status is Status.INCONCLUSIVE
 
 
-def test_the_95th_percentile_has_a_limit_of_its_own(run: MakeRun) -> None:
+def test_the_95th_percentile_has_a_limit_of_its_own() -> None:
     one = run({"faithfulness": [1.0] * 60}, usage=[(500, 0)] * 40 + [(3000, 0)] * 20)
     check = usage_check(one, tokens_p95=2000)
     assert (check.status, check.estimate) == (Status.FAIL, 3000.0)
     assert "95 of 100 answers took at most 3,000 tokens" in check.reason
 
 
-def test_the_cost_of_an_answer_is_its_tokens_at_the_price_of_the_run(run: MakeRun) -> None:
+def test_the_cost_of_an_answer_is_its_tokens_at_the_price_of_the_run() -> None:
     one = run({"faithfulness": [1.0] * 20}, usage=[(1000, 100)] * 20, manifest=priced())
     check = usage_check(one, cost_mean_usd=0.001)
     assert check.status is Status.FAIL
@@ -63,25 +64,25 @@ def test_the_cost_of_an_answer_is_its_tokens_at_the_price_of_the_run(run: MakeRu
     assert "the limit of $0.0010" in check.reason
 
 
-def test_a_limit_on_what_the_system_does_not_report_is_an_error(run: MakeRun) -> None:
+def test_a_limit_on_what_the_system_does_not_report_is_an_error() -> None:
     check = usage_check(run({"faithfulness": [1.0] * 20}), tokens_p95=2000)
     assert (check.status, check.estimate) == (Status.ERROR, None)
     assert "the system reports no tokens" in check.reason
 
 
-def test_a_limit_in_dollars_without_a_price_is_an_error(run: MakeRun) -> None:
+def test_a_limit_in_dollars_without_a_price_is_an_error() -> None:
     check = usage_check(run({"faithfulness": [1.0] * 20}, usage=[(1, 1)] * 20), cost_p95_usd=2.0)
     assert check.status is Status.ERROR
     assert "[system.price]" in check.reason
 
 
-def test_a_system_can_not_pass_by_reporting_its_cheap_answers_only(run: MakeRun) -> None:
+def test_a_system_can_not_pass_by_reporting_its_cheap_answers_only() -> None:
     check = usage_check(run({"faithfulness": [1.0] * 20}, usage=[(1, 1)] * 10), tokens_mean=1000)
     assert check.status is Status.ERROR
     assert "only 10 of 20 answers report their tokens (50 %, required 98 %)" in check.reason
 
 
-def test_each_limit_is_a_check_and_gets_its_share_of_the_error_rate(run: MakeRun) -> None:
+def test_each_limit_is_a_check_and_gets_its_share_of_the_error_rate() -> None:
     one = run({"faithfulness": [1.0] * 40}, usage=[(1000, 100)] * 40, latencies=[1.0] * 40, manifest=priced())
     all_ = {"latency_p95_s": 2.0, "tokens_mean": 2000, "tokens_p95": 2000, "cost_mean_usd": 1.0, "cost_p95_usd": 1.0}
     found = verdict(one, **all_)
@@ -92,7 +93,7 @@ def test_each_limit_is_a_check_and_gets_its_share_of_the_error_rate(run: MakeRun
     assert latency.status is Status.PASS
 
 
-def test_the_keys_of_the_policy(run: MakeRun) -> None:
+def test_the_keys_of_the_policy() -> None:
     check = usage_check(run({"faithfulness": [1.0] * 20}), tokens_p95=2000)
     assert key_of_check(check) == ("system", "tokens_p95")
     base, head = ({"metrics": FAITHFULNESS}, {"metrics": FAITHFULNESS, "system": {"tokens_p95": 5}})

@@ -1,0 +1,149 @@
+"""Warnings and notes of a verdict, and when there are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
+from ragstone.metrics.score import Failed
+from ragstone.system.response import NO_TEXTS
+from tests.gate.conftest import build_run as run
+from tests.gate.conftest import make_manifest as manifest
+
+TEN = [1.0] * 10
+OFFLINE = manifest(provider="offline")
+FLOOR = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}})
+
+
+def about(text: str, current: RunScores, baseline: RunScores | None = None, policy: Policy = FLOOR) -> list[str]:
+    """The warnings and notes with this text."""
+    verdict = decide_gate(current, baseline, policy)
+    return [said for said in (*verdict.warnings, *verdict.notes) if text in said]
+
+
+def with_system(**fields: Any) -> Manifest:
+    one = manifest()
+    return one.model_copy(update={"system": one.system.model_copy(update=fields)})
+
+
+@pytest.mark.parametrize(
+    ("conversations", "takes_history", "says"),
+    [(0, False, ""), (1, False, "1 sample of"), (2, False, "2 samples of"), (2, True, ""), (2, None, "")],
+)
+def test_conversations_of_which_the_system_got_the_last_question_only(
+    conversations: int, takes_history: bool | None, says: str
+) -> None:
+    system = with_system(conversations=conversations, takes_history=takes_history)
+    found = about("earlier turns", run({"faithfulness": TEN}, manifest=system))
+    assert bool(found) is bool(says)
+    assert all(one.startswith(says) for one in found)
+    assert about("earlier turns", run({"faithfulness": TEN})) == []
+
+
+@pytest.mark.parametrize(
+    ("offline", "in_file", "names_metrics", "says"),
+    [
+        (False, False, False, "There is no policy file"),
+        (True, False, False, "with the offline judge their floors only warn"),
+        (True, True, False, "names no metric"),
+        (False, True, False, ""),
+        (True, True, True, ""),
+        (True, False, True, ""),
+    ],
+)
+def test_rules_that_apply_because_nothing_is_written(
+    tmp_path: Path, offline: bool, in_file: bool, names_metrics: bool, says: str
+) -> None:
+    policy = FLOOR if names_metrics else default_policy()
+    if in_file:
+        path = tmp_path / "thresholds.toml"
+        path.write_text("[metrics.faithfulness]\nmin = 0.5\n" if names_metrics else "[gate]\n", encoding="utf-8")
+        policy = load_policy(path)
+    found = about(
+        "default rules apply", run({"faithfulness": TEN}, manifest=OFFLINE if offline else None), None, policy
+    )
+    assert bool(found) is bool(says)
+    assert all(says in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("metric", "tables", "warned"),
+    [
+        ("error_rate", {}, True),
+        ("answerToxicity", {}, True),
+        ("helpfulness", {}, False),
+        ("faithfulness", {}, False),
+        ("error_rate", {"metrics": {"error_rate": {"max_rise": 0.02}}}, False),
+        ("error_rate", {"metrics": {"error_rate": {"max_drop": 0.02}}}, False),
+    ],
+)
+def test_scores_of_another_evaluator_that_sound_as_if_less_were_better(
+    metric: str, tables: dict[str, Any], warned: bool
+) -> None:
+    found = about("Assuming higher is better", run({metric: TEN}), None, policy_from_mapping(tables))
+    assert bool(found) is warned
+    assert all(f"[metrics.{metric}]" in one for one in found)
+
+
+RUBRIC = {"versions": {"tone": "rubric 1"}}
+NOT_GRADED = {"tone": {"s0": "there is no language model"}}
+
+
+@pytest.mark.parametrize(
+    ("scores", "more", "warned"),
+    [
+        ([], {"manifest": OFFLINE, "not_applicable": NOT_GRADED, **RUBRIC}, True),
+        ([], {"manifest": manifest(), "not_applicable": NOT_GRADED, **RUBRIC}, False),
+        ([], {"not_applicable": NOT_GRADED, **RUBRIC}, False),
+        ([], {"manifest": OFFLINE, "not_applicable": NOT_GRADED}, False),
+        ([], {"manifest": OFFLINE, "failed": {"tone": {"s0": Failed("judge", "refused")}}, **RUBRIC}, False),
+        (TEN, {"manifest": OFFLINE, **RUBRIC}, False),
+    ],
+    ids=["offline", "a language model", "unknown", "no rubric", "failed", "graded"],
+)
+def test_rubrics_that_the_judge_can_not_grade_by(scores: list[float], more: dict[str, Any], warned: bool) -> None:
+    found = about("Not scored: tone", run({"faithfulness": TEN, "tone": scores}, **more))
+    assert bool(found) is warned
+
+
+def test_answers_without_the_texts_of_their_contexts() -> None:
+    excused = {"recall@5": {"s0": NO_TEXTS, "s1": "there is no label"}}
+    lost = {"recall@5": {"s2": Failed("system", NO_TEXTS), "s3": Failed("judge", "refused")}}
+    found = about("Of 2 answers", run({"faithfulness": TEN, "recall@5": []}, not_applicable=excused, failed=lost))
+    assert len(found) == 1
+    assert about("only metrics with relevant_ids", run({"faithfulness": TEN})) == []
+
+
+@pytest.mark.parametrize(
+    ("generated", "names", "noted"),
+    [(5, ("faithfulness",), False), (6, ("faithfulness", "recall@5"), True), (6, ("recall@5",), False)],
+)
+def test_generated_questions_that_nobody_reviewed(generated: int, names: tuple[str, ...], noted: bool) -> None:
+    made = manifest()
+    made = made.model_copy(update={"golden": made.golden.model_copy(update={"generated": generated})})
+    policy = policy_from_mapping({"metrics": {names[0]: {"min": 0.5}}, "gate": {"only_named": True}})
+    found = about("generated and not reviewed", run(dict.fromkeys(names, TEN), manifest=made), None, policy)
+    assert [("6 of 10" in one, "drops of faithfulness deserve" in one) for one in found] == [(True, True)] * noted
+
+
+def test_answers_that_say_more_than_their_contexts_are_counted() -> None:
+    scores = {"faithfulness": TEN, "hallucination": [1.0] * 3 + [0.4] * 7}
+    assert about("in 3 of 10 answers", run(scores))
+    assert about("the contexts don't say", run(scores, manifest=OFFLINE)) == []
+    assert about("the contexts don't say", run({"faithfulness": TEN, "hallucination": [0.4] * 10})) == []
+
+
+@pytest.mark.parametrize(("silent", "noted"), [(3, False), (4, True)])
+def test_answers_that_stopped_claiming_anything_are_pointed_out(silent: int, noted: bool) -> None:
+    excused = {f"s{index}": "the answer abstains" for index in range(60 - silent, 60)}
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    current = run({"faithfulness": [1.0] * (60 - silent)}, not_applicable={"faithfulness": excused})
+    found = about(f"no longer applies to {silent} of 60 samples", current, run({"faithfulness": [1.0] * 60}), policy)
+    assert bool(found) is noted
+    assert all("abstains" in one for one in found)
