@@ -195,7 +195,17 @@ def test_nothing_is_offered_where_accepting_does_not_help() -> None:
     (dropped,) = (check for check in checks if check.kind is CheckKind.DROP and check.status is Status.FAIL)
     assert len(offers((dropped,), rules.gate)) == 1
     assert tuple(floor_notes((dropped,))) == ()
-    for changed in ({"action": Action.WARN}, {"status": Status.PASS}, {"estimate": None}, {"metric": None}):
+    useless: list[dict[str, Any]] = [
+        {"action": Action.WARN},
+        {"status": Status.PASS},
+        {"estimate": None},
+        {"metric": None},
+    ]
+    floor = replace(dropped, kind=CheckKind.FLOOR)
+    assert len(tuple(floor_notes((floor, dropped)))) == 1
+    for changed in useless[:2]:
+        assert tuple(floor_notes((floor, replace(dropped, **changed)))) == ()
+    for changed in useless:
         assert offers((replace(dropped, **changed),), rules.gate) == ()
     broken = Check("system.broken", CheckKind.SHARE, Status.FAIL, Action.BLOCK, "", estimate=0.4, threshold=0.3)
     assert offers((dropped, broken), rules.gate) == ()

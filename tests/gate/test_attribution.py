@@ -76,3 +76,6 @@ def test_without_a_baseline_the_samples_farthest_below_a_missed_floor_are_listed
     assert found[0].current == 0.3
     assert {one.metric for one in found} == {"context_recall"}
     assert all(one.baseline is None for one in found)
+    at_floor = run({"faithfulness": [0.3] * 40 + [0.5] * 2})
+    short = decide_gate(at_floor, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}})).regressions
+    assert {one.sample_id for one in short} == {f"s{index}" for index in range(40)}

@@ -38,6 +38,9 @@ def corpus(*pairs: tuple[SampleRecord, SampleRecord]) -> Corpus:
         ("abcd", "axbc", "1 document gone, 1 document new"),  # the last made room
         ("abcd", "wxyz", ""),  # a retriever that broke loses more than a document
         ("abcd", "dcba", ""),
+        ("abcd", "dcax", ""),  # in another order
+        ("abcd", "abxy", "2 documents gone"),
+        ("abcd", "axyz", ""),
         ("abcd", "ab", ""),  # top k
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragstone.gate.comparability import new_ids, pair_runs, with_ids_of
@@ -55,7 +57,7 @@ def test_a_baseline_of_another_golden_set_is_not_comparable(offset: int, hashes:
         ({"embeddings": "small"}, "the embedding model changed from small to none"),
     ],
 )
-def test_under_another_judge_only_metrics_that_need_none_are_compared(differs: dict[str, str], says: str) -> None:
+def test_under_another_judge_only_metrics_that_need_none_are_compared(differs: dict[str, Any], says: str) -> None:
     found = pair_runs(run(SCORES, manifest=manifest()), run(SCORES, manifest=manifest(**differs))).comparability
     assert found.metrics == ("recall@5",)
     assert found.skipped.keys() == {"faithfulness"}

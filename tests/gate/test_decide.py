@@ -49,6 +49,7 @@ def right(count: int, n: int) -> list[float]:
         pytest.param(HIGH, 0.85, {}, "pass", 0, "the floor of 0.85 holds", id="shown above"),
         pytest.param(LOW, 0.85, {}, "fail", 1, "0.45 on 60 samples", id="shown below"),
         pytest.param(MIDDLING, 0.84, {}, "pass", 0, "not below the floor of 0.84", id="near"),
+        pytest.param(right(10, 20), 0.5, {}, "pass", 0, "not below the floor of 0.50", id="equal"),
         pytest.param(MIDDLING, 0.88, {"inconclusive": "pass"}, "pass", 0, "not shown to be", id="passes"),
         pytest.param(MIDDLING, 0.88, {"inconclusive": "warn"}, "inconclusive", 0, "not shown to be", id="warns"),
         pytest.param(MIDDLING, 0.88, {"inconclusive": "fail"}, "inconclusive", 8, "more samples", id="blocks"),
@@ -75,6 +76,10 @@ def test_a_floor(scores: list[float], minimum: float, gate: Any, status: str, co
         assert check.reason in verdict.reason
     if check.status is Status.INCONCLUSIVE or "chance" in says:
         assert (check.n_more or 0) > 0
+    elif not gate:
+        assert check.n_more is None
+    unsettled = check.status is Status.INCONCLUSIVE or (status == "fail" and gate.get("decision") == "assured")
+    assert ("would settle it" in check.reason) is unsettled
     assert (check.reason in verdict.warnings) is ("chance" in says)
 
 
@@ -182,6 +187,21 @@ FLOOR = floor(0.85)
             run({"faithfulness": [1.0] * 3}, failed=failed(3, "system")), default_policy(), 5, "", id="by default"
         ),
         pytest.param(run({}), default_policy(), 5, "", id="no metric"),
+        pytest.param(run({}, manifest=manifest()), default_policy(), 5, "", id="no sample of a finished run"),
+        pytest.param(
+            run({}, manifest=manifest(state="stopped"), system_failures={"s0": "time-out"}),
+            default_policy(),
+            5,
+            "did not finish",
+            id="unfinished and crashed",
+        ),
+        pytest.param(
+            run({}, manifest=manifest(), system_failures={"s0": "time-out"}),
+            default_policy(),
+            5,
+            "failed on all of 1 sample: time-out",
+            id="crashed",
+        ),
         pytest.param(
             GOOD,
             policy(metrics={"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}}),
@@ -222,7 +242,7 @@ def test_what_nothing_can_be_decided_on_is_an_error(current: RunScores, rules: P
     ids=["nowhere", "where it applies it failed"],
 )
 def test_a_metric_that_the_defaults_name_and_that_applies_to_nothing_is_a_note(current: Any, noted: bool) -> None:
-    given = {key: {"context_recall": value} for key, value in current.items()}
+    given: dict[str, Any] = {key: {"context_recall": value} for key, value in current.items()}
     verdict = decide_gate(run({"faithfulness": HIGH, "context_recall": []}, **given), None, default_policy())
     found = [note for note in verdict.notes if "context_recall applies to no sample" in note]
     assert bool(found) is noted

@@ -142,6 +142,13 @@ WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
         pytest.param(WITHOUT_CONTEXTS, WITHOUT_CONTEXTS, None, id="returned none before"),
         pytest.param(WITHOUT_CONTEXTS, GOOD, Cause.NOT_RETRIEVED, id="returned some before"),
         # What was no better in the baseline explains nothing.
+        pytest.param(record([], answer="## -"), record([], answer="- ##"), None, id="empty before too"),
+        pytest.param(
+            record(abstains=True, answer="I don't know."),
+            record(abstains=True, answer="No idea."),
+            None,
+            id="abstained",
+        ),
         pytest.param(
             record([(U, ())], contexts=OTHERS), record(contexts=OTHERS), Cause.IGNORED, id="missing before too"
         ),
@@ -234,6 +241,8 @@ def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> No
         (2, 20, Side.GENERATION),
         (6, 5, Side.BOTH),
         (8, 4, Side.RETRIEVAL),
+        (4, 8, Side.GENERATION),
+        (7, 4, Side.BOTH),
         (76, 46, Side.RETRIEVAL),
         (3, 1, None),
         (0, 0, None),

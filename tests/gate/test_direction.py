@@ -52,7 +52,7 @@ def test_an_error_rate(now: RunScores, then: RunScores, status: Status, ceiling:
     assert verdict.status is status
     level, change = only(verdict, CheckKind.CEILING), only(verdict, CheckKind.RISE)
     assert (level.name, change.name) == ("error_rate.ceiling", "error_rate.rise")
-    assert (level.threshold, change.threshold) == (0.2, pytest.approx(0.02))
+    assert (level.threshold, change.threshold) == pytest.approx((0.2, 0.02))
     means = [run["error_rate"].values.values() for run in (now, then)]
     current, baseline = (sum(values) / len(values) for values in means)
     assert (level.estimate, change.current, change.baseline) == pytest.approx((current, current, baseline))

@@ -152,5 +152,7 @@ def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it() -> None
     then = run(GOOD, judge=judge, observed=seen("qwen3-8b"))
     same = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), then, default_policy())
     assert not any("is set to" in text for text in same.warnings)
+    unknown = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), run(GOOD, judge=judge), default_policy())
+    assert any("'qwen3-8b' replied" in text for text in unknown.warnings)
     other = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-0.6b")), then, default_policy())
     assert any("'qwen3-0.6b' replied" in text for text in other.warnings)

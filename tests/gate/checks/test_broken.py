@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def answering(
     n: int = 60,
     unanswerable: int = 0,
     low: int = 0,
-    **groups: object,
+    **groups: Any,
 ) -> RunScores:
     """A run of 60 samples of which the first have answers of a kind; `unanswerable` are among the last."""
     scores = {"faithfulness": [0.05] * low + [0.95] * (n - low), "context_recall": [0.9] * n}
@@ -129,11 +130,12 @@ def test_a_floor_that_allows_low_means_decides_alone() -> None:
     assert decide_gate(answering(low=40), None, rules).status is Status.PASS
 
 
-def test_a_run_that_did_not_finish_has_no_shares() -> None:
+def test_a_run_that_did_not_finish_or_whose_answers_are_unknown_has_no_shares() -> None:
     one = answering(times=60)
     assert one.manifest is not None
     stopped = replace(one, manifest=one.manifest.model_copy(update={"state": "stopped"}))
-    assert shares(decide_gate(stopped, None, default_policy())) == {}
+    for unknown in (stopped, replace(one, manifest=None), replace(one, system=SystemFacts())):
+        assert shares(decide_gate(unknown, None, default_policy())) == {}
 
 
 def scored(run: RunScores, metric: str, values: list[float]) -> RunScores:

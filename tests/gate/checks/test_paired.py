@@ -14,7 +14,7 @@ from ragstone.gate.accepted import AcceptedEntry, InForce, offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed
 from tests.gate.conftest import build_run, make_manifest
 
@@ -135,6 +135,24 @@ def test_what_to_accept_is_offered_and_does() -> None:
     assert (offer.metric, offer.slice, offer.drop) == ("golden set", None, 0.325)
     assert decided(good(27), good(), accepted=offer.drop)[0].status is Status.PASS
     assert decided(good(20), good(), accepted=offer.drop)[0].exit_code == 6, "no more than what was accepted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "drop"),
+    [
+        ({}, 0.5),
+        ({"estimate": None}, None),
+        ({"current": None}, None),
+        ({"current": 0.0}, None),
+        ({"threshold": None}, None),
+        ({"current": 0.7}, None),  # it would be too little with the edit accepted
+        ({"current": 0.8, "estimate": 0.2}, 0.75),
+    ],
+)
+def test_what_can_be_accepted_of_an_edit(fields: dict[str, float | None], drop: float | None) -> None:
+    given: dict[str, Any] = {"estimate": 0.5, "current": 1.0, "threshold": 0.8, **fields}
+    check = Check("baseline.paired", CheckKind.PAIRED, Status.ERROR, Action.BLOCK, "", **given)
+    assert [offer.drop for offer in offers((check,), policy_from_mapping({}).gate)] == ([] if drop is None else [drop])
 
 
 def test_an_accepted_edit_does_not_cover_a_base_that_failed() -> None:
