@@ -198,7 +198,7 @@ FLOOR = floor(0.85)
         pytest.param(
             run({}, manifest=manifest(), system_failures={"s0": "time-out"}),
             default_policy(),
-            5,
+            4,
             "failed on all of 1 sample: time-out",
             id="crashed",
         ),

@@ -72,21 +72,19 @@ def test_the_sentence_of_the_shares() -> None:
 
 def test_nothing_missing_is_said_as_such() -> None:
     found = shares({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
-    assert oracle_lines(OracleShares((found,), 2, 2, 0, 0, 0, 0, 0)) == [
-        "Answer correctness: nothing is missing from 1.0, with and without them, on 2 samples."
-    ]
+    (line,) = oracle_lines(OracleShares((found,), 2, 2, 0, 0, 0, 0, 0))
+    assert "nothing is missing from 1.0" in line
+    assert "2 samples" in line
 
 
 def test_what_qualifies_the_shares_is_said() -> None:
     said = oracle_lines(OracleShares((), 9, 6, 1, 2, 1, 3, 0, "the judge's budget is used up."))
-    assert said == [
-        "This half is incomplete (7 of 9 samples were asked): The judge's budget is used up.",
-        "3 of 6 answers came with contexts other than those given: the system seems to retrieve anyway. Don't trust "
-        "this split until it uses the contexts that it is given.",
-        "Not asked again: 2 samples without reference contexts and 1 sample that the system had not answered.",
-        "The system failed on 1 sample when given the contexts.",
-    ]
-    assert "All 6 answers are the same as before" in oracle_lines(OracleShares((), 6, 6, 0, 0, 0, 0, 6))[0]
+    facts = ("7 of 9 samples", "3 of 6 answers", "2 samples without reference contexts", "failed on 1 sample")
+    for line, fact in zip(said, facts, strict=True):
+        assert fact in line
+    assert "budget" in said[0]
+    assert "1 sample that the system had not answered" in said[2]
+    assert "All 6 answers" in oracle_lines(OracleShares((), 6, 6, 0, 0, 0, 0, 6))[0]
 
 
 def test_answers_that_did_not_change_are_counted() -> None:

@@ -27,6 +27,7 @@ from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.metrics.judged import statements, table
 
 SAMPLE = Sample("a", "Who built the lighthouse?")
 NAMES = ("top_context_used", "context_utilization", "context_utilization_ranked")
@@ -34,20 +35,8 @@ NAMES = ("top_context_used", "context_utilization", "context_utilization_ranked"
 
 def judged(*supported_by: list[int]) -> Judgements:
     """One statement per list: the contexts, from 1, that support it; none if it is empty."""
-    statements = tuple(Statement(f"s{rank}", "a claim") for rank in range(1, len(supported_by) + 1))
-    return Judgements(
-        statements=StatementList(statements, abstains=False),
-        support=SupportTable(
-            tuple(
-                Support(
-                    statement.id,
-                    Verdict.SUPPORTED if by else Verdict.UNSUPPORTED,
-                    tuple(f"c{one}" for one in by),
-                )
-                for statement, by in zip(statements, supported_by, strict=True)
-            )
-        ),
-    )
+    claims = StatementList(statements("s", len(supported_by)), abstains=False)
+    return Judgements(statements=claims, support=SupportTable(table("s", supported_by)))
 
 
 def scores(judgements: Judgements, texts: list[str], sample: Sample = SAMPLE) -> list[Score]:

@@ -17,11 +17,7 @@ from ragstone.judge.judgements import (
     JudgementFailure,
     JudgementKind,
     Judgements,
-    ReferenceMatch,
-    Statement,
     StatementList,
-    Support,
-    Verdict,
 )
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.topic import Topic
@@ -31,6 +27,7 @@ from ragstone.judge.similarity import LexicalSimilarity
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
+from tests.metrics.judged import matched
 
 SAMPLE = Sample("a", "When?", reference="In 1931.", other_references=("In the year 1931.",))
 SIMILAR = JudgementKind.ANSWER_SIMILARITY
@@ -42,18 +39,7 @@ def score(name: str, judgements: Judgements, sample: Sample = SAMPLE, answer: st
 
 
 def judged(answer: list[bool], reference: list[bool], cosine: float) -> Judgements:
-    def supports(prefix: str, held: list[bool]) -> tuple[Support, ...]:
-        verdicts = (Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED for yes in held)
-        return tuple(Support(f"{prefix}{rank}", verdict) for rank, verdict in enumerate(verdicts, start=1))
-
-    def statements(prefix: str, held: list[bool]) -> tuple[Statement, ...]:
-        return tuple(Statement(f"{prefix}{rank}", "a claim") for rank in range(1, len(held) + 1))
-
-    return Judgements(
-        statements=StatementList(statements("s", answer), abstains=False),
-        reference_match=ReferenceMatch(statements("r", reference), supports("s", answer), supports("r", reference)),
-        answer_similarity=AnswerSimilarity((cosine,)),
-    )
+    return replace(matched(answer, reference), answer_similarity=AnswerSimilarity((cosine,)))
 
 
 def f1(right: int, wrong: int, left_out: int) -> float:

@@ -11,7 +11,8 @@ from ragstone.judge.judgements import JudgementFailure, Judgements, ReferenceMat
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
-from tests.metrics.test_reference_metrics import SAMPLE, matched
+from tests.metrics.judged import matched
+from tests.metrics.test_reference_metrics import SAMPLE
 
 (METRIC,) = select_metrics(["completeness"])
 

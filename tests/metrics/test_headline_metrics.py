@@ -16,7 +16,6 @@ from ragstone.judge.judgements import (
     JudgementKind,
     Judgements,
     ReverseQuestions,
-    Statement,
     StatementList,
     Support,
     SupportTable,
@@ -26,6 +25,7 @@ from ragstone.metrics.context_precision import average_precision
 from ragstone.metrics.registry import METRICS, select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.metrics.judged import statements, supports
 
 SAMPLE = Sample("a", "What is the limit?", reference="The limit is 5. It is per day.")
 NO_REFERENCE = Sample("b", "What is the limit?")
@@ -35,7 +35,7 @@ BARE = Response("a", "The limit is 5.")
 
 
 def said(*texts: str, abstains: bool = False) -> StatementList:
-    return StatementList(tuple(Statement(f"s{i}", text) for i, text in enumerate(texts, 1)), abstains)
+    return StatementList(statements("s", len(texts)), abstains)
 
 
 def support(*verdicts: Verdict) -> SupportTable:
@@ -57,10 +57,8 @@ def use(useful: list[bool], held: list[bool], *, against_reference: bool = True)
     return ContextUse(
         contexts=tuple(ContextUsefulness(f"c{i}", flag) for i, flag in enumerate(useful, 1)),
         against_reference=against_reference,
-        reference_statements=tuple(Statement(f"r{i}", "x") for i, _ in enumerate(held, 1)),
-        attributions=tuple(
-            Support(f"r{i}", Verdict.SUPPORTED if flag else Verdict.UNSUPPORTED) for i, flag in enumerate(held, 1)
-        ),
+        reference_statements=statements("r", len(held)),
+        attributions=supports("r", held),
     )
 
 

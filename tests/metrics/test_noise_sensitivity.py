@@ -15,31 +15,20 @@ from ragstone.judge.judgements import (
     JudgementKind,
     Judgements,
     ReferenceMatch,
-    Statement,
     StatementList,
-    Support,
     SupportTable,
-    Verdict,
 )
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.metrics.judged import statements, table
 
 SAMPLE = Sample("a", "Who built the lighthouse?", reference="Ada Brown built it in 1871.")
 
 
-def table(prefix: str, supported_by: list[list[int]]) -> tuple[Support, ...]:
-    """One verdict per list: the contexts (from 1) that support the statement, none if it is empty."""
-    return tuple(
-        Support(f"{prefix}{rank}", Verdict.SUPPORTED if by else Verdict.UNSUPPORTED, tuple(f"c{one}" for one in by))
-        for rank, by in enumerate(supported_by, start=1)
-    )
-
-
 def judged(right: list[bool], answer_in: list[list[int]], reference_in: list[list[int]], contexts: int) -> Judgements:
     """`right` says which statements of the answer the reference supports; the rest, which contexts support what."""
-    answer = tuple(Statement(f"s{rank}", "a claim") for rank in range(1, len(right) + 1))
-    reference = tuple(Statement(f"r{rank}", "a claim") for rank in range(1, len(reference_in) + 1))
+    answer, reference = statements("s", len(right)), statements("r", len(reference_in))
     return Judgements(
         statements=StatementList(answer, abstains=False),
         support=SupportTable(table("s", answer_in)),

@@ -15,10 +15,7 @@ from ragstone.judge.judgements import (
     Judgements,
     ReferenceMatch,
     SentenceRelevance,
-    Statement,
     StatementList,
-    Support,
-    Verdict,
 )
 from ragstone.judge.offline.lexicon import read_data
 from ragstone.judge.offline.support import digest
@@ -28,6 +25,7 @@ from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.squad import exact_match, token_f1
 from ragstone.system.response import Context, Response
+from tests.metrics.judged import matched
 
 SAMPLE = Sample("a", "Who built the lighthouse?", reference="Ada Brown built it in 1871 at Grey Point.")
 
@@ -44,22 +42,6 @@ def score(
     (metric,) = select_metrics([name])
     response = Response("a", answer, tuple(Context(text) for text in contexts), latency_s)
     return metric.score(sample, response, judgements or Judgements())
-
-
-def matched(answer: list[bool], reference: list[bool]) -> Judgements:
-    def supports(prefix: str, held: list[bool]) -> tuple[Support, ...]:
-        return tuple(
-            Support(f"{prefix}{rank}", Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED)
-            for rank, yes in enumerate(held, start=1)
-        )
-
-    def statements(prefix: str, held: list[bool]) -> tuple[Statement, ...]:
-        return tuple(Statement(f"{prefix}{rank}", "a claim") for rank in range(1, len(held) + 1))
-
-    return Judgements(
-        statements=StatementList(statements("s", answer), abstains=False),
-        reference_match=ReferenceMatch(statements("r", reference), supports("s", answer), supports("r", reference)),
-    )
 
 
 ABSTAINS = Judgements(statements=StatementList((), abstains=True))

@@ -17,7 +17,6 @@ from ragstone.judge.judgements import (
     JudgementKind,
     Judgements,
     ReferenceMatch,
-    Statement,
     StatementList,
     Support,
     Verdict,
@@ -29,6 +28,7 @@ from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.metrics.judged import matched, statements
 
 SAMPLE = Sample("q", "When was it opened?")
 
@@ -39,14 +39,9 @@ def responses(*answers: str) -> list[Response]:
 
 def judged(supported: int, *, of: int = 2, abstains: bool = False) -> Judgements:
     """`supported` of two statements are in the previous answer, and as many of its statements are in this one."""
-    statements = tuple(Statement(f"s{i}", "It is so.") for i in range(of))
-    verdicts = [Verdict.SUPPORTED if i < supported else Verdict.UNSUPPORTED for i in range(of)]
-    match = ReferenceMatch(
-        tuple(Statement(f"r{i}", "It is so.") for i in range(of)),
-        tuple(Support(f"s{i}", verdict) for i, verdict in enumerate(verdicts)),
-        tuple(Support(f"r{i}", verdict) for i, verdict in enumerate(verdicts)),
-    )
-    return Judgements(statements=StatementList(statements, abstains), previous_match=match)
+    held = [rank < supported for rank in range(of)]
+    both = matched(held, held)
+    return Judgements(StatementList(statements("s", of), abstains), previous_match=both.reference_match)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +79,7 @@ def test_self_consistency_takes_probabilities_and_shares_where_a_judge_has_them(
     match = judged(2).previous_match
     assert isinstance(match, ReferenceMatch)
     likely = replace(
-        match, answer_supports=tuple(Support(f"s{i}", Verdict.SUPPORTED, probability=0.75) for i in range(2))
+        match, answer_supports=tuple(Support(f"s{i}", Verdict.SUPPORTED, probability=0.75) for i in (1, 2))
     )
     for one, value in ((likely, 0.875), (replace(match, answer_share=0.25, reference_share=0.5), 0.375)):
         rounds = [judged(0), Judgements(statements=judged(0).statements, previous_match=one)]

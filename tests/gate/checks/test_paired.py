@@ -120,7 +120,9 @@ UNSCORED = build_run(
         pytest.param(good(10 * N), good(), {}, "", id="new samples"),
     ],
 )
-def test_the_share_that_is_compared(now: RunScores, then: RunScores, gate: dict[str, Any], says: str) -> None:
+def test_a_comparison_on_too_few_samples_ends_with_6(
+    now: RunScores, then: RunScores, gate: dict[str, Any], says: str
+) -> None:
     verdict, checks = decided(now, then, **gate)
     is_other_set = not now.samples.keys() & then.samples.keys()
     assert verdict.exit_code == (6 if says or is_other_set else 0)

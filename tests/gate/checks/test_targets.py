@@ -88,7 +88,8 @@ def test_a_target_changes_the_policy() -> None:
 
 def test_the_reports_show_both_levels_and_the_state(tmp_path: Path) -> None:
     named = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.9999\n[metrics.context_recall]\ntarget = 0.5\n"
-    root = make_project(tmp_path / "repo", n=10, policy=f"[gate]\nonly_named = true\n{named}")
+    policy = f"[gate]\nonly_named = true\n{named}"
+    root = make_project(tmp_path / "repo", n=10, policy=policy)
     done = run_ragstone(["gate", "--verbose"], root)
     assert done.returncode == 0
     out = root / "ragstone-run"
@@ -101,3 +102,5 @@ def test_the_reports_show_both_levels_and_the_state(tmp_path: Path) -> None:
     assert "warning: faithfulness is" in (out / "junit.xml").read_text(encoding="utf-8")
     assert "faithfulness target 0.9999" in run_ragstone(["check"], root).stdout
     assert run_ragstone(["plan"], root).returncode == 2, "there is no allowed drop to plan for"
+    (root / "thresholds.toml").write_text(f"{policy}max_drop = 0.05\n", encoding="utf-8")
+    assert "faithfulness, context_recall" in run_ragstone(["plan"], root).stdout, "which have targets alone"

@@ -1,0 +1,32 @@
+"""Judgements made of truth values and ranks, for the tests of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragstone.judge.judgements import Judgements, ReferenceMatch, Statement, StatementList, Support, Verdict
+
+
+def statements(prefix: str, count: int) -> tuple[Statement, ...]:
+    """`count` statements, named from 1: s1, s2 …"""
+    return tuple(Statement(f"{prefix}{rank}", "a claim") for rank in range(1, count + 1))
+
+
+def supports(prefix: str, held: Sequence[bool]) -> tuple[Support, ...]:
+    """Whether each statement is supported."""
+    verdicts = (Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED for yes in held)
+    return tuple(Support(f"{prefix}{rank}", verdict) for rank, verdict in enumerate(verdicts, start=1))
+
+
+def table(prefix: str, supported_by: Sequence[Sequence[int]]) -> tuple[Support, ...]:
+    """One verdict per list: the contexts (from 1) that support the statement, none if it is empty."""
+    return tuple(
+        Support(f"{prefix}{rank}", Verdict.SUPPORTED if by else Verdict.UNSUPPORTED, tuple(f"c{one}" for one in by))
+        for rank, by in enumerate(supported_by, start=1)
+    )
+
+
+def matched(answer: Sequence[bool], reference: Sequence[bool]) -> Judgements:
+    """Which statements of the answer the reference backs, and which of the reference's the answer gives."""
+    match = ReferenceMatch(statements("r", len(reference)), supports("s", answer), supports("r", reference))
+    return Judgements(StatementList(statements("s", len(answer)), abstains=False), reference_match=match)
