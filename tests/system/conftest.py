@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
-from ragstone.system.response import Response
+from ragstone.system.response import Response, System
 from tests.system.service import Server
 
 
@@ -32,15 +33,33 @@ class Room:
         path.write_text(textwrap.dedent(source), encoding="utf-8")
         return path
 
+    def app(self, source: str) -> None:
+        """Write the module `app`."""
+        self.write("app.py", source)
+
     def ask(self, entrypoint: str, *questions: str, **settings: object) -> list[Response]:
         """One response a question, in order; ids are the questions' numbers."""
         samples = [Sample(id=f"s{number}", question=question) for number, question in enumerate(questions)]
-        return asyncio.run(self._ask(entrypoint, samples, settings))
+        return self.ask_samples(entrypoint, *samples, **settings)
 
     def ask_samples(self, entrypoint: str, *samples: Sample, **settings: object) -> list[Response]:
-        return asyncio.run(self._ask(entrypoint, list(samples), settings))
+        async def ask() -> list[Response]:
+            async with self.started(entrypoint, **settings) as system:
+                return list(await asyncio.gather(*(system.ask(sample) for sample in samples)))
 
-    async def _ask(self, entrypoint: str, samples: list[Sample], settings: Mapping[str, object]) -> list[Response]:
+        return asyncio.run(ask())
+
+    def knows(self, look: Callable[[System], bool | None], entrypoint: str, **settings: object) -> bool | None:
+        """What `look` says of the started system."""
+
+        async def start() -> bool | None:
+            async with self.started(entrypoint, **settings) as system:
+                return look(system)
+
+        return asyncio.run(start())
+
+    @asynccontextmanager
+    async def started(self, entrypoint: str, **settings: object) -> AsyncIterator[System]:
         given = {"timeout_s": 30.0, "startup_timeout_s": 60.0, **settings, "entrypoint": entrypoint}
         system = build_system(
             SystemSettings.model_validate(given),
@@ -51,7 +70,7 @@ class Room:
         )
         try:
             await system.start()
-            return list(await asyncio.gather(*(system.ask(sample) for sample in samples)))
+            yield system
         finally:
             await system.close()
 

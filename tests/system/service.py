@@ -50,7 +50,7 @@ class Server:
                     content = [content]
                 try:
                     for at, piece in enumerate(content):
-                        time.sleep(0.15 if at else 0)
+                        time.sleep(0.03 if at else 0)
                         self.wfile.write(piece)
                 except OSError:
                     self.close_connection = True

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from ragstone.golden.sample import Sample, Turn
-from ragstone.settings.settings import SystemSettings
-from ragstone.system.entrypoint import build_system
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import takes_history
 from tests.system.service import Server
@@ -22,44 +20,37 @@ TURNS = [{"role": "user", "content": "First?"}, {"role": "assistant", "content":
 LAST = {"role": "user", "content": "And then?"}
 
 FUNCTIONS: list[tuple[str, list[Any], bool]] = [
-    ("def answer(question, history=None): return json.dumps([question, history])", [TURNS, None], True),
-    ("def answer(question, history): return json.dumps([question, history])", [TURNS, []], True),
-    ("def answer(question, *, chat_history=()): return json.dumps([question, chat_history])", [TURNS, []], True),
-    (
-        "async def answer(question, messages=None): return json.dumps([question, messages])",
-        [[*TURNS, LAST], None],
-        True,
-    ),
-    ("def answer(question): return json.dumps([question, 'none'])", ["none", "none"], False),
-    ("def answer(question, k=5): return json.dumps([question, k])", [5, 5], False),
-    ("def answer(messages): return json.dumps([messages, 'none'])", ["none", "none"], False),
+    ("def answer(question, history=None): return json.dumps(history)", [TURNS, None], True),
+    ("def answer(question, history): return json.dumps(history)", [TURNS, []], True),
+    ("def answer(question, *, chat_history=()): return json.dumps(chat_history)", [TURNS, []], True),
+    ("async def answer(question, messages=None): return json.dumps(messages)", [[*TURNS, LAST], None], True),
+    ("def answer(question, k=5): return json.dumps(k)", [5, 5], False),
+    ("def answer(messages): return json.dumps(messages)", ["And then?", "What now?"], False),
 ]
 
 
 @pytest.mark.parametrize(("source", "given", "takes"), FUNCTIONS)
-def test_a_function_gets_them_by_the_name_of_its_parameter(
-    room: Any, source: str, given: list[Any], takes: bool
-) -> None:
-    room.write("app.py", f"import json\n{source}\n")
-    answers = [json.loads(found.answer) for found in room.ask_samples("python:app:answer", TALK, ALONE)]
-    assert answers == [["And then?", given[0]], ["What now?", given[1]]]
+def test_a_function_gets_them_by_the_name_of_its_parameter(source: str, given: list[Any], takes: bool) -> None:
+    names: dict[str, Any] = {"json": json}
+    exec(source, names)
 
-    async def known() -> bool | None:
-        settings = SystemSettings(entrypoint="python:app:answer")
-        system = build_system(settings, root=room.folder, environ=room.environ, log=room.log)
-        try:
-            await system.start()
-            return takes_history(system)
-        finally:
-            await system.close()
+    async def ask() -> tuple[bool | None, list[Any]]:
+        system = CallableSystem(names["answer"])
+        await system.start()
+        return takes_history(system), [json.loads((await system.ask(sample)).answer) for sample in (TALK, ALONE)]
 
-    assert asyncio.run(known()) is takes
+    assert asyncio.run(ask()) == (takes, given)
+
+
+def test_a_function_in_a_worker_gets_them_too(room: Any) -> None:
+    room.app("import json\ndef answer(question, history=None): return json.dumps([question, history])\n")
+    answers = [json.loads(found.answer) for found in room.ask_samples("app:answer", TALK, ALONE)]
+    assert answers == [["And then?", TURNS], ["What now?", None]]
+    assert room.knows(takes_history, "app:answer") is True
 
 
 def test_a_runnable_gets_them_in_its_input(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import json
         class Chain:
             def get_input_jsonschema(self):
@@ -67,23 +58,10 @@ def test_a_runnable_gets_them_in_its_input(room: Any) -> None:
             def invoke(self, given, config=None):
                 return json.dumps(given)
         chain = Chain()
-        """,
-    )
+    """)
     talk, alone = (json.loads(found.answer) for found in room.ask_samples("python:app:chain", TALK, ALONE))
     assert talk == {"question": "And then?", "chat_history": TURNS}
     assert alone == {"question": "What now?"}
-
-
-def test_a_function_in_this_process_gets_them_too() -> None:
-    def answer(question: str, history: object = None) -> str:
-        return json.dumps([question, history])
-
-    async def ask() -> tuple[bool | None, str]:
-        system = CallableSystem(answer)
-        await system.start()
-        return takes_history(system), (await system.ask(TALK)).answer
-
-    assert asyncio.run(ask()) == (True, json.dumps(["And then?", TURNS]))
 
 
 def test_a_command_gets_them_in_its_line(room: Any) -> None:

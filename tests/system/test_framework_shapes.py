@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from ragstone.errors import SystemUnderTestError
+from ragstone.golden.sample import Sample, Turn
+from ragstone.system.payload import read
 from ragstone.system.response import Context
+from tests.system.service import failure
 
 SHAPES = """
 import dataclasses
@@ -115,7 +119,8 @@ class Chat:
 
 
 class Shop:
-    def ask(self, question): return {"answer": "got " + question, "documents": [DOCUMENT]}
+    def __init__(self, name="got "): self.name = name
+    def ask(self, question): return {"answer": self.name + question, "documents": [DOCUMENT]}
 
 
 chat, shop = Chat(), Shop()
@@ -149,12 +154,12 @@ def nodes(question):
 """
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["pipeline", "extractive", "raw", "graph", "agent", "predict", "thought", "chat", "shop", "stream_in_an_object"],
-)
+FRAMEWORKS = ["pipeline", "extractive", "raw", "graph", "agent", "predict", "thought", "chat"]
+
+
+@pytest.mark.parametrize("name", [*FRAMEWORKS, "shop", "Shop.ask", "stream_in_an_object"])
 def test_what_frameworks_make_is_asked_without_glue(room: Any, name: str) -> None:
-    room.write("app.py", SHAPES)
+    room.app(SHAPES)
     (response,) = room.ask(f"app:{name}", "what?")
     assert (response.failure, response.answer) == (None, "got what?")
     assert response.contexts == (Context("one", "d1", 0.5),)
@@ -170,17 +175,10 @@ def test_what_frameworks_make_is_asked_without_glue(room: Any, name: str) -> Non
     ],
 )
 def test_a_path_leads_to_a_stream_and_through_objects(room: Any, name: str, fields: dict[str, str]) -> None:
-    room.write("app.py", SHAPES)
+    room.app(SHAPES)
     (response,) = room.ask(f"app:{name}", "what?", **fields)
     assert (response.failure, response.answer) == (None, "got what?")
     assert [context.text for context in response.contexts] == ["one"]
-
-
-def test_a_method_is_asked_of_an_object_that_is_created_for_it(room: Any) -> None:
-    room.write(
-        "app.py", "class Sms:\n    def __init__(self, k=3): self.k = k\n    def ask_it(self, q): return f'{q} {self.k}'"
-    )
-    assert room.ask("app:Sms.ask_it", "what?")[0].answer == "what? 3"
 
 
 @pytest.mark.parametrize(
@@ -201,11 +199,10 @@ def test_a_method_is_asked_of_an_object_that_is_created_for_it(room: Any) -> Non
             "app:Sms.ask",
             "arguments (k)",
         ),
+        ({"app.py": SHAPES}, "app:indexing", "nothing in this pipeline of writer takes a question"),
     ],
 )
 def test_what_can_not_be_imported_says_how_it_could(room: Any, files: Any, entrypoint: str, says: str) -> None:
-    from ragstone.errors import SystemUnderTestError
-
     (room.folder / "sub").mkdir()
     for name, source in files.items():
         room.write(f"sub/{name}" if "sub" in entrypoint else name, source)
@@ -215,35 +212,16 @@ def test_what_can_not_be_imported_says_how_it_could(room: Any, files: Any, entry
 
 
 def test_a_graph_of_messages_gets_the_earlier_turns_too(room: Any) -> None:
-    from ragstone.golden.sample import Sample, Turn
-
-    room.write("app.py", SHAPES.replace('"got " + said[-1]', '" / ".join(said)'))
+    room.app(SHAPES.replace('"got " + said[-1]', '" / ".join(said)'))
     sample = Sample("s0", "and now?", history=(Turn("user", "hi"), Turn("assistant", "hello")))
     (response,) = room.ask_samples("app:agent", sample)
     assert response.answer == "hi / hello / and now?"
 
 
-def test_a_pipeline_that_only_writes_can_not_be_asked(room: Any) -> None:
-    from ragstone.errors import SystemUnderTestError
-
-    room.write("app.py", SHAPES)
-    with pytest.raises(SystemUnderTestError, match="nothing in this pipeline of writer takes a question"):
-        room.ask("app:indexing", "what?")
-
-
-def test_a_reply_without_an_answer_names_the_setting_and_hides_what_looks_like_a_key(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
-        def answer(question):
-            data = {"reply": "30 days.", "trace": "a much longer text than the reply", "api_key": "sk-0123456789"}
-            return {"data": data}
-        """,
-    )
-    (response,) = room.ask("app:answer", "how long?")
-    assert response.failure is not None
-    assert "set answer_field = \"data.reply\" under [system] (there is text at 'data.trace' too)" in (
-        response.failure.message
-    )
-    assert "'reply': '30 days.'" in response.failure.message
-    assert "0123456789" not in response.failure.message
+def test_a_reply_without_an_answer_names_the_setting_and_hides_what_looks_like_a_key() -> None:
+    data = {"reply": "30 days.", "trace": "a much longer text than the reply", "api_key": "sk-0123456789"}
+    found = failure(read("s0", {"data": data}, None))
+    assert 'set answer_field = "data.reply" under [system]' in found.message
+    assert "at 'data.trace' too" in found.message
+    assert "'reply': '30 days.'" in found.message
+    assert "0123456789" not in found.message

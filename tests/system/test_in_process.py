@@ -48,22 +48,13 @@ class Engine:
         return "got " + question
 
 
-def factory() -> Engine:
-    return Engine()
-
-
 async def async_factory() -> Engine:
     return Engine()
 
 
-class AsyncCallable:
-    async def __call__(self, question: str) -> str:
-        return "got " + question
-
-
 @pytest.mark.parametrize(
     "target",
-    [function, coroutine, Engine, Engine(), factory, async_factory, AsyncCallable(), lambda q: coroutine(q)],
+    [function, coroutine, Engine, async_factory, lambda q: coroutine(q)],
 )
 def test_the_same_shapes_are_asked_as_through_a_worker(target: object) -> None:
     (response,) = ask(target, "a")
@@ -99,11 +90,11 @@ def test_failures_cost_their_own_sample(kinds: Kinds) -> None:
         if question == "own time-out":
             raise TimeoutError("the database's")
         if question == "hang":
-            time.sleep(2)
+            time.sleep(0.8)
         return None if question == "none" else "fine"
 
     questions = ["a", "raise", "exit", "stop", "own time-out", "none", "hang", "b"]
-    responses = ask(answer, *questions, timeout_s=0.5)
+    responses = ask(answer, *questions, timeout_s=0.4)
     assert kinds(responses) == [
         "answered",
         "raised",
@@ -135,16 +126,11 @@ def test_a_slow_coroutine_is_cancelled(kinds: Kinds) -> None:
     assert cancelled == ["a"]
 
 
-def test_a_callable_that_can_not_be_asked_is_refused_at_the_start() -> None:
-    def two(question: str, index: object) -> str:
-        return question
-
+def test_a_callable_that_can_not_be_asked_or_created_is_refused_at_the_start() -> None:
     class Broken:
         def __init__(self) -> None:
             raise OSError("no index")
 
-    with pytest.raises(SystemUnderTestError, match="can't be called with one question"):
-        ask(two, "a")
     with pytest.raises(SystemUnderTestError, match="OSError: no index"):
         ask(Broken, "a")
     with pytest.raises(SystemUnderTestError, match="can't be asked"):
@@ -183,7 +169,7 @@ def test_what_is_returned_may_neither_block_nor_end_the_run(kinds: Kinds) -> Non
         @property
         def text(self) -> str:
             if self.question == "block":
-                time.sleep(2)
+                time.sleep(0.8)
             if self.question == "exit":
                 sys.exit(3)
             if self.question == "interrupt":
@@ -193,5 +179,5 @@ def test_what_is_returned_may_neither_block_nor_end_the_run(kinds: Kinds) -> Non
     def answer(question: str) -> dict[str, object]:
         return {"answer": question, "contexts": [Passage(question)]}
 
-    responses = ask(answer, "a", "block", "exit", "interrupt", "b", timeout_s=0.5)
+    responses = ask(answer, "a", "block", "exit", "interrupt", "b", timeout_s=0.4)
     assert kinds(responses) == ["answered", "timeout", "bad_return", "raised", "answered"]

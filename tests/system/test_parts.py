@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 from typing import Any
@@ -13,11 +14,12 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
-from ragstone.system.entrypoint import build_system, of_part
+from ragstone.system.entrypoint import of_part
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
+from ragstone.system.payload import read
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
-from tests.system.service import Server
+from tests.system.service import Server, failure
 
 GIVEN = ("It opens at nine.", "It closes at six.")
 OPENS = Sample("opens", "When does it open?", reference_contexts=GIVEN)
@@ -34,52 +36,45 @@ TAKES: list[tuple[str, bool]] = [
 ]
 
 
-def known(room: Any, entrypoint: str, **settings: Any) -> bool | None:
-    """Whether the started system takes contexts."""
-
-    async def look() -> bool | None:
-        given = SystemSettings(entrypoint=entrypoint, **settings)
-        system = build_system(given, root=room.folder, environ=room.environ, log=room.log)
-        try:
-            await system.start()
-            return takes_contexts(system)
-        finally:
-            await system.close()
-
-    return asyncio.run(look())
-
-
 @pytest.mark.parametrize(("source", "takes"), TAKES)
-def test_a_function_is_given_contexts_by_the_name_of_its_parameter(room: Any, source: str, takes: bool) -> None:
-    room.write("app.py", f"import json\n{source}\n")
+def test_a_function_is_given_contexts_by_the_name_of_its_parameter(source: str, takes: bool) -> None:
+    names: dict[str, Any] = {"json": json}
+    exec(source, names)
+
+    async def ask() -> list[Response]:
+        settings = SystemSettings(part="generation")
+        system = of_part(CallableSystem(names["answer"], settings), settings)
+        await system.start()
+        assert takes_contexts(system) is True
+        return [await system.ask(sample) for sample in (OPENS, BARE)]
+
     if not takes:
         with pytest.raises(SystemUnderTestError, match="it takes none"):
-            room.ask_samples("python:app:answer", OPENS, part="generation")
+            asyncio.run(ask())
         return
-    opens, bare = room.ask_samples("python:app:answer", OPENS, BARE, part="generation")
+    opens, bare = asyncio.run(ask())
     assert json.loads(opens.answer) == ["When does it open?", list(GIVEN)]
     assert opens.contexts == tuple(Context(text) for text in GIVEN)
     assert (json.loads(bare.answer), bare.contexts) == (["Who was Ann?", []], ())
-    assert known(room, "python:app:answer", part="generation") is True
 
 
 def test_the_whole_system_is_given_none_and_is_known_to_take_some(room: Any) -> None:
-    room.write("app.py", "import json\ndef answer(question, contexts=None): return json.dumps(contexts)\n")
+    room.app("import json\ndef answer(question, contexts=None): return json.dumps(contexts)\n")
     (found,) = room.ask_samples("python:app:answer", OPENS)
     assert (found.answer, found.contexts) == ("null", ())
-    assert known(room, "python:app:answer") is True
+    assert room.knows(takes_contexts, "python:app:answer") is True
     room.write("plain.py", "def answer(question): return question\n")
-    assert known(room, "python:plain:answer") is False
+    assert room.knows(takes_contexts, "python:plain:answer") is False
 
 
 def test_a_function_that_needs_contexts_is_no_whole_system(room: Any) -> None:
-    room.write("app.py", "def answer(question, contexts): return question\n")
+    room.app("def answer(question, contexts): return question\n")
     with pytest.raises(SystemUnderTestError, match=r"needs 'contexts'.*part = \"generation\""):
         room.ask_samples("python:app:answer", OPENS)
 
 
 def test_a_function_can_be_declared_to_take_contexts(room: Any) -> None:
-    room.write("app.py", "import json\ndef answer(question, **more): return json.dumps(more)\n")
+    room.app("import json\ndef answer(question, **more): return json.dumps(more)\n")
     (found,) = room.ask_samples("python:app:answer", OPENS, part="generation", takes_contexts=True)
     assert json.loads(found.answer) == {"contexts": list(GIVEN)}
     room.write("plain.py", "def answer(question): return question\n")
@@ -90,9 +85,7 @@ def test_a_function_can_be_declared_to_take_contexts(room: Any) -> None:
 
 
 def test_a_runnable_is_given_contexts_in_its_input(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import json
         class Chain:
             def get_input_jsonschema(self):
@@ -100,24 +93,9 @@ def test_a_runnable_is_given_contexts_in_its_input(room: Any) -> None:
             def invoke(self, given, config=None):
                 return json.dumps(given)
         chain = Chain()
-        """,
-    )
+    """)
     (found,) = room.ask_samples("python:app:chain", OPENS, part="generation")
     assert json.loads(found.answer) == {"question": OPENS.question, "contexts": list(GIVEN)}
-
-
-def test_a_callable_in_this_process_is_given_contexts() -> None:
-    def answer(question: str, contexts: object = None) -> str:
-        return json.dumps(contexts)
-
-    async def ask() -> Response:
-        settings = SystemSettings(part="generation")
-        system = of_part(CallableSystem(answer, settings), settings)
-        await system.start()
-        return await system.ask(OPENS)
-
-    found = asyncio.run(ask())
-    assert (json.loads(found.answer), [one.text for one in found.contexts]) == (list(GIVEN), list(GIVEN))
 
 
 def test_a_command_is_given_contexts_in_its_line(room: Any) -> None:
@@ -128,7 +106,7 @@ def test_a_command_is_given_contexts_in_its_line(room: Any) -> None:
     assert json.loads(found.answer) == {"id": "opens", "question": OPENS.question, "contexts": list(GIVEN)}
     (whole,) = room.ask_samples(entrypoint, OPENS)
     assert "contexts" not in json.loads(whole.answer)
-    assert known(room, entrypoint) is None
+    assert room.knows(takes_contexts, entrypoint) is None
 
 
 def test_a_command_for_each_question_is_given_contexts_where_it_names_them(room: Any) -> None:
@@ -137,7 +115,7 @@ def test_a_command_for_each_question_is_given_contexts_where_it_names_them(room:
     (found,) = room.ask_samples(entrypoint, OPENS, part="generation")
     (whole,) = room.ask_samples(entrypoint, OPENS)
     assert (json.loads(found.answer), json.loads(whole.answer)) == (list(GIVEN), None)
-    assert known(room, entrypoint) is True
+    assert room.knows(takes_contexts, entrypoint) is True
     with pytest.raises(SystemUnderTestError, match="it takes none"):
         room.ask_samples(f"command:{sys.executable} rag.py {{question}}", OPENS, part="generation")
 
@@ -160,7 +138,7 @@ def test_recorded_answers_without_contexts_have_those_that_were_given(room: Any)
 
 
 def test_contexts_that_a_system_returns_are_its_own(room: Any) -> None:
-    room.write("app.py", "def answer(question, contexts=None): return 'At nine.', contexts[:1]\n")
+    room.app("def answer(question, contexts=None): return 'At nine.', contexts[:1]\n")
     (found,) = room.ask_samples("python:app:answer", OPENS, part="generation")
     assert [one.text for one in found.contexts] == [GIVEN[0]]
 
@@ -184,50 +162,42 @@ def test_other_contexts_than_those_that_were_given_are_noticed(returned: list[st
 # -- a system that only retrieves --------------------------------------------------------------------------------------
 
 RETURNS = [
-    "['one', 'two']",
-    "('one', 'two')",
-    "{'contexts': ['one', 'two']}",
-    "{'answer': None, 'documents': [{'page_content': 'one'}, {'content': 'two'}]}",
-    "{'answer': 'ignored', 'contexts': ['one', 'two']}",
-    "('ignored', ['one', 'two'])",
-    "(text for text in ('one', 'two'))",
-    "[({'text': 'one'}, 0.5), ({'text': 'two'}, 0.25)]",
+    ["one", "two"],
+    ("one", "two"),
+    {"contexts": ["one", "two"]},
+    {"answer": None, "documents": [{"page_content": "one"}, {"content": "two"}]},
+    {"answer": "ignored", "contexts": ["one", "two"]},
+    ("ignored", ["one", "two"]),
+    iter(("one", "two")),
+    [({"text": "one"}, 0.5), ({"text": "two"}, 0.25)],
 ]
+ONLY_RETRIEVES = worker.Fields(contexts_only=True)
 
 
 @pytest.mark.parametrize("returned", RETURNS)
-def test_a_retriever_returns_contexts_without_an_answer(room: Any, returned: str) -> None:
-    room.write("app.py", f"def retrieve(question): return {returned}\n")
-    (found,) = room.ask_samples("python:app:retrieve", OPENS, part="retrieval")
-    assert found.failure is None
-    assert (found.answer, [one.text for one in found.contexts]) == ("", ["one", "two"])
+def test_a_retriever_returns_contexts_without_an_answer(returned: object) -> None:
+    found = read("opens", returned, None, fields=ONLY_RETRIEVES)
+    assert (found.failure, found.answer, [one.text for one in found.contexts]) == (None, "", ["one", "two"])
 
 
-def test_an_empty_list_is_a_retriever_that_found_nothing(room: Any) -> None:
-    room.write("app.py", "async def retrieve(question): return []\n")
-    (found,) = room.ask_samples("python:app:retrieve", OPENS, part="retrieval")
+def test_an_empty_list_is_a_retriever_that_found_nothing() -> None:
+    found = read("opens", [], None, fields=ONLY_RETRIEVES)
     assert (found.failure, found.contexts) == (None, ())
 
 
-@pytest.mark.parametrize("returned", ["'an answer'", "None", "{'answer': 'It is so.'}", "7", "[7]"])
-def test_what_holds_no_contexts_is_a_bad_return_of_a_retriever(room: Any, returned: str) -> None:
-    room.write("app.py", f"def retrieve(question): return {returned}\n")
-    (found,) = room.ask_samples("python:app:retrieve", OPENS, part="retrieval")
-    assert found.failure is not None
-    assert found.failure.kind is SystemFailureKind.BAD_RETURN
+@pytest.mark.parametrize("returned", ["an answer", None, {"answer": "It is so."}, 7, [7], map(str, itertools.count())])
+def test_what_holds_no_contexts_or_endless_ones_is_a_bad_return_of_a_retriever(returned: object) -> None:
+    assert failure(read("opens", returned, None, fields=ONLY_RETRIEVES)).kind is SystemFailureKind.BAD_RETURN
 
 
-def test_an_endless_retriever_is_stopped(room: Any) -> None:
-    room.write("app.py", "import itertools\ndef retrieve(question): return map(str, itertools.count())\n")
-    (found,) = room.ask_samples("python:app:retrieve", OPENS, part="retrieval")
-    assert found.failure is not None
-    assert "More than 10,000 contexts" in found.failure.message
+def test_a_reply_without_an_answer_stays_a_failure_of_a_whole_system() -> None:
+    found = failure(read("opens", {"contexts": ["one"]}, None))
+    assert found.kind is SystemFailureKind.BAD_RETURN
+    assert 'set part = "retrieval"' in found.message
 
 
 def test_retrievers_of_frameworks_are_asked_by_their_methods(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         class Node:
             def __init__(self, text): self.text, self.node_id = text, "n1"
         class Scored:
@@ -240,11 +210,10 @@ def test_retrievers_of_frameworks_are_asked_by_their_methods(room: Any) -> None:
         class LikeLangChain:
             def invoke(self, question, config=None, **more): return [Document("one")]
         index, chain = LikeLlamaIndex(), LikeLangChain()
-        """,
-    )
+    """)
     for attribute in ("index", "chain"):
         (found,) = room.ask_samples(f"python:app:{attribute}", OPENS, part="retrieval")
-        assert [(one.text, one.id) for one in found.contexts] == [("one", "n1")]
+        assert (found.failure, [(one.text, one.id) for one in found.contexts]) == (None, [("one", "n1")])
 
 
 def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server) -> None:
@@ -270,17 +239,3 @@ def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server
     server.reply = lambda _path, _body: (200, {"Content-Type": "text/event-stream"}, stream)
     (found,) = room.ask_samples(f"{server.url}/ask", OPENS, part="retrieval")
     assert (found.failure, [one.text for one in found.contexts]) == (None, ["one", "two"])
-
-
-def test_a_reply_without_an_answer_stays_a_failure_of_a_whole_system(room: Any) -> None:
-    room.write("app.py", "def answer(question): return {'contexts': ['one']}\n")
-    (found,) = room.ask_samples("python:app:answer", OPENS)
-    assert found.failure is not None
-    assert found.failure.kind is SystemFailureKind.BAD_RETURN
-    assert 'set part = "retrieval"' in found.failure.message
-
-
-def test_fields_survive_the_way_to_the_worker() -> None:
-    fields = worker.Fields(contexts="a.b", context_text="t", contexts_only=True)
-    again = worker.Fields(**fields._asdict())
-    assert (again.contexts_only, again.paths()) == (True, fields.paths())

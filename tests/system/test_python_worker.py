@@ -19,84 +19,40 @@ import pytest
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.settings.settings import SystemSettings
 from ragstone.system import child, pool, worker
-from ragstone.system.entrypoint import build_system
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
+from tests.processes import all_end, is_alive
+from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals and fork")
 
 
-def alive(pid: int) -> bool:
-    """Whether `pid` runs; a zombie that nobody has collected yet doesn't."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state != "Z"
-
-
-def gone(pid: int) -> bool:
-    for _ in range(200):
-        if not alive(pid):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         def answer(question):
             return {"answer": question.upper(), "contexts": ["one", {"text": "two", "id": "d2", "score": 0.5}],
                     "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
-        """,
-    )
+    """)
     (response,) = room.ask("app:answer", "what?")
     assert response.sample_id == "s0"
     assert response.answer == "WHAT?"
     assert response.contexts == (Context("one"), Context("two", "d2", 0.5))
     assert response.usage == TokenUsage(3, 4)
     assert response.latency_s is not None
-    assert response.latency_s >= 0
-    assert response.failure is None
+    assert (response.first_text_s, response.failure) == (None, None)
 
 
 SHAPES = """
-import functools
-
-def function(question): return "got " + question
 async def coroutine(question, k=3): return "got " + question
 class Klass:
-    def answer(self, question): return "got " + question
     @staticmethod
     def static(question): return "got " + question
-def factory(): return Klass()
-async def async_factory(): return Klass()
-def function_factory(): return function
-instance = Klass()
-class Engine:
-    def query(self, question): return {"response": "got " + question, "source_nodes": []}
-    async def aquery(self, question): raise RuntimeError("the sync one comes first")
-query_engine = Engine()
-class Runnable:
-    def invoke(self, question): return "got " + question
-runnable = Runnable()
-class AsyncRunnable:
-    async def ainvoke(self, question): return "got " + question
-async_runnable = AsyncRunnable()
+async def async_factory(): return coroutine
 class FallsBack:
     def invoke(self, question): raise TypeError("Cannot invoke a coroutine function synchronously.")
     async def ainvoke(self, question): return "got " + question
 falls_back = FallsBack()
-def awaitable_result(question): return coroutine(question)
-def two(prefix, question): return prefix + question
-partial = functools.partial(two, "got ")
-class CallableObject:
-    def __call__(self, question): return "got " + question
-callable_object = CallableObject()
 class Stream:
     response_gen = iter("ab")
     def __init__(self, text): self.text_ = text
@@ -112,63 +68,36 @@ def test_every_shape_of_entrypoint_is_asked(room: Any, attribute: str) -> None:
     assert (first.answer, second.answer) == ("got a", "got b")
 
 
-def test_a_runnable_that_wants_a_field_gets_the_question_in_it(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
-        class Chain:
-            def get_input_jsonschema(self):
-                return {"type": "object", "properties": {"chat_history": {}, "input": {"type": "string"}}}
-            def invoke(self, given): return {"answer": given["input"]}
-        class Legacy:
-            input_keys = ["query"]
-            def invoke(self, given): return {"result": given["query"]}
-        chain, legacy = Chain(), Legacy()
-        """,
-    )
-    assert room.ask("app:chain", "q")[0].answer == "q"
-    assert room.ask("app:legacy", "q")[0].answer == "q"
-
-
 def test_async_code_keeps_one_event_loop_from_question_to_question(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import asyncio
         loops = set()
         async def answer(question):
             loops.add(id(asyncio.get_running_loop()))
             return str(len(loops))
-        """,
-    )
+    """)
     assert [r.answer for r in room.ask("app:answer", *"abc", concurrency=1)] == ["1", "1", "1"]
 
 
-def test_a_file_is_an_entrypoint_too_and_imports_its_neighbours(room: Any) -> None:
+def test_a_file_imports_its_neighbours_and_paths_start_in_the_working_directory(room: Any) -> None:
     (room.folder / "my-app").mkdir()
     room.write("my-app/neighbour.py", "WORD = 'hello'\n")
-    room.write("my-app/rag.py", "import neighbour\ndef answer(q): return neighbour.WORD\n")
-    assert room.ask("my-app/rag.py:answer", "q")[0].answer == "hello"
-
-
-def test_the_working_directory_is_where_imports_and_paths_start(room: Any) -> None:
-    (room.folder / "service").mkdir()
-    room.write("service/app.py", "def answer(q): return open('data.txt').read()\n")
-    room.write("service/data.txt", "from the file")
-    assert room.ask("app:answer", "q", working_directory="service")[0].answer == "from the file"
+    room.write("my-app/rag.py", "import neighbour\ndef answer(q): return neighbour.WORD + open('data.txt').read()\n")
+    room.write("data.txt", "-root")
+    assert room.ask("my-app/rag.py:answer", "q")[0].answer == "hello-root"
+    room.write("my-app/data.txt", "-folder")
+    assert room.ask("rag:answer", "q", working_directory="my-app")[0].answer == "hello-folder"
 
 
 def test_ragstones_own_folder_is_not_on_the_path(room: Any) -> None:
-    room.write("app.py", "import sys\ndef answer(q): return '\\n'.join(sys.path)\n")
+    room.app("import sys\ndef answer(q): return '\\n'.join(sys.path)\n")
     paths = room.ask("app:answer", "q")[0].answer.split("\n")
     assert paths[0] == str(room.folder.resolve())
     assert str(Path(worker.__file__).parent) not in paths
 
 
 def test_prints_raw_writes_and_programs_go_to_the_log_and_not_into_the_answers(room: Any) -> None:
-    room.write(
-        "app.py",
-        r"""
+    room.app(r"""
         import os, subprocess, sys
         print("0000000002{}")
         def answer(question):
@@ -178,36 +107,20 @@ def test_prints_raw_writes_and_programs_go_to_the_log_and_not_into_the_answers(r
             subprocess.run([sys.executable, "-c", "print('from a program')"])
             sys.stderr.write("to stderr\n")
             return "clean"
-        """,
-    )
-    assert [r.answer for r in room.ask("app:answer", "a", "b")] == ["clean", "clean"]
-    text = room.log.read_text(encoding="utf-8", errors="replace")
-    for part in ("printed é", "0000000002{}", "dunder", "from a program", "to stderr"):
-        assert part in text
-
-
-def test_noise_of_start_up_hooks_does_not_disturb_the_greeting(room: Any) -> None:
+    """)
     (room.folder / "hooks").mkdir()
     room.write("hooks/sitecustomize.py", "print('hello from site')\n")
-    room.write("app.py", "def answer(q): return 'fine'\n")
     room.environ["PYTHONPATH"] = str(room.folder / "hooks")
-    assert room.ask("app:answer", "q")[0].answer == "fine"
-    assert "hello from site" in room.log.read_text()
-
-
-def test_input_finds_an_empty_stdin(room: Any) -> None:
-    room.write("app.py", "def answer(q): return input()\n")
-    failure = room.ask("app:answer", "q")[0].failure
-    assert failure is not None
-    assert "EOFError" in failure.message
+    assert [r.answer for r in room.ask("app:answer", "a", "b")] == ["clean", "clean"]
+    text = room.log.read_text(encoding="utf-8", errors="replace")
+    for part in ("printed é", "0000000002{}", "dunder", "from a program", "to stderr", "hello from site"):
+        assert part in text
 
 
 @posix
 @pytest.mark.filterwarnings("ignore")
 def test_forked_children_of_user_code_never_answer_twice(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os
         def answer(question):
             pid = os.fork()
@@ -216,16 +129,13 @@ def test_forked_children_of_user_code_never_answer_twice(room: Any) -> None:
                 return "from the child"
             os.waitpid(pid, 0)
             return "parent of " + question
-        """,
-    )
+    """)
     answers = [r.answer for r in room.ask("app:answer", "a", "raises", "b", concurrency=1)]
     assert answers == ["parent of a", "parent of raises", "parent of b"]
 
 
 def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import ctypes, os, signal, sys, time
         def answer(question):
             if question == "exit": os._exit(3)
@@ -237,11 +147,12 @@ def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kind
             if question == "kill": os.kill(os.getpid(), signal.SIGKILL)
             if question == "hang": time.sleep(600)
             if question == "close": os.closerange(0, 100)
+            if question == "close the channel": os.closerange(3, 64)
             if question == "nonsense": return object()
+            if question == "input": return input()
             if question == "huge": return "x" * 10_000_001
             return "fine"
-        """,
-    )
+    """)
     questions = {
         "a": "answered",
         "exit": "crashed",
@@ -255,12 +166,14 @@ def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kind
         "kill": "crashed",
         "hang": "timeout",
         "close": "crashed",
+        "close the channel": "crashed",
         "d": "answered",
         "nonsense": "bad_return",
         "huge": "bad_return",
+        "input": "raised",
         "e": "answered",
     }
-    responses = room.ask("app:answer", *questions, timeout_s=2, concurrency=2)
+    responses = room.ask("app:answer", *questions, timeout_s=1, concurrency=2)
     assert kinds(responses) == list(questions.values())
     failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
     assert failures["exit"].message == "The worker exited with status 3 while answering this question."
@@ -269,32 +182,29 @@ def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kind
     assert "ragstone worker" not in (failures["raise"].detail or "")
     assert "SIGSEGV" in failures["segfault"].message
     assert "SIGKILL" in failures["kill"].message
-    assert failures["hang"].message == "No answer within 2 s."
+    assert failures["hang"].message == "No answer within 1 s."
     assert "in answer" in (failures["hang"].detail or "")
     assert "object object" in failures["nonsense"].message
+    assert "10,000,001 characters; at most 1,000,000 are read" in failures["huge"].message
+    assert "EOFError" in failures["input"].message
+    assert "closed descriptors that are not its own" in (failures["close the channel"].detail or "")
 
 
 @posix
 def test_a_hanging_coroutine_shows_where_it_waits(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import asyncio
         async def inner(): await asyncio.sleep(600)
         async def answer(question): await inner()
-        """,
-    )
-    failure = room.ask("app:answer", "q", timeout_s=1)[0].failure
-    assert failure is not None
-    assert failure.kind is SystemFailureKind.TIMEOUT
-    assert "in inner" in (failure.detail or "")
+    """)
+    found = failure(room.ask("app:answer", "q", timeout_s=0.3)[0])
+    assert found.kind is SystemFailureKind.TIMEOUT
+    assert "in inner" in (found.detail or "")
 
 
 @posix
 def test_a_worker_that_ignores_signals_is_killed_with_all_its_children(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import signal, subprocess, sys, time
         for name in ("SIGTERM", "SIGUSR1", "SIGINT", "SIGHUP"):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -302,19 +212,14 @@ def test_a_worker_that_ignores_signals_is_killed_with_all_its_children(room: Any
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             open("pid", "w").write(str(child.pid))
             time.sleep(600)
-        """,
-    )
-    failure = room.ask("app:answer", "q", timeout_s=2)[0].failure
-    assert failure is not None
-    assert failure.kind is SystemFailureKind.TIMEOUT
-    assert gone(int((room.folder / "pid").read_text()))
+    """)
+    assert failure(room.ask("app:answer", "q", timeout_s=1)[0]).kind is SystemFailureKind.TIMEOUT
+    assert all_end([int((room.folder / "pid").read_text())])
 
 
 @posix
 def test_a_worker_that_leaves_a_child_with_its_pipes_is_still_seen_to_end(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os, time
         def answer(question):
             if question == "leave" and os.fork() != 0:
@@ -322,8 +227,7 @@ def test_a_worker_that_leaves_a_child_with_its_pipes_is_still_seen_to_end(room: 
             if question == "leave":
                 time.sleep(600)
             return "fine"
-        """,
-    )
+    """)
     assert kinds(room.ask("app:answer", "leave", "b", concurrency=1)) == ["crashed", "answered"]
 
 
@@ -344,27 +248,22 @@ def test_outside_the_container_a_process_that_leaves_the_session_is_left_alone_a
     (response,) = room.ask("python:rag:answer", "who is there?")
     inside, outside = map(int, response.answer.split())
     try:
-        assert gone(inside)
-        assert alive(outside)
+        assert all_end([inside])
+        assert is_alive(outside)
     finally:
         os.kill(outside, signal.SIGKILL)
 
 
 def test_a_worker_killed_while_idle_costs_no_sample(room: Any) -> None:
-    room.write("app.py", "import os\ndef answer(q): return str(os.getpid())\n")
+    room.app("import os\ndef answer(q): return str(os.getpid())\n")
 
     async def scenario() -> tuple[Response, Response]:
-        settings = SystemSettings(entrypoint="app:answer", concurrency=1)
-        system = build_system(settings, root=room.folder, environ=room.environ)
-        try:
-            await system.start()
+        async with room.started("app:answer", concurrency=1) as system:
             first = await system.ask(Sample("a", "q"))
             os.kill(int(first.answer), signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
-            assert gone(int(first.answer))
-            await asyncio.sleep(0.2)
+            assert all_end([int(first.answer)])
+            await asyncio.sleep(0.1)
             return first, await system.ask(Sample("b", "q"))
-        finally:
-            await system.close()
 
     first, second = asyncio.run(scenario())
     assert second.failure is None
@@ -372,21 +271,16 @@ def test_a_worker_killed_while_idle_costs_no_sample(room: Any) -> None:
 
 
 def test_a_cancelled_question_does_not_answer_the_next_one(room: Any) -> None:
-    room.write("app.py", "import time\ndef answer(q):\n    time.sleep(600 if q == 'slow' else 0)\n    return q\n")
+    room.app("import time\ndef answer(q):\n    time.sleep(600 if q == 'slow' else 0)\n    return q\n")
 
     async def scenario() -> Response:
-        settings = SystemSettings(entrypoint="app:answer", concurrency=1)
-        system = build_system(settings, root=room.folder, environ=room.environ)
-        try:
-            await system.start()
+        async with room.started("app:answer", concurrency=1) as system:
             task = asyncio.create_task(system.ask(Sample("a", "slow")))
             await asyncio.sleep(0.2)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             return await system.ask(Sample("b", "next"))
-        finally:
-            await system.close()
 
     assert asyncio.run(scenario()).answer == "next"
 
@@ -398,31 +292,26 @@ def test_closing_while_questions_are_asked_ends_everything(room: Any) -> None:
     )
 
     async def scenario() -> list[Response]:
-        settings = SystemSettings(entrypoint="app:answer", concurrency=2)
-        system = build_system(settings, root=room.folder, environ=room.environ)
-        await system.start()
-        tasks = [asyncio.create_task(system.ask(Sample(name, name))) for name in ("a", "b", "c")]
-        while not ((room.folder / "a").exists() and (room.folder / "b").exists()):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        await system.close()
-        await system.close()
+        async with room.started("app:answer", concurrency=2) as system:
+            tasks = [asyncio.create_task(system.ask(Sample(name, name))) for name in ("a", "b", "c")]
+            while not ((room.folder / "a").exists() and (room.folder / "b").exists()):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            await system.close()
         return list(await asyncio.gather(*tasks))
 
     assert all(r.failure is not None for r in asyncio.run(scenario()))
     for name in ("a", "b"):
-        assert gone(int((room.folder / name).read_text()))
+        assert all_end([int((room.folder / name).read_text())])
 
 
 def test_questions_run_in_as_many_processes_as_the_concurrency_and_no_more(room: Any) -> None:
-    room.write("app.py", "import os, time\ndef answer(q):\n    time.sleep(0.2)\n    return str(os.getpid())\n")
+    room.app("import os, time\ndef answer(q):\n    time.sleep(0.2)\n    return str(os.getpid())\n")
     answers = {r.answer for r in room.ask("app:answer", *"abcdefghijkl", concurrency=3)}
     assert 2 <= len(answers) <= 3
 
 
 def test_a_failed_question_is_asked_again_as_often_as_wanted(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os, pathlib
         def answer(question):
             seen = pathlib.Path("count-" + question)
@@ -432,25 +321,18 @@ def test_a_failed_question_is_asked_again_as_often_as_wanted(room: Any, kinds: K
             if n == 1: raise ValueError("first")
             if n == 2: os._exit(1)
             return "third"
-        """,
-    )
+    """)
     assert kinds(room.ask("app:answer", "a", "bad", retries=2)) == ["answered", "bad_return"]
     assert (room.folder / "count-bad").read_text() == "1"
 
 
 def test_a_slow_import_does_not_count_towards_the_time_out(room: Any) -> None:
-    room.write("app.py", "import time\ntime.sleep(2)\ndef answer(q): return 'ready'\n")
-    assert room.ask("app:answer", "q", timeout_s=1)[0].answer == "ready"
-
-
-@pytest.mark.heavy
-def test_ten_seconds_of_import_are_fine(room: Any) -> None:
-    room.write("app.py", "import time\ntime.sleep(10)\ndef answer(q): return 'ready'\n")
-    assert {r.answer for r in room.ask("app:answer", *"abcd", timeout_s=2)} == {"ready"}
+    room.app("import time\ntime.sleep(0.6)\ndef answer(q): return 'ready'\n")
+    assert room.ask("app:answer", "q", timeout_s=0.3)[0].answer == "ready"
 
 
 def test_an_import_that_never_ends_is_given_up_with_its_stack(room: Any) -> None:
-    room.write("app.py", "import time\nprint('loading the index')\ntime.sleep(600)\n")
+    room.app("import time\nprint('loading the index')\ntime.sleep(600)\n")
     with pytest.raises(SystemUnderTestError, match=r"not ready after 1\.5 s") as caught:
         room.ask("app:answer", "q", startup_timeout_s=1.5)
     assert "loading the index" in str(caught.value)
@@ -459,7 +341,7 @@ def test_an_import_that_never_ends_is_given_up_with_its_stack(room: Any) -> None
 
 
 def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> None:
-    room.write("app.py", "import deeper\n")
+    room.app("import deeper\n")
     room.write("deeper.py", "def load():\n    raise KeyError('INDEX_PATH')\nload()\n")
     with pytest.raises(SystemUnderTestError) as caught:
         room.ask("app:answer", "a", "b")
@@ -477,12 +359,8 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
         ("def answer(q): return q", "app:anser", "Did you mean 'answer'?"),
         ("def answer(q): return q", "ap:answer", "no module named 'ap'"),
         ("import not_installed_anywhere", "app:answer", "No module named 'not_installed_anywhere'"),
-        ("answer = 3", "app:answer", "3 (int) can't be asked"),
         ("def answer(question, index): return question", "app:answer", "can't be called with one question"),
-        ("def answer(*, question): return question", "app:answer", "can't be called with one question"),
-        ("class Rag:\n    def __init__(self, index): pass", "app:Rag", "can't be created without arguments (index)"),
         ("class Rag:\n    def __init__(self): raise OSError('no index')", "app:Rag", "OSError: no index"),
-        ("def build(): return None", "app:build", "None (NoneType) can't be asked"),
         ("def answer(:", "app:answer", "SyntaxError"),
         ("import os; os._exit(5)", "app:answer", "the worker exited with status 5 while starting"),
         ("raise SystemExit('bye')", "app:answer", "SystemExit: bye"),
@@ -490,7 +368,7 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
     ],
 )
 def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint: str, says: str) -> None:
-    room.write("app.py", source + "\n")
+    room.app(source + "\n")
     with pytest.raises(SystemUnderTestError) as caught:
         room.ask(entrypoint, "q")
     assert says in str(caught.value)
@@ -498,58 +376,48 @@ def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint
 
 
 def test_a_system_that_can_not_start_again_is_not_tried_for_ever(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os, pathlib
         starts = pathlib.Path("starts")
         n = len(starts.read_text()) if starts.exists() else 0
         starts.write_text("x" * (n + 1))
         if n: raise RuntimeError("the second start fails")
         def answer(question): os._exit(1)
-        """,
-    )
+    """)
     responses = room.ask("app:answer", *"abcdef", concurrency=1)
     assert set(kinds(responses)) == {"crashed"}
-    last = responses[-1].failure
-    assert last is not None
-    assert "could not be started again" in last.message
-    assert "the second start fails" in last.message
+    last = failure(responses[-1]).message
+    assert "could not be started again" in last
+    assert "the second start fails" in last
     assert len((room.folder / "starts").read_text()) == 1 + pool.MAX_START_FAILURES
 
 
 def test_a_system_that_only_dies_is_asked_a_bounded_number_of_times(room: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(pool, "MAX_DEATHS_IN_A_ROW", 3)
-    room.write("app.py", "import os\ndef answer(q):\n    open('asked', 'a').write('x')\n    os._exit(1)\n")
+    room.app("import os\ndef answer(q):\n    open('asked', 'a').write('x')\n    os._exit(1)\n")
     responses = room.ask("app:answer", *"abcdefgh", concurrency=1)
     assert (room.folder / "asked").read_text() == "xxx"
-    last = responses[-1].failure
-    assert last is not None
-    assert "ended 3 times in a row" in last.message
+    assert "ended 3 times in a row" in failure(responses[-1]).message
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is watched on Linux")
 def test_a_worker_that_leaks_is_killed_or_replaced_at_its_limit(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os, time
         kept = []
         def answer(question):
             kept.append(bytearray(int(question) * 1_000_000))
             if int(question) > 300: time.sleep(600)
             return str(os.getpid())
-        """,
-    )
+    """)
     responses = room.ask("app:answer", "1", "160", "1", "400", "1", concurrency=1, memory_limit_mb=200)
     assert kinds(responses) == ["answered", "answered", "answered", "crashed", "answered"]
     assert responses[0].answer == responses[1].answer != responses[2].answer
-    assert responses[3].failure is not None
-    assert "more than 200 MB" in responses[3].failure.message
+    assert "more than 200 MB" in failure(responses[3]).message
 
 
 def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: Any) -> None:
-    room.write("app.py", "def answer(q):\n    print('x' * 1_000_000)\n    return 'done'\n")
+    room.app("def answer(q):\n    print('x' * 1_000_000)\n    return 'done'\n")
     assert room.ask("app:answer", "q")[0].answer == "done"
     assert room.log.stat().st_size >= 1_000_000
     monkeypatch.setattr(child, "MAX_LOG_BYTES", 50_000)
@@ -562,29 +430,25 @@ def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: A
 def test_a_log_that_can_not_be_written_costs_nothing(room: Any) -> None:
     room.log = room.folder / "file" / "system.log"
     (room.folder / "file").write_text("a file where a folder should be")
-    room.write("app.py", "def answer(q):\n    print('hello')\n    return 'done'\n")
+    room.app("def answer(q):\n    print('hello')\n    return 'done'\n")
     assert room.ask("app:answer", "q")[0].answer == "done"
 
 
-def test_any_question_arrives_as_it_is_and_any_answer_comes_back_as_text(room: Any) -> None:
-    room.write("app.py", "def answer(q): return {'answer': q, 'contexts': ['\\ud800', '\\0']}\n")
+def test_any_question_arrives_as_it_is_and_any_answer_comes_back_whole(room: Any) -> None:
+    room.app("""
+        def answer(question):
+            if question == "large": return {"answer": "é" * 1_000_000, "contexts": ["c"] * 9_999}
+            return {"answer": question, "contexts": ["\\ud800", "\\0"]}
+    """)
     question = "ünï ☃ 𝔘 \u2028 \x00 \r\n \ud800 end"
-    (response,) = room.ask("app:answer", question)
+    response, large = room.ask("app:answer", question, "large")
     assert response.answer == question.replace("\ud800", "\ufffd")
     assert response.contexts[1].text == "\0"
-
-
-def test_a_large_answer_comes_back_whole(room: Any) -> None:
-    room.write("app.py", "def answer(q): return {'answer': 'é' * 1_000_000, 'contexts': ['c'] * 9_999}\n")
-    (response,) = room.ask("app:answer", "q")
-    assert len(response.answer) == 1_000_000
-    assert len(response.contexts) == 9_999
+    assert (len(large.answer), len(large.contexts)) == (1_000_000, 9_999)
 
 
 def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(room: Any, kinds: Kinds) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os
         def answer(question):
             if question == "forge":
@@ -592,8 +456,7 @@ def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(roo
                     try: os.write(fd, b"9999999999garbage")
                     except OSError: pass
             return "fine"
-        """,
-    )
+    """)
     assert kinds(room.ask("app:answer", "a", "forge", "b", concurrency=1)) == ["answered", "crashed", "answered"]
 
 
@@ -601,9 +464,7 @@ def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(roo
 @posix
 @pytest.mark.parametrize("entrypoint", ["app:answer", f"command:{sys.executable} app.py"])
 def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import os, subprocess, sys, time
         def answer(question):
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -611,8 +472,7 @@ def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
             while True: pass
         if __name__ == "__main__":
             answer(input())
-        """,
-    )
+    """)
     gate = textwrap.dedent("""
         import asyncio, os, sys
         from pathlib import Path
@@ -637,14 +497,11 @@ def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
     finally:
         process.kill()
         process.wait()
-    for pid in pids.read_text().split():
-        assert gone(int(pid))
+    assert all_end([int(pid) for pid in pids.read_text().split()])
 
 
 def test_user_code_may_use_processes_and_threads_of_its_own(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import asyncio, concurrent.futures, multiprocessing
 
         def square(number):
@@ -658,8 +515,7 @@ def test_user_code_may_use_processes_and_threads_of_its_own(room: Any) -> None:
             context = multiprocessing.get_context(question)
             with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
                 return str(pool.submit(square, 3).result())
-        """,
-    )
+    """)
     methods = ["threads", "spawn"] if sys.platform == "win32" else ["threads", "spawn", "fork"]
     assert [r.answer for r in room.ask("app:answer", *methods, concurrency=1)] == ["9"] * len(methods)
 
@@ -694,7 +550,7 @@ def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
 
 @pytest.mark.usefixtures("processes")
 def test_the_interpreter_is_the_one_asked_for_or_that_of_the_active_environment(room: Any, tmp_path: Path) -> None:
-    room.write("app.py", "import sys\ndef answer(q): return sys.prefix\n")
+    room.app("import sys\ndef answer(q): return sys.prefix\n")
     made = tmp_path / "made"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
     assert room.ask("app:answer", "q")[0].answer == sys.prefix
@@ -710,9 +566,7 @@ def test_an_interpreter_that_does_not_exist_is_a_configuration_error(room: Any) 
 
 
 def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import sys, time
         sleep = time.sleep
         for name in ("perf_counter", "monotonic", "time"):
@@ -723,15 +577,14 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
                     setattr(module, name, lambda: 0.0)
 
         def answer(question):
-            sleep(0.2)
+            sleep(0.1)
             if question == "raise":
                 raise KeyError(question)
             return question
-        """,
-    )
+    """)
     for response in room.ask("app:answer", "one", "raise", concurrency=1):
         assert response.latency_s is not None
-        assert response.latency_s >= 0.2
+        assert response.latency_s >= 0.1
 
 
 @pytest.mark.parametrize(
@@ -759,33 +612,7 @@ def test_a_system_that_closes_its_output_is_told_so_at_the_questions_that_fail_o
     )
     first, second = room.ask("app:answer", "one", "two", concurrency=1)
     assert first.answer == "one"
-    assert second.failure is not None
-    assert f"Your system has closed its {name}" in second.failure.message
-
-
-def test_an_error_that_has_nothing_to_do_with_a_closed_output_says_nothing_of_one(room: Any) -> None:
-    room.write("app.py", "def answer(question):\n    raise ValueError('no such index')\n")
-    (response,) = room.ask("app:answer", "one")
-    assert response.failure is not None
-    assert response.failure.message == "ValueError: no such index"
-
-
-def test_a_system_that_closes_the_workers_own_channel_is_told_so(room: Any) -> None:
-    room.write("app.py", "import os\ndef answer(question):\n    os.closerange(3, 64)\n    return question\n")
-    (response,) = room.ask("app:answer", "one")
-    assert response.failure is not None
-    assert "closed descriptors that are not its own" in (response.failure.detail or "")
-
-
-def test_an_answer_of_megabytes_is_refused_in_the_worker(room: Any) -> None:
-    room.write(
-        "app.py", "def answer(question):\n    return {'answer': 'x' * int(question), 'contexts': ['y' * 2_000_000]}\n"
-    )
-    fine, large = room.ask("app:answer", "1000000", "2097152")
-    assert len(fine.answer) == 1_000_000
-    assert large.failure is not None
-    assert large.failure.kind.value == "bad_return"
-    assert large.failure.message == "The answer has 2,097,152 characters; at most 1,000,000 are read."
+    assert f"Your system has closed its {name}" in failure(second).message
 
 
 STREAMS = """
@@ -793,15 +620,15 @@ import time
 
 def sync(question):
     yield {"contexts": ["c"]}
-    time.sleep(0.2)
+    time.sleep(0.05)
     yield "30 "
-    time.sleep(0.2)
+    time.sleep(0.05)
     yield "days."
 
 async def asynchronous(question):
     import asyncio
     yield "30 "
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.05)
     yield "days."
 
 def broken(question):
@@ -816,111 +643,33 @@ def stuck(question):
 
 @pytest.mark.parametrize("name", ["sync", "asynchronous"])
 def test_a_streamed_answer_is_read_to_its_end_and_the_first_text_is_timed(room: Any, name: str) -> None:
-    room.write("app.py", STREAMS)
+    room.app(STREAMS)
     (response,) = room.ask(f"app:{name}", "how long?")
     assert response.answer == "30 days."
     assert [context.text for context in response.contexts] == (["c"] if name == "sync" else [])
     assert 0 < response.first_text_s < response.latency_s
 
 
-def test_an_answer_that_does_not_stream_has_no_first_text(room: Any) -> None:
-    room.write("app.py", SHAPES)
-    (response,) = room.ask("app:function", "what?")
-    assert response.first_text_s is None
-
-
-def test_a_stream_that_breaks_or_stops_fails_its_sample(room: Any, kinds: Kinds) -> None:
-    room.write("app.py", STREAMS)
-    (broken,) = room.ask("app:broken", "how long?")
-    assert broken.failure is not None
-    assert "the line is dead" in broken.failure.message
-    (stuck,) = room.ask("app:stuck", "how long?", timeout_s=1.0)
-    assert stuck.failure is not None
-    assert stuck.failure.kind is SystemFailureKind.TIMEOUT
+def test_a_stream_that_breaks_or_stops_fails_its_sample(room: Any) -> None:
+    room.app(STREAMS)
+    assert "the line is dead" in failure(room.ask("app:broken", "how long?")[0]).message
+    assert failure(room.ask("app:stuck", "how long?", timeout_s=0.3)[0]).kind is SystemFailureKind.TIMEOUT
 
 
 def test_the_timeout_is_for_the_system_and_not_for_writing_its_answer_down(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
+    room.app("""
         import time
 
         class Slow:
             @property
             def text(self):
-                time.sleep(0.02)
+                time.sleep(0.01)
                 return "c"
 
         def answer(question):
             return {"answer": "a", "contexts": [Slow() for _ in range(100)]}
-        """,
-    )
-    (response,) = room.ask("app:answer", "what?", timeout_s=1.0)
+    """)
+    (response,) = room.ask("app:answer", "what?", timeout_s=0.5)
     assert response.failure is None
     assert len(response.contexts) == 100
-    assert response.latency_s < 1.0
-
-
-NAMED = """
-import dataclasses
-
-@dataclasses.dataclass
-class Hit:
-    body: str
-    meta: dict
-
-HITS = [Hit("one", {"ref": "d1"}), Hit("two", {"ref": "d2"})]
-
-@dataclasses.dataclass
-class Reply:
-    said: str
-    hits: list
-
-def an_object(question):
-    return Reply("30 days.", HITS)
-
-def a_mapping(question):
-    return {"said": "30 days.", "answer": "not this", "hits": [dataclasses.asdict(hit) for hit in HITS]}
-
-def a_stream(question):
-    yield Reply("30 ", HITS)
-    yield {"said": "days."}
-
-def nothing(question):
-    return {"said": "30 days."}
-"""
-FIELDS = {
-    "answer_field": "said",
-    "contexts_field": "hits",
-    "context_text_field": "body",
-    "context_id_field": "meta.ref",
-}
-
-
-@pytest.mark.parametrize("name", ["an_object", "a_mapping", "a_stream"])
-def test_fields_with_names_of_their_own_are_found_where_the_settings_say(room: Any, name: str) -> None:
-    room.write("app.py", NAMED)
-    (response,) = room.ask(f"app:{name}", "how long?", **FIELDS)
-    assert response.answer == "30 days."
-    assert response.contexts == (Context("one", "d1"), Context("two", "d2"))
-
-
-def test_a_path_to_nothing_fails_the_sample_and_is_named(room: Any) -> None:
-    room.write("app.py", NAMED)
-    (response,) = room.ask("app:nothing", "how long?", **FIELDS)
-    assert response.failure is not None
-    assert "Nothing at contexts_field 'hits' in {'said': '30 days.'}" in response.failure.message
-
-
-def test_one_path_is_enough_and_the_known_names_hold_for_the_rest(room: Any) -> None:
-    room.write(
-        "app.py",
-        """
-        def answer(question):
-            return {"output": "30 days.", "documents": [{"text": "one", "key": 7, "score": 0.5}], "usage":
-                    {"input_tokens": 3, "output_tokens": 4}}
-        """,
-    )
-    (response,) = room.ask("app:answer", "how long?", context_id_field="key")
-    assert (response.answer, response.usage) == ("30 days.", TokenUsage(3, 4))
-    assert response.contexts == (Context("one", "7", 0.5),)
+    assert response.latency_s < 0.5

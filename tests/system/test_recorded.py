@@ -23,6 +23,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import Context, Response, SystemFailureKind
+from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]
 
@@ -56,9 +57,7 @@ def test_a_record_with_an_id_is_not_matched_by_its_question(room: Any, kinds: Ki
     room.write("out.jsonl", lines({"id": "other", "question": "q", "answer": "a"}))
     responses = room.ask("file:out.jsonl", "q")
     assert kinds(responses) == ["missing"]
-    assert responses[0].failure.message == (
-        "No recorded answer for this sample in out.jsonl: its records have ids, and none matches."
-    )
+    assert "in out.jsonl: its records have ids, and none matches" in responses[0].failure.message
 
 
 def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kinds: Kinds) -> None:
@@ -149,18 +148,15 @@ def test_a_file_that_changes_meanwhile_gives_no_wrong_answer(room: Any) -> None:
 @pytest.mark.parametrize("shape", ["lines", "list"])
 def test_memory_does_not_grow_with_the_size_of_the_records(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "out.json"
-    count = 5_000
-    with path.open("w") as file:
-        file.write("[" if shape == "list" else "")
-        for number in range(count):
-            file.write(json.dumps({"id": f"sample-{number}", "answer": "a", "contexts": ["é" * 1_000] * 2}))
-            file.write(("," if number < count - 1 else "]") if shape == "list" else "\n")
+    values = [{"id": f"sample-{number}", "answer": "a", "contexts": ["é" * 1_000] * 10} for number in range(600)]
+    path.write_text(lines(*values) if shape == "lines" else json.dumps(values))
+    del values
 
     async def scenario() -> Response:
         system = RecordedAnswers(SourceFile(path, "out.json"), SystemSettings())
         await system.start()
         try:
-            return await system.ask(Sample("sample-4321", "q"))
+            return await system.ask(Sample("sample-321", "q"))
         finally:
             await system.close()
 
@@ -170,7 +166,7 @@ def test_memory_does_not_grow_with_the_size_of_the_records(tmp_path: Path, shape
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert path.stat().st_size > 50_000_000
+    assert path.stat().st_size > 35_000_000
     assert peak < 8_000_000
 
 
@@ -230,21 +226,8 @@ def test_answers_may_be_recorded_in_a_table_of_text(room: Any, ending: str) -> N
     assert one.contexts == (Context("one"), Context("two", "d2"))
     assert (two.answer, two.latency_s) == ("by question,\nin two lines", None)
     assert two.contexts == (Context("just one"),)
-    assert three.failure is not None
-    assert three.failure.message == f"out.{ending}:5: index not found"
-    assert four.failure is not None
-    assert four.failure.kind is SystemFailureKind.MISSING
-
-
-def test_answers_may_be_recorded_in_parquet(room: Any) -> None:
-    import pandas
-
-    frame = pandas.DataFrame({"id": ["s1"], "answer": ["fine"], "contexts": [["one", "two"]], "latency_s": [0.5]})
-    frame["at"] = pandas.Timestamp("2026-01-01")
-    frame.to_parquet(room.folder / "out.parquet")
-    (response,) = room.ask_samples("file:out.parquet", Sample("s1", "?"))
-    assert (response.answer, response.latency_s) == ("fine", 0.5)
-    assert response.contexts == (Context("one"), Context("two"))
+    assert failure(three).message == f"out.{ending}:5: index not found"
+    assert failure(four).kind is SystemFailureKind.MISSING
 
 
 ROWS = [
@@ -253,19 +236,22 @@ ROWS = [
 ]
 
 
+RAGAS = ["user_input", "retrieved_contexts", "response", "reference"]
+KINDS = ["csv", "numpy.csv", "parquet", "xlsx", "columns.json", "rows.json", "jsonl", "yaml"]
+
+
 @pytest.mark.parametrize(
-    "columns",
+    ("kind", "columns", "written"),
     [
-        ["user_input", "retrieved_contexts", "response", "reference"],
-        ["question", "contexts", "answer", "ground_truth"],
-        ["User Input", "Retrieved Contexts", "Response", "Reference"],
-        ["query", "retrieved_docs", "generated_answer", "answer"],
+        *((kind, RAGAS, False) for kind in KINDS),
+        *((kind, RAGAS, True) for kind in ("csv", "numpy.csv", "parquet", "rows.json")),
+        ("csv", ["question", "contexts", "answer", "ground_truth"], False),
+        ("csv", ["User Input", "Retrieved Contexts", "Response", "Reference"], False),
+        ("csv", ["query", "retrieved_docs", "generated_answer", "answer"], False),
     ],
 )
-@pytest.mark.parametrize("written", [False, True])
-@pytest.mark.parametrize("kind", ["csv", "numpy.csv", "parquet", "xlsx", "columns.json", "rows.json", "jsonl", "yaml"])
 def test_the_table_that_is_a_golden_set_has_the_answers_too(
-    room: Any, columns: list[str], kind: str, *, written: bool
+    room: Any, kind: str, columns: list[str], written: bool
 ) -> None:
     import numpy
     import pandas
@@ -372,8 +358,7 @@ CASES = [
 RUN = {"testFile": "test_rag.py", "testCases": CASES, "conversationalTestCases": [], "metricsScores": [{"metric": "F"}]}
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("document", [RUN, {"testRunData": RUN}, {"testRunData": RUN, "testRunLink": "link"}])
+@pytest.mark.parametrize(("document", "indent"), [(RUN, None), ({"testRunData": RUN, "testRunLink": "link"}, 2)])
 def test_a_run_of_deepeval_has_answers_and_a_golden_set(room: Any, document: object, indent: int | None) -> None:
     room.write(path := ".latest_test_run.json", json.dumps(document, indent=indent))
     golden = load_golden_set(path, root=room.folder)
@@ -383,8 +368,7 @@ def test_a_run_of_deepeval_has_answers_and_a_golden_set(room: Any, document: obj
     assert [one.text for one in found[0].contexts] == ["One passage.", "Another passage."]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_results_of_promptfoo_have_answers_contexts_and_failures(room: Any, indent: int | None) -> None:
+def test_results_of_promptfoo_have_answers_contexts_and_failures(room: Any) -> None:
     outputs = [
         {"output": "In 1901.", "metadata": {"context": ["One passage.", "Another passage."]}},
         {"output": {"answer": "Red.", "context": "One passage."}},
@@ -394,18 +378,16 @@ def test_results_of_promptfoo_have_answers_contexts_and_failures(room: Any, inde
         {"success": True, "vars": {"question": f"Question {number}?"}, "response": output, "latencyMs": 1500}
         for number, output in enumerate(outputs)
     ]
-    room.write("results.json", json.dumps({"results": {"version": 3, "results": results}}, indent=indent))
+    room.write("results.json", json.dumps({"results": {"version": 3, "results": results}}, indent=2))
     golden = load_golden_set("results.json", root=room.folder)
     first, second, third = room.ask_samples("file:results.json", *golden)
     assert (first.answer, first.latency_s) == ("In 1901.", 1.5)
     assert [context.text for context in first.contexts] == ["One passage.", "Another passage."]
     assert (second.answer, second.contexts[0].text) == ("Red.", "One passage.")
-    assert third.failure is not None
-    assert "API error: 500" in third.failure.message
+    assert "API error: 500" in failure(third).message
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("more", [{}, {"version": "1.2", "model": {"name": "m"}}])
+@pytest.mark.parametrize(("more", "indent"), [({}, None), ({"version": "1.2", "model": {"name": "m"}}, 2)])
 def test_answers_may_be_a_list_in_a_document(room: Any, more: dict[str, object], indent: int | None) -> None:
     answers = [{"id": "s1", "answer": "So."}, {"id": "s2", "answer": "Thus.", "contexts": ["A passage."]}]
     room.write("out.json", json.dumps({**more, "answers": answers}, indent=indent))

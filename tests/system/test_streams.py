@@ -122,11 +122,6 @@ OLLAMA = [
         "eval_count": 3,
     },
 ]
-GENERATED = [
-    {"model": "m", "response": "30 ", "done": False},
-    {"model": "m", "response": "days.", "done": False},
-    {"model": "m", "response": "", "done": True, "context": [1, 2], "prompt_eval_count": 7, "eval_count": 3},
-]
 
 
 def pairs(name: str, **more: object) -> list[dict[str, object]]:
@@ -178,13 +173,15 @@ def pairs(name: str, **more: object) -> list[dict[str, object]]:
         ),
         pytest.param(lines("application/json", *pairs("token"), end=""), [], None, id="objects without line ends"),
         *(
-            pytest.param(reply, [], None, id=f"{name} in {how}")
+            pytest.param(events(*pairs(name), "[DONE]"), [], None, id=f"{name} in events")
             for name in ("token", "delta", "content", "response", "text", "answer", "chunk")
-            for how, reply in (
-                ("events", events(*pairs(name), "[DONE]")),
-                ("lines", lines("application/jsonl", *pairs(name))),
-                ("typed events", events({"type": "status", "content": "Searching"}, *pairs(name, type="token"))),
-            )
+        ),
+        pytest.param(lines("application/jsonl", *pairs("delta")), [], None, id="lines"),
+        pytest.param(
+            events({"type": "status", "content": "Searching"}, *pairs("content", type="token")),
+            [],
+            None,
+            id="typed events",
         ),
         pytest.param(
             events(
