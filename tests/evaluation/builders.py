@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 from ragstone.judge.scripted import ScriptedJudge
-from ragstone.metrics.score import Score
+from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Context, Response
 
 
@@ -87,3 +90,20 @@ def manifest(golden: GoldenSet, *, judge_version: str = "1", metric: str = "fait
         system=SystemManifest(entrypoint="python:world:answer"),
         metrics={metric: "1"},
     )
+
+
+def record(sample: Sample, value: float = 0.5) -> SampleRecord:
+    response = Response(sample.id, "It is so.", (Context("It is so."),), latency_s=0.1)
+    return one_answer(sample, response, (judgement(),), {"faithfulness": Scored(value)})
+
+
+def unfinished_run(path: Path, golden: GoldenSet, *, upto: int | None = None) -> RunWriter:
+    """A run of `golden` with the records of the first `upto` samples, of all by default."""
+    writer = RunWriter.create(path, manifest(golden))
+    for sample in golden.samples[:upto]:
+        writer.append(record(sample))
+    return writer
+
+
+def finished_run(path: Path, golden: GoldenSet) -> RunDirectory:
+    return unfinished_run(path, golden).finish((sample.id for sample in golden), wall_s=1.0)

@@ -59,8 +59,11 @@ class InTurn:
     async def close(self) -> None: ...
 
 
-def evaluated(folder: Path, system: InTurn, judging: ScriptedJudge, *, n: int = 6, answers: int = 3) -> RunDirectory:
-    settings = Settings(root=folder, run=RunSettings(out="run", metrics=("faithfulness",), answers=answers))
+def evaluated(
+    folder: Path, system: InTurn, judging: ScriptedJudge, *, n: int = 6, metric: str = "faithfulness", **more: Any
+) -> RunDirectory:
+    run = RunSettings.model_validate({"out": "run", "metrics": (metric,), "answers": 3, **more})
+    settings = Settings(root=folder, run=run)
     return asyncio.run(evaluate_golden_set(samples(n), system, judging, settings, RunContext(environ={})))
 
 
@@ -148,55 +151,56 @@ def test_a_sample_that_was_asked_once_is_stored_as_before(tmp_path: Path) -> Non
     assert line.keys() == {"sample", "content_hash", "response", "judgements", "scores"}
 
 
-def changed(run: RunDirectory, change: Callable[[dict[str, object]], None]) -> RunDirectory:
+def changed(run: RunDirectory, change: Callable[[Any], None]) -> RunDirectory:
     lines = [json.loads(line) for line in (run.path / SAMPLES).read_text().splitlines()]
     change(lines[1])
     (run.path / SAMPLES).write_text("".join(json.dumps(line) + "\n" for line in lines))
     return RunDirectory.open(run.path)
 
 
-def raise_one(line: dict[str, object]) -> None:
-    line["answers"][1]["scores"]["faithfulness"]["value"] = 0.25  # type: ignore[index]
+def raise_score(line: Any) -> None:
+    line["answers"][1]["scores"]["faithfulness"]["value"] = 0.25
 
 
-def raise_mean(line: dict[str, object]) -> None:
-    line["scores"]["faithfulness"]["value"] = 0.25  # type: ignore[index]
+def raise_mean(line: Any) -> None:
+    line["scores"]["faithfulness"]["value"] = 0.25
 
 
-def hide_failure(line: dict[str, object]) -> None:
-    line["scores"]["faithfulness"] = {"state": "scored", "value": 1.0}  # type: ignore[index]
+def hide_failure(line: Any) -> None:
+    line["scores"]["faithfulness"] = {"state": "scored", "value": 1.0}
 
 
-@pytest.mark.parametrize("change", [raise_one, raise_mean])
-def test_the_score_of_an_answer_and_their_mean_must_follow_from_the_judgements(
-    tmp_path: Path, change: Callable[[dict[str, object]], None]
+def change_round(line: Any) -> None:
+    line["answers"][0]["repeat_scores"]["faithfulness"][1] = 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "fails", "repeats"),
+    [(raise_score, (), 1), (raise_mean, (), 1), (hide_failure, (0,), 1), (change_round, (), 2)],
+)
+def test_what_is_recorded_of_the_answers_must_follow_from_the_judgements(
+    tmp_path: Path, change: Callable[[Any], None], fails: tuple[int, ...], repeats: int
 ) -> None:
-    run = evaluated(tmp_path, InTurn(), judge(samples(6)))
+    run = evaluated(tmp_path, InTurn(fails=frozenset(fails)), judge(samples(6)), repeats=repeats)
     assert confirm(RunDirectory.open(run.path)).scores() == run.scores()
     with pytest.raises(RunDirectoryError, match="'q1': faithfulness does not follow"):
         confirm(changed(run, change))
 
 
-def test_a_failed_answer_can_not_be_hidden(tmp_path: Path) -> None:
-    run = evaluated(tmp_path, InTurn(fails=frozenset({0})), judge(samples(6)))
-    with pytest.raises(RunDirectoryError, match="'q1': faithfulness does not follow"):
-        confirm(changed(run, hide_failure))
+def drop_answer(line: Any) -> None:
+    line["answers"].pop()
 
 
-def drop_one(line: dict[str, object]) -> None:
-    line["answers"].pop()  # type: ignore[attr-defined]
-
-
-def keep_one(line: dict[str, object]) -> None:
-    del line["answers"][1:]  # type: ignore[attr-defined]
+def keep_first_answer(line: Any) -> None:
+    del line["answers"][1:]
 
 
 def test_an_answer_can_not_be_left_out(tmp_path: Path) -> None:
     run = evaluated(tmp_path, InTurn(), judge(samples(6)))
     with pytest.raises(RunDirectoryError, match="'q1' has 2 answers, but the manifest says 3"):
-        changed(run, drop_one).scores()
+        changed(run, drop_answer).scores()
     with pytest.raises(RunDirectoryError, match="either a response, or several answers"):
-        changed(run, keep_one).scores()
+        changed(run, keep_first_answer).scores()
 
 
 def test_a_run_is_resumed_only_with_as_many_answers(tmp_path: Path) -> None:
@@ -268,39 +272,20 @@ def test_runs_with_different_numbers_of_answers_are_not_scored_together(tmp_path
 def test_metrics_are_added_to_every_stored_answer(tmp_path: Path) -> None:
     run = evaluated(tmp_path, InTurn(), judge(samples(6)))
     before = [record.responses for record in run.records()]
-    wanted = RunSettings(out="run", metrics=("token_f1",), answers=3, resume=True)
     system = InTurn()
-    settings = Settings(root=tmp_path, run=wanted)
-    golden = samples(6)
-    more = asyncio.run(evaluate_golden_set(golden, system, judge(golden), settings, RunContext(environ={})))
+    more = evaluated(tmp_path, system, judge(samples(6)), metric="token_f1", resume=True)
     assert system.asked == []
     assert [record.responses for record in more.records()] == before
     assert more.manifest.metrics.keys() == {"faithfulness", "token_f1"}
 
 
-def change_round(line: dict[str, object]) -> None:
-    line["answers"][0]["repeat_scores"]["faithfulness"][1] = 0.9  # type: ignore[index]
-
-
-def test_the_recorded_rounds_must_follow_from_the_judgements(tmp_path: Path) -> None:
-    settings = Settings(root=tmp_path, run=RunSettings(out="run", metrics=("faithfulness",), answers=2, repeats=2))
-    golden = samples(6)
-    run = asyncio.run(evaluate_golden_set(golden, InTurn(), judge(golden), settings, RunContext(environ={})))
-    assert confirm(RunDirectory.open(run.path)).scores().metrics["faithfulness"].readings["q1"] == ((1.0, 1.0),) * 2
-    with pytest.raises(RunDirectoryError, match="'q1': faithfulness does not follow"):
-        confirm(changed(run, change_round))
-
-
 def test_stability_is_recorded_replayed_and_recomputed(tmp_path: Path) -> None:
-    names = ("answer_stability_tokens",)
-    settings = Settings(root=tmp_path, run=RunSettings(out="run", metrics=names, answers=3))
-    golden = samples(4)
-    run = asyncio.run(evaluate_golden_set(golden, InTurn(), judge(golden), settings, RunContext(environ={})))
+    run = evaluated(tmp_path, InTurn(), judge(samples(4)), n=4, metric="answer_stability_tokens")
     assert run.scores().metrics["answer_stability_tokens"].values == {f"q{i}": pytest.approx(0.5) for i in range(4)}
     assert confirm(RunDirectory.open(run.path)).scores() == run.scores()
 
-    def raise_stability(line: dict[str, object]) -> None:
-        line["scores"]["answer_stability_tokens"]["value"] = 1.0  # type: ignore[index]
+    def raise_stability(line: Any) -> None:
+        line["scores"]["answer_stability_tokens"]["value"] = 1.0
 
     with pytest.raises(RunDirectoryError, match="answer_stability_tokens does not follow"):
         confirm(changed(run, raise_stability))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
@@ -20,25 +19,13 @@ from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuest
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
-from tests.evaluation.builders import judgement, manifest, one_answer, samples
+from tests.evaluation.builders import finished_run, judgement, manifest, one_answer, record, samples, unfinished_run
 
 GOLDEN = samples(4)
 
 
-def record(sample: Sample, value: float = 0.5) -> SampleRecord:
-    response = Response(sample.id, "It is so.", (Context("It is so."),), latency_s=0.1)
-    return one_answer(sample, response, (judgement(),), {"faithfulness": Scored(value)})
-
-
-def written(path: Path, *, upto: int = 4) -> RunWriter:
-    writer = RunWriter.create(path, manifest(GOLDEN))
-    for sample in GOLDEN.samples[:upto]:
-        writer.append(record(sample))
-    return writer
-
-
 def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=1.0)
+    run = finished_run(tmp_path / "run", GOLDEN)
     again = RunDirectory.open(run.path)
     assert again.manifest == run.manifest
     assert again.manifest.counts.scored == 4
@@ -80,27 +67,19 @@ def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str,
 
 
 def test_a_record_is_on_disk_before_the_run_is_finished(tmp_path: Path) -> None:
-    written(tmp_path / "run", upto=2).close()
+    unfinished_run(tmp_path / "run", GOLDEN, upto=2).close()
     assert len((tmp_path / "run" / SAMPLES).read_text().splitlines()) == 2
     assert RunDirectory.open(tmp_path / "run").manifest.state == "running"
 
 
-def test_records_end_in_the_order_of_the_golden_set(tmp_path: Path) -> None:
-    writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN))
-    for sample in reversed(GOLDEN.samples):
-        writer.append(record(sample))
-    run = writer.finish((s.id for s in GOLDEN), wall_s=0)
-    assert [r.sample.id for r in run.records()] == ["q0", "q1", "q2", "q3"]
-
-
-def test_resuming_cuts_off_a_half_written_line_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_resuming_cuts_off_a_half_written_line_and_ends_in_the_order_of_the_golden_set(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    written(path, upto=2).close()
+    unfinished_run(path, GOLDEN, upto=2).close()
     whole = (path / SAMPLES).read_bytes()
     (path / SAMPLES).write_bytes(whole + whole[: len(whole) // 3])
     resumed = RunWriter.resume(path, manifest(GOLDEN))
     assert set(resumed.finished_ids) == {"q0", "q1"}
-    for sample in GOLDEN.samples[2:]:
+    for sample in reversed(GOLDEN.samples[2:]):
         resumed.append(record(sample))
     run = resumed.finish((s.id for s in GOLDEN), wall_s=0)
     assert [r.sample.id for r in run.records()] == ["q0", "q1", "q2", "q3"]
@@ -108,7 +87,7 @@ def test_resuming_cuts_off_a_half_written_line_and_keeps_the_rest(tmp_path: Path
 
 
 def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path) -> None:
-    written(tmp_path / "run", upto=2).close()
+    unfinished_run(tmp_path / "run", GOLDEN, upto=2).close()
     with pytest.raises(RunDirectoryError, match="judge"):
         RunWriter.resume(tmp_path / "run", manifest(GOLDEN, judge_version="2"))
     with pytest.raises(RunDirectoryError, match="golden"):
@@ -117,8 +96,8 @@ def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path
 
 def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    written(path, upto=3).close()
-    writer = written(path, upto=4)
+    unfinished_run(path, GOLDEN, upto=3).close()
+    writer = unfinished_run(path, GOLDEN, upto=4)
     assert len((path / f"{SAMPLES}.previous").read_text().splitlines()) == 3
     writer.finish((s.id for s in GOLDEN), wall_s=0)
     assert not (path / f"{SAMPLES}.previous").exists()
@@ -131,6 +110,10 @@ def test_a_directory_with_something_else_in_it_is_never_written_to(tmp_path: Pat
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(RunDirectoryError, match="is a file"):
         RunWriter.create(tmp_path / "thesis.tex", manifest(GOLDEN))
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(RunDirectoryError, match="git's own folder"):
+        RunWriter.create(tmp_path / ".git" / "run", manifest(GOLDEN))
+    assert list((tmp_path / ".git").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -150,13 +133,6 @@ def test_what_only_looks_like_a_run_is_never_written_to(tmp_path: Path, name: st
     assert path.read_text() == content
 
 
-def test_gits_own_folder_is_never_written_to(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    with pytest.raises(RunDirectoryError, match="git's own folder"):
-        RunWriter.create(tmp_path / ".git" / "run", manifest(GOLDEN))
-    assert list((tmp_path / ".git").iterdir()) == []
-
-
 def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN), redact=lambda text: text.replace("It is so", "***"))
     writer.append(record(GOLDEN.samples[0]))
@@ -174,7 +150,7 @@ def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None
     ],
 )
 def test_a_manifest_that_is_not_valid_is_refused(tmp_path: Path, change: object, message: str) -> None:
-    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    run = finished_run(tmp_path / "run", GOLDEN)
     body = json.loads((run.path / MANIFEST).read_text())
     (run.path / MANIFEST).write_text(json.dumps(change(body)))  # type: ignore[operator]
     with pytest.raises(RunDirectoryError, match=message):
@@ -192,7 +168,7 @@ def test_no_directory_no_manifest_and_a_huge_manifest_are_each_a_clear_error(tmp
 
 
 def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
-    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    run = finished_run(tmp_path / "run", GOLDEN)
     lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
     (run.path / SAMPLES).write_bytes(b"".join(lines[:2]))
     with pytest.raises(RunDirectoryError, match="counts 4 samples, but the file has 2"):
@@ -206,7 +182,7 @@ def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(tmp_path: Path) -> None:
-    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    run = finished_run(tmp_path / "run", GOLDEN)
     (run.path / SAMPLES).write_bytes(b"{}\n" * MAX_SAMPLES)
     assert deque(run.lines(), maxlen=1).pop() == (MAX_SAMPLES, b"{}\n")
     with (run.path / SAMPLES).open("ab") as stream:
@@ -229,7 +205,7 @@ def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(tmp_path: P
     ids=["out of range", "NaN", "unknown state", "negative latency", "negative tokens", "double id", "unknown metric"],
 )
 def test_a_record_that_lies_is_refused_with_its_line(tmp_path: Path, old: bytes, new: bytes) -> None:
-    run = written(tmp_path / "run").finish((s.id for s in GOLDEN), wall_s=0)
+    run = finished_run(tmp_path / "run", GOLDEN)
     lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(old, new)
     (run.path / SAMPLES).write_bytes(b"".join(lines))

@@ -6,7 +6,6 @@ import asyncio
 import os
 import pickle
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +46,8 @@ from ragstone.settings.settings import JudgeSettings, RunSettings, Settings, Sys
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, samples
 from tests.evaluation.dask_cluster import cluster
+from tests.processes import all_end
+from tests.processes import workers_of as worker_processes_of
 
 pytestmark = pytest.mark.usefixtures("processes")
 
@@ -244,7 +245,7 @@ def test_no_process_is_left_when_the_run_is_cancelled() -> None:
 
     def behave(sample: Sample) -> Response:
         if sample.id == "q100":
-            pids[:] = children()
+            pids[:] = worker_processes_of(os.getpid())
             runs[0].cancel()
         return answer(sample)
 
@@ -255,31 +256,7 @@ def test_no_process_is_left_when_the_run_is_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
     assert len(pids) == 2
-    assert all_gone(pids)
-
-
-def children() -> list[int]:
-    """The worker processes of this process."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                if int(parent) == os.getpid() and b"spawn_main" in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
-def all_gone(pids: list[int]) -> bool:
-    """Whether all of these processes end in the next seconds."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if not set(pids) & set(children()):
-            return True
-        time.sleep(0.05)
-    return False
+    assert all_end(pids)
 
 
 # -- what a worker gets ------------------------------------------------------------------------------------------------
@@ -300,7 +277,7 @@ def test_a_worker_has_no_environment_and_reads_no_code_of_the_user(
     workers = ProcessWorkers(2, task_for(offline(golden)))
 
     def behave(sample: Sample) -> Response:
-        for pid in children():
+        for pid in worker_processes_of(os.getpid()):
             found.append(Path(f"/proc/{pid}/environ").read_text() + Path(f"/proc/{pid}/cmdline").read_text())
         return answer(sample)
 
@@ -384,9 +361,6 @@ def test_other_numbers_are_refused(wrong: object) -> None:
 def test_other_addresses_are_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="must be the address of a scheduler"):
         Settings.model_validate({"run": {"dask": wrong}})
-
-
-def test_an_empty_address_is_none() -> None:
     assert Settings.model_validate({"run": {"dask": " "}}).run.dask is None
 
 

@@ -10,32 +10,17 @@ import pytest
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.files import open_new, replace_text
-from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.writer import RunWriter
 from ragstone.files import open_regular
-from ragstone.golden.sample import Sample
-from ragstone.metrics.score import Scored
-from ragstone.system.response import Response
-from tests.evaluation.builders import judgement, manifest, one_answer, samples
+from tests.evaluation.builders import finished_run, manifest, record, samples, unfinished_run
 
 GOLDEN = samples(3)
-
-
-def record(sample: Sample) -> SampleRecord:
-    return one_answer(sample, Response(sample.id, "So."), (judgement(),), {"faithfulness": Scored(1.0)})
-
-
-def finished(path: Path) -> RunDirectory:
-    writer = RunWriter.create(path, manifest(GOLDEN))
-    for sample in GOLDEN:
-        writer.append(record(sample))
-    return writer.finish((s.id for s in GOLDEN), wall_s=1.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("name", [MANIFEST, SAMPLES])
 def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
-    run = finished(tmp_path / "run")
+    run = finished_run(tmp_path / "run", GOLDEN)
     (run.path / name).unlink()
     os.mkfifo(run.path / name)
     with pytest.raises(RunDirectoryError, match="not a regular file") as caught:
@@ -51,7 +36,7 @@ def test_a_folder_is_no_regular_file(tmp_path: Path) -> None:
 def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    run = finished(tmp_path / "run")
+    run = finished_run(tmp_path / "run", GOLDEN)
     for name in (SAMPLES, f".{MANIFEST}.tmp", f".{SAMPLES}.tmp"):
         (run.path / name).unlink(missing_ok=True)
         (run.path / name).symlink_to(victim)
@@ -65,9 +50,7 @@ def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> Non
 
 
 def test_resuming_never_cuts_or_extends_what_a_link_points_at(tmp_path: Path) -> None:
-    writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN))
-    writer.append(record(GOLDEN.samples[0]))
-    writer.close()
+    unfinished_run(tmp_path / "run", GOLDEN, upto=1).close()
     victim = tmp_path / "victim"
     (tmp_path / "run" / SAMPLES).replace(victim)
     (tmp_path / "run" / SAMPLES).symlink_to(victim)

@@ -9,7 +9,7 @@ import pytest
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
-from ragstone.evaluation.manifest import BaselineFact, Manifest
+from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import write_manifest
 from tests.github.runs import make_run
 
@@ -30,27 +30,26 @@ def bad(tmp_path: Path) -> RunDirectory:
     return make_run(tmp_path / "bad", verdict="fail", n=5)
 
 
+ELIGIBLE = BaselineFact(eligible=True, reason="it only lacked a baseline")
+
+
 @pytest.mark.parametrize(
-    ("verdict", "eligible"), [("pass", True), ("inconclusive", True), (None, True), ("fail", False), ("error", False)]
+    ("fact", "update", "eligible"),
+    [
+        (None, {"verdict": "pass"}, True),
+        (None, {"verdict": "inconclusive"}, True),
+        (None, {"verdict": None}, True),
+        (None, {"verdict": "fail"}, False),
+        (None, {"verdict": "error"}, False),
+        (ELIGIBLE, {"verdict": "error"}, True),
+        (ELIGIBLE, {"state": "running"}, False),
+        (ELIGIBLE, {"state": "stopped"}, False),
+    ],
 )
-def test_a_manifest_of_before_is_judged_by_its_verdict(good: RunDirectory, verdict: str | None, eligible: bool) -> None:
-    assert with_fact(good, None, verdict=verdict).manifest.standing.eligible is eligible
-
-
-def test_what_the_manifest_says_of_itself_goes_before_its_verdict(good: RunDirectory) -> None:
-    fact = BaselineFact(eligible=True, reason="it only lacked a baseline")
-    assert with_fact(good, fact, verdict="error").manifest.standing.eligible
-
-
-@pytest.mark.parametrize("state", ["running", "stopped"])
-def test_a_run_that_did_not_finish_is_none_whatever_it_says(good: RunDirectory, state: str) -> None:
-    fact = BaselineFact(eligible=True, reason="it passed")
-    assert not with_fact(good, fact, state=state).manifest.standing.eligible
-
-
-def test_an_older_reader_finds_nothing_new_in_a_manifest_without_the_part(good: RunDirectory) -> None:
-    body = good.manifest.model_dump(mode="json", exclude={"baseline"})
-    assert Manifest.model_validate(body) == good.manifest
+def test_a_finished_run_stands_as_it_says_or_by_its_verdict(
+    good: RunDirectory, fact: BaselineFact | None, update: dict[str, object], eligible: bool
+) -> None:
+    assert with_fact(good, fact, **update).manifest.standing.eligible is eligible
 
 
 def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirectory, bad: RunDirectory) -> None:
@@ -74,10 +73,6 @@ def test_a_failed_run_leads_to_the_baseline_that_it_carries(good: RunDirectory, 
     assert not (found.path / CACHE).exists()
 
 
-def test_a_failed_run_without_one_leads_nowhere(bad: RunDirectory) -> None:
-    assert eligible_run(bad) is None
-
-
 def test_another_run_in_the_place_of_the_carried_one_is_refused(
     good: RunDirectory, bad: RunDirectory, tmp_path: Path
 ) -> None:
@@ -89,6 +84,7 @@ def test_another_run_in_the_place_of_the_carried_one_is_refused(
 
 
 def test_a_carried_run_that_failed_itself_counts_for_nothing(bad: RunDirectory, tmp_path: Path) -> None:
+    assert eligible_run(bad) is None
     carry(make_run(tmp_path / "worse", verdict="fail"), bad.path)
     assert eligible_run(bad) is None
 

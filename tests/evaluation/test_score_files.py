@@ -72,17 +72,6 @@ def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(tmp_path:
     assert "Split the file" in str(caught.value.hint)
 
 
-def test_a_metric_without_any_value_is_still_there(tmp_path: Path) -> None:
-    scores = read(tmp_path, "id,metric,value\na,m,\n")
-    assert scores.metrics["m"].values == {}
-    assert set(scores.metrics["m"].failed) == {"a"}
-
-
-def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="duplicate value"):
-        read(tmp_path, "id,metric,value\na,m,\na,m,1\n")
-
-
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
@@ -95,6 +84,7 @@ def test_a_second_row_of_a_missing_value_is_refused(tmp_path: Path) -> None:
         ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
         ("id,metric,value\na,m,high\n", 2, "found 'high'"),
         ("id,metric,value\na,m,1\na,m,1\n", 3, "duplicate value"),
+        ("id,metric,value\na,m,\na,m,1\n", 3, "duplicate value"),
         ("id,metric,value\na,m\n", 2, "'value' is missing, found: 'id', 'metric'"),
         ("id,metric,score\na,m,1\n", 2, "'value' is missing, found: 'id', 'metric', 'score'"),
         ("id,metric,value\n,m,1\n", 2, "'id' must be a non-empty string"),
@@ -143,16 +133,12 @@ def test_what_json_writes_is_read_back(tmp_path: Path, values: dict[str, float])
 
 
 def test_a_mapping_is_a_run_too() -> None:
-    scores = scores_from_mapping({"m": {"a": 1}, "n": {"a": 0.5, "b": 0}}, label="mine")
+    scores = scores_from_mapping({"m": {"a": 1}, "n": {"a": 1.0000000000000002, "b": 0, "c": None}}, label="mine")
     assert scores.label == "mine"
     assert scores.metrics["m"].values == {"a": 1.0}
-    assert set(scores.samples) == {"a", "b"}
-
-
-def test_none_in_a_mapping_is_a_failed_score() -> None:
-    scores = scores_from_mapping({"m": {"a": None, "b": 1.0}})
-    assert scores.metrics["m"].failed == {"a": Failed("judge", "no value was given")}
-    assert scores.metrics["m"].values == {"b": 1.0}
+    assert scores.metrics["n"].values == {"a": 1.0, "b": 0.0}
+    assert scores.metrics["n"].failed == {"c": Failed("judge", "no value was given")}
+    assert set(scores.samples) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -171,15 +157,9 @@ def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
         scores_from_mapping(mapping)  # type: ignore[arg-type]
 
 
-def test_a_share_in_percent_is_a_share(tmp_path: Path) -> None:
-    scores = read(tmp_path, "id,faithfulness\na,85%\nb, 100 %\nc,\n")
-    assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0}
-
-
-def test_a_rounding_error_is_within_the_scale(tmp_path: Path) -> None:
-    scores = read(tmp_path, "id,metric,value\na,m,1.0000000000000002\nb,m,-1e-17\nc,m,1.000000001\n")
-    assert scores.metrics["m"].values == {"a": 1.0, "b": 0.0, "c": 1.0}
-    assert scores_from_mapping({"m": {"a": 1.0000000000000002}}).metrics["m"].values == {"a": 1.0}
+def test_a_share_in_percent_is_a_share_and_a_rounding_error_within_the_scale(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,faithfulness\na,85%\nb, 100 %\nc,\nd,1.0000000000000002\ne,-1e-17\nf,1.000000001\n")
+    assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0, "d": 1.0, "e": 0.0, "f": 1.0}
 
 
 WIDE = [
@@ -267,10 +247,14 @@ def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark
     assert "compared by their place" in alone.remarks[0]
 
 
-def test_rows_with_other_questions_are_never_matched_by_their_place(tmp_path: Path) -> None:
-    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "XYZ"]
-    with pytest.raises(ConfigError, match=r"3 of 3 rows are of no sample .*, first 'What is X\?'"):
+@pytest.mark.parametrize(("names", "others", "line"), [("XYZ", "3 of 3", 2), ("AXY", "2 of 3", 3)])
+def test_rows_with_other_questions_are_never_matched_by_their_place(
+    tmp_path: Path, names: str, others: str, line: int
+) -> None:
+    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in names]
+    with pytest.raises(ConfigError, match=rf"{others} rows are of no sample .*, first 'What is X\?'") as caught:
         read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    assert (caught.value.where or "").endswith(f"table.csv:{line}")
 
 
 @pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
@@ -282,10 +266,3 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
     verdict = decide_gate(scores, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))
     assert verdict.reason.startswith("must-pass sample bad: no metric with a floor has a score for it")
     assert verdict.exit_code == 5
-
-
-def test_rows_of_another_golden_set_are_refused(tmp_path: Path) -> None:
-    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in "AXY"]
-    with pytest.raises(ConfigError, match=r"2 of 3 rows are of no sample .*, first 'What is X\?'") as caught:
-        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
-    assert (caught.value.where or "").endswith("table.csv:3")
