@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,49 @@ def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str =
     return path
 
 
+BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
+"""The system, whose answers have nothing to do with their contexts."""
+IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.com", "-c", "protocol.file.allow=always")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    variables = {name: value for name, value in environment().items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", *IDENTITY, *arguments],
+        cwd=folder,
+        env={**variables, "GIT_CONFIG_GLOBAL": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, message: str = "change", *, system: str | None = None) -> str:
+    """Commit all changes, among them the source of the system, and return the id of the commit."""
+    if system is not None:
+        (folder / "houses.py").write_text(system, encoding="utf-8")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def change_rows(project: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Rewrite each row of the golden set."""
+    lines = (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [change(json.loads(line)) for line in lines]
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAGSTONE_", "GITHUB_", "INPUT_"))
@@ -108,22 +152,46 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ragstone", *arguments]
 
 
-def ragstone(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> Completed:
-    """Run the command line in this process, without standard input; `start` runs it in a process of its own."""
-    with _as_a_process(cwd, environment(env)) as (stdout, stderr):
+def ragstone(
+    arguments: Sequence[str],
+    cwd: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    columns: int | None = None,
+    exit_code: int | None = None,
+) -> Completed:
+    """Run the command line in this process, without standard input; `start` runs it in a process of its own.
+
+    With `columns`, its output is a terminal of that width, as far as the command line can see. With `exit_code`, it
+    must end with that.
+    """
+    variables = environment(env)
+    if columns is not None:
+        del variables["NO_COLOR"]
+        variables |= {"COLUMNS": str(columns), "TERM": "xterm-256color"}
+    with _as_a_process(cwd, variables, io.TextIOWrapper if columns is None else _Terminal) as (stdout, stderr):
         try:
             main(arguments)
         except SystemExit as error:
-            exit_code = error.code
-    assert isinstance(exit_code, int)
-    return subprocess.CompletedProcess(command(*arguments), exit_code, _text(stdout), _text(stderr))
+            code = error.code
+    assert isinstance(code, int)
+    done = subprocess.CompletedProcess(command(*arguments), code, _text(stdout), _text(stderr))
+    assert exit_code in (None, code), f"exit code {code}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
 
 
 @contextmanager
-def _as_a_process(cwd: Path, variables: Mapping[str, str]) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+def _as_a_process(
+    cwd: Path, variables: Mapping[str, str], stream: type[io.TextIOWrapper]
+) -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
     """Give what runs inside the folder, environment and streams of a new process; undo afterwards what it leaves."""
-    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    stdout = stream(io.BytesIO(), encoding="utf-8")
+    stderr = stream(io.BytesIO(), encoding="utf-8")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     path, modules = list(sys.path), set(sys.modules)
     with (

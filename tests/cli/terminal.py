@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.project import command, environment
+from tests.cli.project import command, environment, ragstone
 
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\]8;[^\x07\x1b]*(?:\x07|\x1b\\))")
 
@@ -63,3 +63,9 @@ def on_terminal(arguments: Sequence[str], cwd: Path, *, columns: int, answers: s
         code = process.wait(timeout=120)
     os.close(ours)
     return Screen(written.decode("utf-8", "replace"), code)
+
+
+def in_window(arguments: Sequence[str], cwd: Path, *, columns: int) -> Screen:
+    """What the command line shows in this process, on streams that say that they are a terminal."""
+    done = ragstone(arguments, cwd, columns=columns)
+    return Screen(done.stdout + done.stderr, done.returncode)

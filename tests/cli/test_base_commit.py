@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -15,44 +14,32 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, environment, make_project, ragstone, start
+from tests.cli.project import (
+    BROKEN,
+    LINES_OFF,
+    ONE_DROP,
+    SYSTEM,
+    Completed,
+    append,
+    commit,
+    git,
+    make_project,
+    ragstone,
+    read_json,
+    start,
+)
 
 # Without the lines below which any policy fails a metric: both versions of these systems answer badly.
 POLICY = LINES_OFF + ONE_DROP
-BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
-WHO = ("-c", "user.name=dev", "-c", "user.email=dev@example.com", "-c", "protocol.file.allow=always")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    kept = {name: value for name, value in environment().items() if not name.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", *WHO, *arguments],
-        cwd=folder,
-        env={**kept, "GIT_CONFIG_GLOBAL": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
-
-
-def commit(folder: Path, message: str = "change") -> str:
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", message)
-    return git(folder, "rev-parse", "HEAD")
-
-
-def made_repository(folder: Path, *, n: int = 20, system: str = SYSTEM, policy: str = POLICY) -> Path:
-    make_project(folder, n=n, system=system, policy=policy)
-    (folder / ".gitignore").write_text("ragstone-run*\n", encoding="utf-8")
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    commit(folder, "base")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_repository(tmp_path_factory.mktemp("original") / "project")
+    path = make_project(tmp_path_factory.mktemp("original") / "project", n=20, policy=POLICY)
+    (path / ".gitignore").write_text("ragstone-run*\n", encoding="utf-8")
+    git(path, "init", "--quiet", "--initial-branch", "main")
+    commit(path, "base")
+    return path
 
 
 @pytest.fixture
@@ -71,12 +58,13 @@ def temporary(tmp_path: Path) -> Path:
     return path
 
 
-def gate(path: Path, temporary: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return ragstone(["gate", "--verbose", *arguments], path, env={"TMPDIR": str(temporary), **env})
+def gate(path: Path, temporary: Path, *arguments: str, exit_code: int | None = None, **env: str) -> Completed:
+    variables = {"TMPDIR": str(temporary), **env}
+    return ragstone(["gate", "--verbose", *arguments], path, env=variables, exit_code=exit_code)
 
 
 def manifest(folder: Path) -> Any:
-    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return read_json(folder / "manifest.json")
 
 
 def nothing_left(project: Path, temporary: Path) -> bool:
@@ -85,33 +73,26 @@ def nothing_left(project: Path, temporary: Path) -> bool:
 
 def test_a_change_is_compared_with_the_commit_before_it_asked_in_the_same_job(project: Path, temporary: Path) -> None:
     base = git(project, "rev-parse", "HEAD")
-    (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    head = commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 1, found.stdout + found.stderr
-    assert f"compared with commit {base[:12]}, asked in the same job on all 20 samples" in " ".join(
-        found.stdout.split()
-    )
+    head = commit(project, system=BROKEN)
+    found = gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=1)
+    said = " ".join(found.stdout.split())
+    assert f"compared with commit {base[:12]}, asked in the same job on all 20 samples" in said
     run = project / "ragstone-run"
     assert manifest(run)["system"]["commit"] == head
     assert manifest(run)["baseline"]["used"]["commit"] == base
     assert manifest(run / "base-commit")["system"]["commit"] == base
     assert nothing_left(project, temporary)
-    again = gate(project, temporary, "--baseline-commit", "main", "--out", "ragstone-run-2")
-    assert again.returncode == 0, again.stdout
+    again = gate(project, temporary, "--baseline-commit", "main", "--out", "ragstone-run-2", exit_code=0)
     assert "any difference is noise" in " ".join(again.stdout.split())
 
 
 def test_check_asks_the_commits_system_too(project: Path, temporary: Path) -> None:
     base = git(project, "rev-parse", "HEAD")
-    good = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
-    assert good.returncode == 0, good.stderr
+    good = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)}, exit_code=0)
     assert f"baseline     commit {base[:12]}, asked in the same job: answered 'house-0'" in good.stdout
-    (project / "houses.py").write_text("def answer(question):\n    raise ValueError('no')\n", encoding="utf-8")
-    bad = commit(project)
+    bad = commit(project, system="def answer(question):\n    raise ValueError('no')\n")
     (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    found = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
-    assert found.returncode == 4
+    found = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)}, exit_code=4)
     assert f"commit {bad[:12]}" in found.stderr
     assert nothing_left(project, temporary)
 
@@ -120,8 +101,7 @@ def test_a_run_of_the_base_commit_is_no_baseline_later_and_goes_with_the_next_ru
     project: Path, temporary: Path
 ) -> None:
     assert gate(project, temporary, "--baseline-commit", "HEAD").returncode == 0
-    refused = gate(project, temporary, "--baseline", "ragstone-run/base-commit", "--out", "ragstone-run-2")
-    assert refused.returncode == 6
+    refused = gate(project, temporary, "--baseline", "ragstone-run/base-commit", "--out", "ragstone-run-2", exit_code=6)
     assert "made for one comparison only" in refused.stderr
     shown = ragstone(["report", "ragstone-run"], project)
     assert "asked in the same job" in shown.stdout.replace("\n", " ")
@@ -131,8 +111,7 @@ def test_a_run_of_the_base_commit_is_no_baseline_later_and_goes_with_the_next_ru
 
 def test_changes_that_are_not_committed_are_asked_and_named(project: Path, temporary: Path) -> None:
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    found = gate(project, temporary, "--baseline-commit", "HEAD")
-    assert found.returncode == 1
+    found = gate(project, temporary, "--baseline-commit", "HEAD", exit_code=1)
     assert "changes that are not committed" in found.stdout
 
 
@@ -143,11 +122,9 @@ def test_the_golden_set_is_the_current_one_and_the_systems_settings_are_the_comm
     config = (project / "ragstone.toml").read_text(encoding="utf-8")
     (project / "ragstone.toml").write_text(config.replace("houses", "cottages"), encoding="utf-8")
     line = {"id": "new", "question": "What is the colour of house number 77?", "reference": "It is painted blue."}
-    with (project / "golden.jsonl").open("a", encoding="utf-8") as golden:
-        golden.write(json.dumps(line) + "\n")
+    append(project / "golden.jsonl", json.dumps(line) + "\n")
     commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 0, found.stdout + found.stderr
+    found = gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=0)
     assert manifest(project / "ragstone-run" / "base-commit")["system"]["entrypoint"] == "python:houses:answer"
     assert manifest(project / "ragstone-run")["system"]["entrypoint"] == "python:cottages:answer"
     assert "on all 21 samples" in found.stdout.replace("\n", " ")
@@ -163,8 +140,7 @@ def test_a_config_in_a_folder_and_a_relative_interpreter(project: Path, temporar
     (service / ".venv").mkdir()
     (service / ".venv" / "python").symlink_to(sys.executable)
     (service / "houses.py").write_text(BROKEN, encoding="utf-8")
-    found = gate(service, temporary, "--baseline-commit", "HEAD", RAGSTONE_PYTHON=".venv/python")
-    assert found.returncode == 1, found.stdout + found.stderr
+    found = gate(service, temporary, "--baseline-commit", "HEAD", RAGSTONE_PYTHON=".venv/python", exit_code=1)
     assert "Faithfulness dropped" in found.stdout
 
 
@@ -180,8 +156,7 @@ def test_commands_run_in_the_worktree(project: Path, temporary: Path) -> None:
     by_name = f"command:{sys.executable} rag.py"
     assert gate(project, temporary, "--baseline-commit", "HEAD", "--entrypoint", by_name).returncode == 1
     absolute = f"command:{sys.executable} {project / 'rag.py'}"
-    refused = gate(project, temporary, "--baseline-commit", "HEAD", "--entrypoint", absolute)
-    assert refused.returncode == 2
+    refused = gate(project, temporary, "--baseline-commit", "HEAD", "--entrypoint", absolute, exit_code=2)
     assert "is in the current checkout" in refused.stderr
 
 
@@ -190,46 +165,40 @@ def test_a_base_that_imports_the_current_code_is_refused(project: Path, temporar
     package = project / "src" / "lodge"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(SYSTEM, encoding="utf-8")
-    (project / "houses.py").write_text("from lodge import answer\n", encoding="utf-8")
-    commit(project)
+    commit(project, system="from lodge import answer\n")
     assert gate(project, temporary, "--baseline-commit", "HEAD", PYTHONPATH=str(project / "src")).returncode == 0
     link = tmp_path / "elsewhere"
     link.symlink_to(project / "src")
-    found = gate(project, temporary, "--baseline-commit", "HEAD", PYTHONPATH=str(link))
-    assert found.returncode == 4
+    found = gate(project, temporary, "--baseline-commit", "HEAD", PYTHONPATH=str(link), exit_code=4)
     assert "imports 'lodge' from the current checkout" in found.stderr
     assert "name that run with --baseline" in found.stderr
 
 
 def test_a_commit_that_does_not_start_is_named_and_nothing_is_written(project: Path, temporary: Path) -> None:
-    (project / "houses.py").write_text("import no_such_module\n", encoding="utf-8")
-    bad = commit(project)
-    (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 4
+    bad = commit(project, system="import no_such_module\n")
+    commit(project, system=SYSTEM)
+    found = gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=4)
     assert f"the system at the base, commit {bad[:12]}" in found.stderr
     assert not (project / "ragstone-run").exists()
     assert nothing_left(project, temporary)
 
 
 @pytest.mark.heavy
-def test_a_base_without_any_answer_is_an_error_and_one_with_some_is_named(project: Path, temporary: Path) -> None:
-    failing = SYSTEM.replace("    fact = ", "    if not question.endswith(FAILS): raise ValueError(1)\n    fact = ")
-    for at, (fails, code) in enumerate((('"x"', 4), ('"1?", "2?"', 0))):
-        text = (
-            failing.replace("FAILS", f"({fails},)")
-            if at == 0
-            else failing.replace("not ", "").replace("FAILS", f"({fails})")
-        )
-        (project / "houses.py").write_text(text, encoding="utf-8")
-        commit(project)
-        (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
-        commit(project)
-        found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-        assert found.returncode == code, found.stdout + found.stderr
-        said = " ".join((found.stdout + found.stderr).split())
-        assert ("it gave no answer at all" in said) if at == 0 else ("failed on 4 of 20 samples" in said)
+@pytest.mark.parametrize(
+    ("fails", "code", "says"),
+    [
+        ("question", 4, "it gave no answer at all"),
+        ("question.endswith(('1?', '2?'))", 0, "failed on 4 of 20 samples"),
+    ],
+)
+def test_a_base_without_any_answer_is_an_error_and_one_with_some_is_named(
+    project: Path, temporary: Path, fails: str, code: int, says: str
+) -> None:
+    failing = SYSTEM.replace("    fact = ", f"    if {fails}: raise ValueError(1)\n    fact = ")
+    commit(project, system=failing)
+    commit(project, system=SYSTEM)
+    found = gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=code)
+    assert says in " ".join((found.stdout + found.stderr).split())
 
 
 def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
@@ -237,10 +206,8 @@ def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
         "    fact = ",
         '    if not question.endswith(("1?", "2?")): raise TimeoutError("no connection left")\n    fact = ',
     )
-    (project / "houses.py").write_text(failing, encoding="utf-8")
-    commit(project)
-    (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    commit(project)
+    commit(project, system=failing)
+    commit(project, system=BROKEN)
     lenient = POLICY.replace("[gate]\n", '[gate]\ninconclusive = "pass"\n')
     (project / "thresholds.toml").write_text(lenient, encoding="utf-8")
     found = gate(project, temporary, "--baseline-commit", "HEAD~1", "--fail-on", "never")
@@ -268,15 +235,19 @@ def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
 def test_what_can_not_be_compared_is_an_error(
     project: Path, temporary: Path, arguments: list[str], code: int, said: str
 ) -> None:
-    found = gate(project, temporary, *arguments)
-    assert found.returncode == code, found.stderr
+    found = gate(project, temporary, *arguments, exit_code=code)
     assert said in found.stderr
     assert nothing_left(project, temporary)
 
 
 def test_outside_of_a_repository_it_says_so(tmp_path: Path, temporary: Path) -> None:
-    path = make_project(tmp_path / "plain", n=5)
-    found = gate(path, temporary, "--baseline-commit", "HEAD", GIT_CEILING_DIRECTORIES=str(tmp_path))
+    found = gate(
+        make_project(tmp_path / "plain", n=5),
+        temporary,
+        "--baseline-commit",
+        "HEAD",
+        GIT_CEILING_DIRECTORIES=str(tmp_path),
+    )
     assert found.returncode == 2
     assert "is not in a git repository" in found.stderr
 
@@ -284,12 +255,10 @@ def test_outside_of_a_repository_it_says_so(tmp_path: Path, temporary: Path) -> 
 @pytest.mark.heavy
 def test_a_shallow_clone_is_told_what_to_fetch(project: Path, temporary: Path, tmp_path: Path) -> None:
     base = git(project, "rev-parse", "HEAD")
-    (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    commit(project)
+    commit(project, system=BROKEN)
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{project}", "shallow")
     shallow = tmp_path / "shallow"
-    found = gate(shallow, temporary, "--baseline-commit", base)
-    assert found.returncode == 6
+    found = gate(shallow, temporary, "--baseline-commit", base, exit_code=6)
     assert f"git fetch --depth=1 origin {base}" in found.stderr
     assert "fetch-depth: 0" in found.stderr
     git(shallow, "fetch", "--quiet", "--depth=1", "origin", base)
@@ -304,38 +273,32 @@ def test_submodules_are_checked_out_as_the_commit_has_them(project: Path, tempor
     (facts / "data.py").write_text(SYSTEM, encoding="utf-8")
     commit(facts)
     git(project, "submodule", "--quiet", "add", f"file://{facts}", "facts")
-    (project / "houses.py").write_text("from facts.data import answer\n", encoding="utf-8")
-    commit(project)
+    commit(project, system="from facts.data import answer\n")
     then = git(project / "facts", "rev-parse", "HEAD")
     (project / "facts" / "data.py").write_text(BROKEN, encoding="utf-8")
     commit(project / "facts")
     commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 1, found.stdout + found.stderr
+    gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=1)
     assert nothing_left(project, temporary)
     assert len(git(project / "facts", "worktree", "list").splitlines()) == 1
     # A clone whose submodule has only the newest commit.
     git(tmp_path, "clone", "--quiet", f"file://{project}", "clone")
     git(tmp_path / "clone", "config", "submodule.facts.url", f"file://{project / 'facts'}")
     git(tmp_path / "clone", "submodule", "--quiet", "update", "--init", "--depth=1")
-    found = gate(tmp_path / "clone", temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 6
+    found = gate(tmp_path / "clone", temporary, "--baseline-commit", "HEAD~1", exit_code=6)
     assert f"git -C facts fetch origin {then}" in found.stderr
 
 
 def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_has_it(
     project: Path, temporary: Path
 ) -> None:
-    (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 1
+    commit(project, system=BROKEN)
+    found = gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=1)
     accept = re.search(r"ragstone (accept .*?'why it is worth it')", " ".join(found.stdout.replace("\\", "").split()))
     assert accept is not None
     words = accept.group(1).replace("'why it is worth it'", "worth").split()
     assert ragstone(words, project).returncode == 0
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1")
-    assert found.returncode == 0, found.stdout
+    gate(project, temporary, "--baseline-commit", "HEAD~1", exit_code=0)
     commit(project)
     found = gate(project, temporary, "--baseline-commit", "HEAD")
     assert "is spent, because the baseline includes the change" in " ".join(found.stdout.split())
@@ -349,8 +312,7 @@ SLOW = SYSTEM.replace("def answer(question):", "def answer(question):\n    impor
 def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
     project: Path, temporary: Path, number: signal.Signals
 ) -> None:
-    (project / "houses.py").write_text(SLOW, encoding="utf-8")
-    commit(project)
+    commit(project, system=SLOW)
     process = start(["gate", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)})
     run = project / "ragstone-run"
     files = [run / "samples.jsonl", run / "base-commit" / "samples.jsonl"]
@@ -366,11 +328,9 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
     assert all(0 < len(lines) < 20 for lines in before)
     (project / "note.txt").write_text("a commit that changes nothing", encoding="utf-8")
     commit(project)
-    other = gate(project, temporary, "--baseline-commit", "HEAD", "--resume")
-    assert other.returncode == 2
+    other = gate(project, temporary, "--baseline-commit", "HEAD", "--resume", exit_code=2)
     assert "can't resume: it was compared with commit" in other.stderr
-    found = gate(project, temporary, "--baseline-commit", "HEAD~1", "--resume")
-    assert found.returncode == 0, found.stdout + found.stderr
+    gate(project, temporary, "--baseline-commit", "HEAD~1", "--resume", exit_code=0)
     for file, lines in zip(files, before, strict=True):
         after = file.read_text(encoding="utf-8").splitlines()
         assert len(after) == 20
@@ -379,10 +339,8 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(
 
 @pytest.mark.heavy
 def test_the_time_limit_ends_both(project: Path, temporary: Path) -> None:
-    (project / "houses.py").write_text(SLOW.replace("0.5", "30"), encoding="utf-8")
-    commit(project)
-    found = gate(project, temporary, "--baseline-commit", "HEAD", "--time-limit", "3")
-    assert found.returncode == 124, found.stderr
+    commit(project, system=SLOW.replace("0.5", "30"))
+    gate(project, temporary, "--baseline-commit", "HEAD", "--time-limit", "3", exit_code=124)
     assert nothing_left(project, temporary)
 
 
@@ -412,8 +370,7 @@ def test_a_service_needs_a_second_address(project: Path, temporary: Path) -> Non
         ports = [int(server.stdout.readline()) for server in servers if server.stdout is not None]
         current, other = (f"http://127.0.0.1:{port}/ask" for port in ports)
         same = ["--baseline-commit", "HEAD", "--entrypoint", current]
-        found = gate(project, temporary, *same, RAGSTONE_BASELINE_ENTRYPOINT=other)
-        assert found.returncode == 1, found.stdout + found.stderr
+        gate(project, temporary, *same, RAGSTONE_BASELINE_ENTRYPOINT=other, exit_code=1)
         assert manifest(project / "ragstone-run" / "base-commit")["system"]["entrypoint"] == other
     finally:
         for server in servers:

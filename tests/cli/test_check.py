@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.project import POLICY, SYSTEM, golden_lines, make_project, ragstone
+from tests.cli.project import POLICY, SYSTEM, append, change_rows, golden_lines, make_project, ragstone, read_json
 
 
 def with_policy(text: str) -> Callable[[Path], list[str]]:
@@ -21,8 +22,7 @@ def with_policy(text: str) -> Callable[[Path], list[str]]:
 
 
 def other_golden_set(project: Path) -> list[str]:
-    made = ragstone(["run", "--out", "main"], project)
-    assert made.returncode == 0, made.stderr
+    ragstone(["run", "--out", "main"], project, exit_code=0)
     others = golden_lines(24).splitlines(keepends=True)[12:]
     (project / "golden.jsonl").write_text("".join(others), encoding="utf-8")
     return ["--baseline", "main"]
@@ -31,76 +31,72 @@ def other_golden_set(project: Path) -> list[str]:
 def foreign_folder(project: Path) -> list[str]:
     (project / "thesis").mkdir()
     (project / "thesis" / "chapter.txt").write_text("mine", encoding="utf-8")
-    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
-        stream.write('[run]\nout = "thesis"\n')
+    append(project / "ragstone.toml", '[run]\nout = "thesis"\n')
     return []
 
 
 def no_references(project: Path) -> list[str]:
-    rows = [{**json.loads(line), "reference": None} for line in golden_lines(12).splitlines()]
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    change_rows(project, lambda row: {**row, "reference": None})
     return []
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a tag that no sample has": (
         with_policy(f"{POLICY}[slices.evn.metrics.faithfulness]\nmin = 0.5\n"),
+        2,
         "no sample has it. Did you mean 'even'?",
     ),
     "a must-pass sample that is not there": (
         with_policy(f'must_pass = ["house-1", "house-999"]\n{POLICY}'),
+        5,
         "Must-pass sample house-999: it is not in this run.",
     ),
     "a must-pass sample without a floor": (
         with_policy('must_pass = ["house-1"]\n[metrics.faithfulness]\nmax_drop = 0.1\n'),
+        5,
         "no metric with a floor has a score for it",
     ),
     "a metric that is not measured": (
         with_policy("[metrics.rouge_l]\nmin = 0.5\n[metrics.noise_sensitivity]\nmax = 0.5\n"),
-        None,
+        5,
+        "",
     ),
-    "a metric that applies to nothing": (no_references, "most often because the sample has no reference"),
-    "a baseline of another golden set": (other_golden_set, "no sample has the same id"),
-    "a folder with something else": (foreign_folder, "thesis"),
+    "a metric that applies to nothing": (no_references, 5, "most often because the sample has no reference"),
+    "a baseline of another golden set": (other_golden_set, 6, "no sample has the same id"),
+    "a folder with something else": (foreign_folder, 2, "thesis"),
     "a baseline inside the run directory": (
         lambda _project: ["--baseline", "ragstone-run/x"],
+        2,
         "must not contain each other",
     ),
-    "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], None),
+    "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], 2, ""),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_gate_refuses_check_refuses_with_the_same_code(name: str, tmp_path: Path) -> None:
-    change, says = REFUSED[name]
+    change, code, says = REFUSED[name]
     project = make_project(tmp_path, n=12)
     arguments = change(project)
     checked = ragstone(["check", *arguments], project)
     refused = ragstone(["gate", *arguments], project)
-    assert refused.returncode not in (0, 1)
-    assert checked.returncode == refused.returncode, checked.stdout + checked.stderr
-    if says is not None:
-        assert says in checked.stderr, checked.stderr
+    assert (checked.returncode, refused.returncode) == (code, code), checked.stdout + checked.stderr
+    assert says in checked.stderr, checked.stderr
 
 
 def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) -> None:
     policy = (
         f'must_pass = ["house-1", "house-2"]\n{POLICY}action = "warn"\n[slices.even.metrics.faithfulness]\nmin = 0.7\n'
     )
-    found = ragstone(["check"], make_project(tmp_path, n=12, policy=policy))
-    assert found.returncode == 0, found.stderr
+    found = ragstone(["check"], make_project(tmp_path, n=12, policy=policy), exit_code=0)
     lines = found.stdout.splitlines()
-    assert (
-        "policy       thresholds.toml: faithfulness min 0.8 and max_drop 0.05, answer_correctness max_drop 0.02"
-        in lines
-    )
-    recall, precision = "context_recall min 0.8 and max_drop 0.05", "context_precision min 0.6 and max_drop 0.02"
-    assert f"only warns   answer_relevancy max_drop 0.02, {recall}, {precision}" in lines
-    assert "slice        even (6 samples): faithfulness min 0.7" in lines
-    assert "must pass    2 samples: house-1, house-2" in lines
-    assert "answer       House number 0 is painted red." in lines
-    assert "context 1    [d0?] House number 0 is painted red. It has a door." in lines
-    assert "with 1 context in" in found.stdout
+    shown = {line[:12].strip(): line[13:] for line in lines if line[:12].strip()}
+    assert "faithfulness min 0.8 and max_drop 0.05" in shown["policy"]
+    assert "context_recall min 0.8 and max_drop 0.05" in shown["only warns"]
+    assert shown["slice"] == "even (6 samples): faithfulness min 0.7"
+    assert shown["must pass"] == "2 samples: house-1, house-2"
+    assert shown["answer"] == "House number 0 is painted red."
+    assert shown["context 1"] == "[d0?] House number 0 is painted red. It has a door."
     assert "             api.github.com:443" in lines, "the hosts of a job, a line each, to be pasted"
 
 
@@ -112,18 +108,14 @@ def returning(value: str) -> str:
     ("system", "says"),
     [
         (returning('"An answer."'), "No contexts were returned"),
-        (returning('{"answer": "An answer.", "contexts": []}'), "No contexts were returned"),
         (returning('{"answer": "A.", "contexts": ["word " * 4000]}'), "There is one context of 20,000 characters"),
         (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer is JSON text"),
         (returning('("", ["a context"])'), "The answer is empty."),
     ],
 )
 def test_a_response_that_is_hardly_meant_is_remarked_on(system: str, says: str, tmp_path: Path) -> None:
-    found = ragstone(["check"], make_project(tmp_path, n=2, system=system))
-    assert found.returncode == 0, found.stderr
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=system), exit_code=0)
     assert f"note         {says}" in found.stdout
-    sound = ragstone(["check"], make_project(tmp_path / "sound", n=2, system=SYSTEM))
-    assert "note " not in sound.stdout
 
 
 def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
@@ -141,46 +133,42 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
 def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
     parameters: str, says: str, warns: bool, tmp_path: Path
 ) -> None:
-    project = make_project(tmp_path)
-    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
-    rows[3]["history"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    name = next(project.glob("*.py"))
-    name.write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
+    project = make_project(tmp_path, n=12)
+    turns = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
+    change_rows(project, lambda row: {**row, "history": turns} if row["id"] == "house-3" else row)
+    (project / "houses.py").write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
     shown = ragstone(["check"], project)
     assert f"1 sample with earlier turns, {says}" in shown.stdout
+    assert "note " not in shown.stdout
     gated = ragstone(["gate"], project)
     assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns
 
 
-@pytest.mark.parametrize(("n", "said"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
-def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, said: str) -> None:
+@pytest.mark.parametrize(("n", "says"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
+def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, says: str) -> None:
     project = make_project(tmp_path / "p", n=n)
-    golden = project / "golden.jsonl"
-    rows = [{**json.loads(line), "status": "draft"} for line in golden.read_text().splitlines()]
-    golden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    change_rows(project, lambda row: {**row, "status": "draft"})
     checked = ragstone(["check"], project)
     gated = ragstone(["gate"], project)
     assert (checked.returncode, gated.returncode) == (5, 5)
-    sentence = f"Nothing to decide: {said}. A draft counts once a person has reviewed it (ragstone review)."
-    assert sentence in " ".join(checked.stderr.split())
-    assert sentence in " ".join(gated.stdout.split())
+    for text in (checked.stderr, gated.stdout):
+        assert says in " ".join(text.split())
+        assert "ragstone review" in " ".join(text.split())
     assert "too small to detect" not in checked.stdout
 
 
 def labelled(project: Path, *, references: int = 12) -> None:
     """Give all rows relevant ids, and only some of them a reference."""
-    rows = [json.loads(line) for line in golden_lines(12).splitlines()]
-    for number, row in enumerate(rows):
-        row["relevant_ids"] = [f"d{number}?"]
-        if number >= references:
-            del row["reference"]
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def change(row: dict[str, Any]) -> dict[str, Any]:
+        number = int(row["id"].removeprefix("house-"))
+        return {**row, "relevant_ids": [f"d{number}?"], "reference": row["reference"] if number < references else None}
+
+    change_rows(project, change)
 
 
 def measured(project: Path) -> list[str]:
-    manifest = json.loads((project / "ragstone-run/manifest.json").read_text(encoding="utf-8"))
-    return list(manifest["metrics"])
+    return list(read_json(project / "ragstone-run/manifest.json")["metrics"])
 
 
 @pytest.mark.parametrize("arguments", [[], ["--metrics", "faithfulness"]], ids=["defaults", "others"])
@@ -211,8 +199,7 @@ def test_retrieval_metrics_that_a_system_without_ids_has_no_score_of_block_nothi
     project = make_project(tmp_path, n=12, system=system)
     (project / "thresholds.toml").unlink()
     labelled(project)
-    found = ragstone(["gate", "--verbose"], project)
-    assert found.returncode == 0, found.stdout
+    found = ragstone(["gate", "--verbose"], project, exit_code=0)
     assert "recall@5 has no score: the contexts have no ids" in " ".join(found.stdout.lower().split())
     (project / "thresholds.toml").write_text('[metrics."recall@5"]\nmin = 0.5\n', encoding="utf-8")
     assert ragstone(["gate"], project).returncode == 1, "the policy asks for it"
@@ -237,8 +224,7 @@ def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None
     (tmp_path / "app.py").write_text(
         "def answer(q): return {'answer': 'It holds.', 'sources': ['docs/a.md', 'b.md']}\n"
     )
-    found = ragstone(["check", "--golden", "golden.jsonl", "--entrypoint", "app:answer"], tmp_path)
-    assert found.returncode == 0, found.stderr
+    found = ragstone(["check", "--golden", "golden.jsonl", "--entrypoint", "app:answer"], tmp_path, exit_code=0)
     said = " ".join(found.stdout.split())
     assert "'contexts' has names of documents, not passages: it is read as relevant_ids." in said
     assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.project import environment, ragstone
+from tests.cli.project import Completed, environment, ragstone
 from tests.pipeline.decided import World, git, make_world, set_field
 
 PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
@@ -23,9 +23,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return make_world(tmp_path_factory.mktemp("decide") / "repo")
 
 
-def decide(world: World, run: str, *more: str) -> subprocess.CompletedProcess[str]:
+def decide(world: World, run: str, *more: str, exit_code: int | None = None) -> Completed:
     named = ("--policy", "thresholds.toml", "--golden", "golden.jsonl", "--baseline", "baseline")
-    return ragstone(["report", run, "--decide", *named, "--commit", world.commit, *more], world.root)
+    return ragstone(
+        ["report", run, "--decide", *named, "--commit", world.commit, *more], world.root, exit_code=exit_code
+    )
 
 
 def test_the_exit_code_is_that_of_the_verdict(world: World) -> None:
@@ -38,12 +40,10 @@ def test_the_exit_code_is_that_of_the_verdict(world: World) -> None:
 
 
 def test_another_format_is_all_of_standard_output(world: World, tmp_path: Path) -> None:
-    found = decide(world, "bad", "--format", "json")
-    assert found.returncode == 1
+    found = decide(world, "bad", "--format", "json", exit_code=1)
     assert json.loads(found.stdout)["status"] == "fail"
     assert found.stderr.startswith("Decided again: fail.")
-    page = decide(world, "bad", "--format", "html", "-o", str(tmp_path / "page.html"))
-    assert page.returncode == 1
+    page = decide(world, "bad", "--format", "html", "-o", str(tmp_path / "page.html"), exit_code=1)
     assert page.stdout.startswith("Decided again: fail.")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -51,15 +51,13 @@ def test_another_format_is_all_of_standard_output(world: World, tmp_path: Path) 
 def test_what_is_not_named_is_as_in_the_config(world: World) -> None:
     found = ragstone(["report", "good", "--decide", "--baseline", "baseline", "--commit", world.commit], world.root)
     assert found.returncode == 0, found.stderr
-    none = ragstone(["report", "good", "--decide", "--commit", world.commit], world.root)
-    assert none.returncode == 6
+    none = ragstone(["report", "good", "--decide", "--commit", world.commit], world.root, exit_code=6)
     assert "--baseline RUN" in none.stderr
 
 
 @pytest.mark.parametrize("commit", [(), ("--commit", "HEAD"), ("--commit", "abc1234"), ("--commit", "")])
 def test_the_commit_must_be_named_in_full(world: World, commit: tuple[str, ...]) -> None:
-    found = ragstone(["report", "good", "--decide", "--baseline", "baseline", *commit], world.root)
-    assert found.returncode == 2
+    found = ragstone(["report", "good", "--decide", "--baseline", "baseline", *commit], world.root, exit_code=2)
     assert '--commit "$(git rev-parse HEAD)"' in found.stderr
 
 
@@ -74,8 +72,7 @@ def test_the_commit_must_be_named_in_full(world: World, commit: tuple[str, ...])
     ],
 )
 def test_what_decides_is_refused_without_decide(world: World, named: tuple[str, str]) -> None:
-    found = ragstone(["report", "good", *named], world.root)
-    assert found.returncode == 2
+    found = ragstone(["report", "good", *named], world.root, exit_code=2)
     assert f"{named[0]}: it says what a run is decided by." in found.stderr
 
 

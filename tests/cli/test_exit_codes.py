@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import click
 import pytest
 
 from ragstone.cli import main
-from tests.cli.project import POLICY, SYSTEM, make_project, ragstone
+from tests.cli.project import POLICY, SYSTEM, make_project, ragstone, read_json
 
 INVENTING = SYSTEM.replace(
     '"answer": fact,', '"answer": fact + " The mayor of Lisbon sold it in 1921 for 300 ducats.",'
@@ -28,32 +27,32 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def baseline(project: Path) -> Path:
-    made = ragstone(["run", "--out", "baseline"], project)
-    assert made.returncode == 0, made.stderr
+    ragstone(["run", "--out", "baseline"], project, exit_code=0)
     return project / "baseline"
 
 
 def test_0_a_good_system_passes(project: Path, baseline: Path) -> None:
-    done = ragstone(["gate", "--baseline", "baseline"], project)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "✔ Nothing is shown to be worse." in done.stdout
-    assert json.loads((project / "ragstone-run" / "manifest.json").read_text())["verdict"] == "pass"
+    done = ragstone(["gate", "--baseline", "baseline"], project, exit_code=0)
+    assert "✔ Nothing is shown to be worse" in done.stdout
+    assert read_json(project / "ragstone-run" / "manifest.json")["verdict"] == "pass"
     for name in ("report.md", "report.json", "junit.xml", "report.html"):
         assert (project / "ragstone-run" / name).stat().st_size > 200
 
 
 def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(project: Path, baseline: Path) -> None:
     (project / "houses.py").write_text(INVENTING)
-    done = ragstone(["gate", "--baseline", "baseline"], project)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = ragstone(["gate", "--baseline", "baseline"], project, exit_code=1)
     assert "faithfulness" in done.stdout.lower()
     assert "generation" in done.stdout.lower()
     assert "house-" in done.stdout
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
-@pytest.mark.parametrize(("system", "code"), [(SYSTEM, 0), (INVENTING, 1)])
+@pytest.mark.parametrize(
+    ("system", "code", "closed"),
+    [(SYSTEM, 0, "both"), (INVENTING, 1, "both"), (INVENTING, 1, "stdout"), (INVENTING, 1, "stderr")],
+    ids=["pass, both", "fail, both", "fail, stdout", "fail, stderr"],
+)
 def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
     project: Path, system: str, code: int, closed: str
 ) -> None:
@@ -74,8 +73,7 @@ def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
     assert b"Traceback" not in (project / "read.txt").read_bytes()
 
 
-@pytest.mark.parametrize("answer", ["", "Ask me later."])
-@pytest.mark.parametrize("rules", [POLICY, None])
+@pytest.mark.parametrize(("answer", "rules"), [("", POLICY), ("Ask me later.", None)])
 def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_policy(
     project: Path, answer: str, rules: str | None
 ) -> None:
@@ -84,16 +82,14 @@ def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_po
     )
     if rules is None:
         (project / "thresholds.toml").unlink()
-    done = ragstone(["gate"], project)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = ragstone(["gate"], project, exit_code=1)
     assert "There is no baseline, so no drop was checked." in done.stdout
     assert ("There is no policy file" in done.stdout) is (rules is None)
 
 
 def test_2_a_setting_that_does_not_exist(project: Path) -> None:
     (project / "ragstone.toml").write_text("[golden]\npath = 'x'\n")
-    done = ragstone(["gate"], project)
-    assert done.returncode == 2
+    done = ragstone(["gate"], project, exit_code=2)
     assert "Did you mean 'paths'" in done.stderr
 
 
@@ -104,27 +100,27 @@ def test_2_a_setting_that_does_not_exist(project: Path) -> None:
         ["no-such-command"],
         ["run", "--judge", "oracle"],
         ["run", "--metrics", "faithfullness"],
+        ["gate", "--thresholds", "unknown.toml"],
     ],
 )
 def test_2_usage(project: Path, arguments: list[str]) -> None:
-    done = ragstone(arguments, project)
-    assert done.returncode == 2, done.stderr
+    (project / "unknown.toml").write_text("[metrics.faithfullness]\nmin = 0.8\n")
+    done = ragstone(arguments, project, exit_code=2)
     assert "Traceback" not in done.stderr
+    assert not (project / "ragstone-run").exists()
 
 
 @pytest.mark.parametrize(("wrong", "right"), [(["gaet"], "gate"), (["history", "ad"], "add")])
 def test_2_a_misspelt_command_gets_a_suggestion(project: Path, wrong: list[str], right: str) -> None:
-    done = ragstone(wrong, project)
-    assert done.returncode == 2
+    done = ragstone(wrong, project, exit_code=2)
     assert f"No such command '{wrong[-1]}'. Did you mean '{right}'?" in done.stderr
 
 
 def test_2_a_rule_by_tag_is_a_slice(project: Path) -> None:
     (project / "thresholds.toml").write_text("[tags.even.metrics.faithfulness]\nmin = 0.5\n")
-    done = ragstone(["gate"], project)
-    assert done.returncode == 2
-    assert "thresholds.toml:1: unknown key 'tags'." in done.stderr
-    assert "Rules for the samples with a tag: [slices.TAG.metrics.NAME]." in done.stderr
+    done = ragstone(["gate"], project, exit_code=2)
+    assert "thresholds.toml:1: unknown key 'tags'" in done.stderr
+    assert "[slices.TAG.metrics.NAME]" in done.stderr
 
 
 def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_taken_for_one(
@@ -160,14 +156,6 @@ def test_out_is_a_directory_of_runs_and_o_any_other_output(name: str, command: c
             assert option.opts == ["-o", "--output"], name
 
 
-def test_2_a_policy_that_names_an_unknown_metric(project: Path) -> None:
-    (project / "thresholds.toml").write_text("[metrics.faithfullness]\nmin = 0.8\n")
-    done = ragstone(["gate"], project)
-    assert done.returncode == 2
-    assert "faithfulness" in done.stderr
-    assert not (project / "ragstone-run").exists()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [("", "no samples"), ('{"question": ""}\n', "the column 'question' has no text"), ("{]\n", "golden.jsonl:1")],
@@ -175,8 +163,7 @@ def test_2_a_policy_that_names_an_unknown_metric(project: Path) -> None:
 )
 def test_3_a_golden_set_that_is_not_valid(project: Path, text: str, message: str) -> None:
     (project / "golden.jsonl").write_text(text)
-    done = ragstone(["gate"], project)
-    assert done.returncode == 3, done.stderr
+    done = ragstone(["gate"], project, exit_code=3)
     assert message in done.stderr.lower()
     assert not (project / "ragstone-run").exists()
 
@@ -187,8 +174,7 @@ def test_3_a_golden_set_that_is_not_there(project: Path) -> None:
 
 def test_4_an_entrypoint_that_can_not_be_imported_shows_the_users_traceback_once(project: Path) -> None:
     (project / "houses.py").write_text("import a_module_that_is_not_there\n")
-    done = ragstone(["gate"], project)
-    assert done.returncode == 4, done.stderr
+    done = ragstone(["gate"], project, exit_code=4)
     assert done.stderr.count("Traceback (most recent call last)") == 1
     assert not (project / "ragstone-run").exists()
     assert "houses.py" in done.stderr
@@ -197,35 +183,13 @@ def test_4_an_entrypoint_that_can_not_be_imported_shows_the_users_traceback_once
 def test_1_a_system_that_fails_on_many_samples(project: Path) -> None:
     failing = SYSTEM.replace("    fact = FACTS", "    if '3' in question: raise ValueError('no')\n    fact = FACTS")
     (project / "houses.py").write_text(failing)
-    done = ragstone(["gate"], project)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = ragstone(["gate"], project, exit_code=1)
     assert "coverage" in done.stdout.lower()
 
 
-def test_5_a_policy_on_a_metric_that_no_sample_has_a_score_of(project: Path) -> None:
-    (project / "thresholds.toml").write_text("[metrics.mrr]\nmin = 0.5\n")
-    done = ragstone(["gate"], project)
-    assert done.returncode == 5, done.stdout + done.stderr
-    assert "no sample has a score" in " ".join(done.stdout.split())
-
-
 def test_6_a_baseline_that_is_not_there(project: Path) -> None:
-    done = ragstone(["gate", "--baseline", "nowhere"], project)
-    assert done.returncode == 6, done.stderr
+    ragstone(["gate", "--baseline", "nowhere"], project, exit_code=6)
     assert not (project / "ragstone-run").exists()
-
-
-def test_6_a_baseline_of_another_golden_set(project: Path, baseline: Path) -> None:
-    # Of another length than before: Python takes a module of the same second and size for the one that it compiled.
-    lines = (
-        (project / "golden.jsonl").read_text().replace("house-", "cottage-").replace("house number", "cottage number")
-    )
-    (project / "golden.jsonl").write_text(lines)
-    (project / "houses.py").write_text(
-        SYSTEM.replace("house number", "cottage number").replace("House number", "Cottage number")
-    )
-    done = ragstone(["gate", "--baseline", "baseline"], project)
-    assert done.returncode == 6, done.stdout + done.stderr
 
 
 def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
@@ -237,8 +201,7 @@ def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> Non
         "min = 0.80", "min = 0.88"
     )
     project = make_project(tmp_path / "repo", n=20, system=wavering, policy=policy)
-    done = ragstone(["gate"], project)
-    assert done.returncode == 8, done.stdout + done.stderr
+    done = ragstone(["gate"], project, exit_code=8)
     assert "more samples" in done.stdout
     assert ragstone(["gate", "--fail-on", "never"], project).returncode == 0
 
@@ -247,10 +210,3 @@ def test_fail_on_never_turns_a_failed_gate_into_zero_and_leaves_errors_alone(pro
     (project / "houses.py").write_text(INVENTING)
     assert ragstone(["gate", "--baseline", "baseline", "--fail-on", "never"], project).returncode == 0
     assert ragstone(["gate", "--baseline", "nowhere", "--fail-on", "never"], project).returncode == 6
-
-
-def test_4_a_system_that_answers_nothing_at_all(project: Path) -> None:
-    (project / "houses.py").write_text("def answer(question):\n    raise RuntimeError('the index is gone')\n")
-    done = ragstone(["run", "--limit", "3"], project)
-    assert done.returncode == 4, done.stderr
-    assert "3 without an answer" in done.stdout

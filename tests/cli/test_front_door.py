@@ -24,8 +24,7 @@ def test_version_and_help(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(tmp_path: Path, name: str) -> None:
-    done = ragstone([name, "--help"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ragstone([name, "--help"], tmp_path, exit_code=0)
     assert "Usage: " in done.stdout
 
 
@@ -42,39 +41,14 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.usefixtures("processes")
-def test_a_run_with_the_offline_judge_does_without_numpy(tmp_path: Path) -> None:
-    code = (
-        "import sys, ragstone.cli.main\n"
-        "try: ragstone.cli.main.main(['run'])\n"
-        "except SystemExit as left: assert left.code == 0, left.code\n"
-        "heavy = {'numpy', 'scipy', 'openai', 'anthropic', 'jinja2', 'github'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=make_project(tmp_path / "repo", n=3), capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_init_writes_files_that_load_and_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "thresholds.toml").write_text("# mine\n")
-    done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path, exit_code=0)
     assert (tmp_path / "thresholds.toml").read_text() == "# mine\n"
     assert "kept   thresholds.toml" in done.stdout
     assert tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]["entrypoint"] == "python:houses:answer"
     assert len((tmp_path / "golden" / "golden.jsonl").read_text().splitlines()) >= 20
     assert (tmp_path / ".github" / "workflows" / "ragstone.yml").is_file()
-
-
-def test_after_init_check_works_with_a_system(tmp_path: Path) -> None:
-    ragstone(["init", "--entrypoint", "python:mine:answer"], tmp_path)
-    (tmp_path / "mine.py").write_text("def answer(question):\n    return {'answer': 'Yes.', 'contexts': ['Yes.']}\n")
-    done = ragstone(["check"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "20 samples, 3 unanswerable" in done.stdout
-    assert "0 judge calls" in done.stdout or "no judge calls" in done.stdout
 
 
 def test_check_asks_one_question_and_writes_nothing(tmp_path: Path) -> None:
@@ -85,17 +59,9 @@ def test_check_asks_one_question_and_writes_nothing(tmp_path: Path) -> None:
     )
     project = make_project(tmp_path / "repo", system=counting)
     before = {path.name for path in project.iterdir()} | {"asked.log", "__pycache__"}
-    done = ragstone(["check"], project)
-    assert done.returncode == 0, done.stderr
+    ragstone(["check"], project, exit_code=0)
     assert (project / "asked.log").read_text() == "x"
     assert {path.name for path in project.iterdir()} <= before
-
-
-def test_check_of_an_entrypoint_that_fails_on_the_question_is_exit_code_4(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "repo", system="def answer(question):\n    raise KeyError('index')\n")
-    done = ragstone(["check"], project)
-    assert done.returncode == 4
-    assert "KeyError" in done.stderr
 
 
 def test_run_with_the_entrypoint_switched_by_the_environment(tmp_path: Path) -> None:
@@ -103,8 +69,7 @@ def test_run_with_the_entrypoint_switched_by_the_environment(tmp_path: Path) -> 
     (project / "out.jsonl").write_text(
         "".join(json.dumps({"id": f"house-{i}", "answer": "Red.", "contexts": ["Red."]}) + "\n" for i in range(5))
     )
-    done = ragstone(["run", "--limit", "3"], project, env={"RAGSTONE_ENTRYPOINT": "file:out.jsonl"})
-    assert done.returncode == 0, done.stderr
+    done = ragstone(["run", "--limit", "3"], project, env={"RAGSTONE_ENTRYPOINT": "file:out.jsonl"}, exit_code=0)
     assert "3 samples scored" in done.stdout
 
 
@@ -132,13 +97,11 @@ def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp
     assert secret not in log
 
 
-@pytest.mark.parametrize("command", ["run", "gate"])
-def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path, command: str) -> None:
+def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path) -> None:
     make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q\n")
     (tmp_path / "repo" / "mine").mkdir()
     (tmp_path / "repo" / "mine" / "notes.txt").write_text("mine")
-    done = ragstone([command, "--out", "mine"], tmp_path / "repo")
-    assert done.returncode == 2
+    done = ragstone(["run", "--out", "mine"], tmp_path / "repo", exit_code=2)
     assert "does not contain a run" in done.stderr
     assert [path.name for path in (tmp_path / "repo" / "mine").iterdir()] == ["notes.txt"]
 
@@ -159,18 +122,15 @@ def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) 
 def test_check_says_when_its_own_estimate_is_above_the_budget(tmp_path: Path, budget: str, says: bool) -> None:
     project = make_project(tmp_path)
     variables = {"RAGSTONE_MAX_COST_USD": budget, "OPENAI_API_KEY": "k-123456789"}
-    done = ragstone(["check", "--judge", "openai:gpt-5.4-mini"], project, env=variables)
-    assert done.returncode == 0, done.stderr
+    done = ragstone(["check", "--judge", "openai:gpt-5.4-mini"], project, env=variables, exit_code=0)
     assert ("is less than that" in done.stdout) is says
 
 
 def test_check_says_what_confirming_may_cost(tmp_path: Path) -> None:
     project = make_project(tmp_path, policy=POLICY.replace("[gate]", "[gate]\nconfirm = true"))
     judge = ["--judge", "openai:gpt-5.4-mini"]
-    done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"})
-    assert done.returncode == 0, done.stderr
-    text = " ".join(done.stdout.split())
-    assert "confirm when in doubt, each question is asked up to 5 more times, each time at up to that cost" in text
+    done = ragstone(["check", *judge], project, env={"OPENAI_API_KEY": "k-123456789"}, exit_code=0)
+    assert "asked up to 5 more times" in " ".join(done.stdout.split())
 
 
 @pytest.mark.usefixtures("processes")

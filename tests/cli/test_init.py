@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,11 @@ def test_a_new_user_runs_what_is_printed_as_it_is_printed(tmp_path: Path) -> Non
     assert screen.code == 0, screen.text
     assert max(map(len, screen.lines)) <= 80
     assert f"In {shop}:" in " ".join(screen.text.split()) or f"In {shop}:" in screen.text
-    assert "the function answer(question) in rag.py" in " ".join(screen.text.split())
+    assert "answer(question) in rag.py" in " ".join(screen.text.split())
     printed = re.findall(r"^  (ragstone \w+)", screen.text, re.MULTILINE)
     assert printed == ["ragstone check", "ragstone gate"]
     for line in printed:
-        done = ragstone(line.split()[1:], shop)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = ragstone(line.split()[1:], shop, exit_code=0)
         assert "too small to detect" not in done.stdout
     status = subprocess.run(["git", "status", "--short"], cwd=shop, capture_output=True, text=True, check=True).stdout
     assert "ragstone-run" not in status
@@ -82,8 +82,6 @@ def test_a_folder_named_on_the_command_line_is_where_the_printed_commands_run(tm
     assert f"In {tmp_path / 'my shop'}:" in done.stdout
     script = "\n".join(re.findall(r"^  (cd .*|ragstone check)", done.stdout, re.MULTILINE))
     assert script.startswith("cd 'my shop'")
-    import sys
-
     ran = subprocess.run(
         ["sh", "-ec", f'ragstone() {{ "{sys.executable}" -m ragstone "$@"; }}\n{script}'],
         cwd=tmp_path,
@@ -100,8 +98,7 @@ def test_plan_gives_numbers_that_can_be_reached_under_the_policy_of_init(
 ) -> None:
     ragstone(["init"], tmp_path)
     env = {"RAGSTONE_JUDGE": arguments[1]} if arguments else {}
-    done = ragstone(["plan"], tmp_path, env=env)
-    assert done.returncode == 0, done.stderr
+    done = ragstone(["plan"], tmp_path, env=env, exit_code=0)
     assert "no number of samples" not in done.stdout
     assert "the current 20 samples detect a drop of 0.2" in done.stdout
     assert re.search(r"With \d+ more samples, a drop of 0\.2 is detected\.", done.stdout)
@@ -117,9 +114,8 @@ def test_the_policy_says_what_the_golden_set_of_the_folder_can_show(tmp_path: Pa
     (tmp_path / "eval").mkdir()
     (tmp_path / "eval" / "qa.jsonl").write_text("\n".join(lines))
     done = ragstone(["init", "--entrypoint", "python:rag:answer"], tmp_path)
-    assert "found  golden set eval/qa.jsonl: 400 samples (question from 'query', reference from 'ground_truth')" in (
-        done.stdout
-    )
+    assert "found  golden set eval/qa.jsonl: 400 samples" in done.stdout
+    assert "question from 'query', reference from 'ground_truth'" in done.stdout
     assert config(tmp_path)["golden"]["paths"] == ["eval/qa.jsonl"]
     assert not (tmp_path / "golden").exists()
     (shown,) = re.findall(r"has 400, which can show a drop of (0\.\d+)", (tmp_path / "thresholds.toml").read_text())
@@ -145,8 +141,7 @@ def test_gitignore_is_not_made_outside_git_nor_written_through_a_link(tmp_path: 
     repo = git_init(tmp_path / "repo")
     (tmp_path / "theirs").write_text("x\n")
     (repo / ".gitignore").symlink_to(tmp_path / "theirs")
-    done = ragstone(["init"], repo)
-    assert done.returncode == 2
+    done = ragstone(["init"], repo, exit_code=2)
     assert "it is a link; add the line ragstone-run/ to it yourself" in done.stderr
     assert (tmp_path / "theirs").read_text() == "x\n"
 
@@ -240,37 +235,27 @@ from rag import answer
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("question")
-    print(json.dumps(answer(parser.parse_args().question)))
+    print(json.dumps(answer(k=1, question=parser.parse_args().question)))
 """
 
 
-@pytest.mark.parametrize(
-    ("files", "entrypoint"),
-    [
-        (
-            {
-                "shop.py": RAG.replace("answer(", "_facts(") + "\nclass Shop:\n    def answer(self, question):\n"
-                "        return _facts(question)\n"
-            },
-            "python:shop:Shop",
-        ),
-        (
-            {
-                "rag/__init__.py": RAG.replace("def answer(question)", "def answer(question, *, k)"),
-                "cli.py": CLI.replace("answer(parser", "answer(k=1, question=parser"),
-            },
-            "command:python3 cli.py -- {question}",
-        ),
-    ],
-    ids=["a class", "a program"],
-)
-def test_what_is_found_can_be_checked_at_once(tmp_path: Path, files: dict[str, str], entrypoint: str) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert f"found  entrypoint {entrypoint}:" in ragstone(["init"], tmp_path).stdout
-    done = ragstone(["check"], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_program_that_is_found_can_be_checked_at_once(tmp_path: Path) -> None:
+    (tmp_path / "rag").mkdir()
+    (tmp_path / "rag" / "__init__.py").write_text(RAG.replace("def answer(question)", "def answer(question, *, k)"))
+    (tmp_path / "cli.py").write_text(CLI)
+    assert "found  entrypoint command:python3 cli.py -- {question}:" in ragstone(["init"], tmp_path).stdout
+    ragstone(["check"], tmp_path, exit_code=0)
+
+
+def test_code_in_src_gets_its_folder_and_the_interpreter_of_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "src" / "shop").mkdir(parents=True)
+    (tmp_path / "src" / "shop" / "rag.py").write_text(RAG)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()
+    ragstone(["init"], tmp_path)
+    system = config(tmp_path)["system"]
+    assert system["entrypoint"] == "python:shop.rag:answer"
+    assert (system["working_directory"], system["python"]) == ("src", ".venv/bin/python")
 
 
 def test_that_nothing_was_found_is_said(tmp_path: Path) -> None:
@@ -292,34 +277,11 @@ def test_the_workflow_shows_a_path_filter_that_works_when_it_is_uncommented(tmp_
     assert {"golden/**", ".github/workflows/ragstone.yml"} <= set(filtered)
 
 
-def test_an_http_service_gets_its_field_and_an_environment_its_interpreter(tmp_path: Path) -> None:
-    api = tmp_path / "api"
-    api.mkdir()
-    schema = {"properties": {"query": {"type": "string"}}}
-    body = {"content": {"application/json": {"schema": schema}}}
-    (api / "openapi.json").write_text(
-        json.dumps({"openapi": "3.1.0", "paths": {"/ask": {"post": {"requestBody": body}}}})
-    )
-    done = ragstone(["init"], api)
-    assert "found  entrypoint http://127.0.0.1:8000/ask: POST /ask takes 'query', says openapi.json" in done.stdout
-    assert config(api)["system"]["http"] == {"question_field": "query"}
-    code = tmp_path / "code"
-    (code / "src" / "shop").mkdir(parents=True)
-    (code / "src" / "shop" / "rag.py").write_text(RAG)
-    (code / ".venv" / "bin").mkdir(parents=True)
-    (code / ".venv" / "bin" / "python").touch()
-    ragstone(["init"], code)
-    system = config(code)["system"]
-    assert system["entrypoint"] == "python:shop.rag:answer"
-    assert (system["working_directory"], system["python"]) == ("src", ".venv/bin/python")
-
-
 def test_names_in_the_folder_can_write_no_settings_and_no_control_sequences(tmp_path: Path) -> None:
     (tmp_path / 'x"]\n[judge]\nname = "y.py').write_text("def answer(question): ...\n")
     (tmp_path / "golden\x1b[31m.csv").write_text("question,reference\nWhy?,So.\n")
     (tmp_path / 'qa"].csv').write_text("question,reference\nWhy?,So.\n")
-    done = ragstone(["init"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ragstone(["init"], tmp_path, exit_code=0)
     assert "\x1b" not in done.stdout
     written = config(tmp_path)
     assert written["judge"]["name"] == "offline"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, ragstone, start
+from tests.cli.project import BROKEN, LINES_OFF, ONE_DROP, SYSTEM, make_project, ragstone, read_json, start
 
 POLICY = LINES_OFF + ONE_DROP
-BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +35,10 @@ def gate(path: Path, *arguments: str) -> int:
 
 
 def manifest(folder: Path) -> Any:
-    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return read_json(folder / "manifest.json")
 
 
-@pytest.mark.parametrize("spelling", ["ragstone-run", "./ragstone-run/", "link", "absolute"])
+@pytest.mark.parametrize("spelling", ["./ragstone-run/", "link", "absolute"])
 def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_baseline(
     project: Path, spelling: str
 ) -> None:
@@ -78,8 +76,7 @@ def test_a_killed_run_leaves_the_baseline_where_the_next_one_finds_it(project: P
 
 
 def test_a_finished_run_is_not_resumed_as_its_own_baseline(project: Path) -> None:
-    found = ragstone(["gate", "--baseline", "ragstone-run", "--resume"], project)
-    assert found.returncode == 6
+    found = ragstone(["gate", "--baseline", "ragstone-run", "--resume"], project, exit_code=6)
     assert "can't be its own baseline" in found.stderr
 
 
@@ -87,8 +84,7 @@ def test_a_finished_run_is_not_resumed_as_its_own_baseline(project: Path) -> Non
 def test_one_inside_of_the_other_is_refused(project: Path, baseline: str, out: str) -> None:
     shutil.copytree(project / "ragstone-run", project / "old")
     shutil.copytree(project / "ragstone-run", project / "old" / "inner")
-    found = ragstone(["gate", "--baseline", baseline, "--out", out], project)
-    assert found.returncode == 2
+    found = ragstone(["gate", "--baseline", baseline, "--out", out], project, exit_code=2)
     assert "must not contain each other" in found.stderr
     assert "--out" in found.stderr
 
@@ -96,8 +92,7 @@ def test_one_inside_of_the_other_is_refused(project: Path, baseline: str, out: s
 def test_a_run_that_failed_is_no_baseline(project: Path) -> None:
     shutil.move(project / "ragstone-run", project / "good")
     assert gate(project, "--baseline", "good", "--out", "bad") == 1
-    refused = ragstone(["gate", "--baseline", "bad"], project)
-    assert refused.returncode == 6
+    refused = ragstone(["gate", "--baseline", "bad"], project, exit_code=6)
     assert "can't be a baseline: it failed (" in refused.stderr
     assert "faithfulness.drop" in refused.stderr
     assert not (project / "ragstone-run").exists()

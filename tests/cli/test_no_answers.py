@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from tests.cli.project import SYSTEM, make_project, ragstone
+from tests.cli.project import SYSTEM, append, make_project, ragstone, read_json
 
 BROKEN = 'def answer(question):\n    raise RuntimeError("no database")\n'
 UNFLUSHED = 'import sys\nfor line in sys.stdin:\n    print(\'{"answer": "x"}\')\n'
@@ -15,17 +14,17 @@ HANGING = "import sys, time\nfor line in sys.stdin:\n    time.sleep(600)\n"
 
 def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=6, system=BROKEN)
-    assert ragstone(["run"], project).returncode == 4
-    found = ragstone(["gate", "--verbose"], project)
-    assert found.returncode == 4, found.stdout
-    lines = found.stdout.splitlines()
-    said = "✘ Blocked: The system under test failed on all of 6 samples: raised: RuntimeError: no database."
-    assert lines[0] == said
-    assert said in lines[1:]
+    done = ragstone(["run"], project)
+    assert (done.returncode, "6 without an answer" in done.stdout) == (4, True)
+    found = ragstone(["gate", "--verbose"], project, exit_code=4)
+    first, *others = found.stdout.splitlines()
+    assert first.startswith("✘ Blocked: ")
+    assert "failed on all of 6 samples: raised: RuntimeError: no database" in first
+    assert first in others
     shown = found.stdout.partition("To reproduce")[0]
     for noise in ("coverage", "Coverage", "Faithfulness", "offline judge", "applies to no sample", "no baseline"):
         assert noise not in shown
-    report = json.loads((project / "ragstone-run/report.json").read_text(encoding="utf-8"))
+    report = read_json(project / "ragstone-run/report.json")
     assert [check["name"] for check in report["checks"]] == ["system.answers"]
     for name in ("report.html", "report.md"):
         text = (project / "ragstone-run" / name).read_text(encoding="utf-8")
@@ -34,24 +33,20 @@ def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_
 
 
 def test_check_says_to_raise_the_timeout_only_after_a_timeout(tmp_path: Path) -> None:
-    found = ragstone(["check"], make_project(tmp_path, n=2, system=BROKEN))
-    assert found.returncode == 4
+    found = ragstone(["check"], make_project(tmp_path, n=2, system=BROKEN), exit_code=4)
     assert "no database" in found.stderr
     assert "timeout_s" not in found.stderr
 
 
 def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n=2)
+    project = make_project(tmp_path, n=1)
     (project / "rag.py").write_text(UNFLUSHED, encoding="utf-8")
-    with (project / "ragstone.toml").open("a", encoding="utf-8") as stream:
-        stream.write("startup_timeout_s = 1\ntimeout_s = 2\n")
+    append(project / "ragstone.toml", "startup_timeout_s = 0.5\ntimeout_s = 0.5\nretries = 0\n")
     command = ["--entrypoint", f"command:{sys.executable} rag.py"]
-    checked = ragstone(["check", *command], project)
-    assert checked.returncode == 4
-    assert "It must flush each line (in Python: print(line, flush=True))." in checked.stderr
+    checked = ragstone(["check", *command], project, exit_code=4)
+    assert "print(line, flush=True)" in checked.stderr
     assert "timeout_s" not in checked.stderr
-    found = ragstone(["gate", *command, "--verbose"], project)
-    assert found.returncode == 4
+    found = ragstone(["gate", *command, "--verbose"], project, exit_code=4)
     assert "It must flush each line" in found.stdout.splitlines()[1] + found.stdout.splitlines()[2]
     (project / "rag.py").write_text(HANGING, encoding="utf-8")
     hanging = ragstone(["check", *command], project)
@@ -71,16 +66,15 @@ def test_a_question_that_failed_is_asked_again_once(tmp_path: Path) -> None:
         asked.touch()
         if int(asked.name[6:]) % 2:
             raise RuntimeError("busy")"""
-    found = ragstone(["gate"], make_project(tmp_path, n=8, system=crashing(once)))
-    assert found.returncode == 0, found.stdout
+    found = ragstone(["gate"], make_project(tmp_path, n=8, system=crashing(once)), exit_code=0)
     assert "8 of 8 done (8 scored)" in found.stderr
 
 
 def test_a_system_that_crashes_on_some_questions_blocks_with_1_and_line_one_says_so(tmp_path: Path) -> None:
     some = 'if int(question.split()[-1].rstrip("?")) % 4 == 0:\n        raise RuntimeError("no memory")'
     project = make_project(tmp_path, n=40, system=crashing(some), policy="[gate]\nmin_coverage = 0.5\n")
-    found = ragstone(["gate"], project)
-    assert found.returncode == 1, found.stdout
-    said = "✘ Blocked: The system under test failed on 10 of 40 samples (25 %), more than the 2 % allowed (most often: "
-    assert " ".join(found.stdout.split()).startswith(f"{said}raised: RuntimeError: no memory).")
-    assert "The first one: house-0 (golden.jsonl:1)." in found.stdout
+    found = ragstone(["gate"], project, exit_code=1)
+    first = " ".join(found.stdout.split())
+    assert first.startswith("✘ Blocked: The system under test failed on 10 of 40 samples (25 %)")
+    assert "raised: RuntimeError: no memory" in first
+    assert "house-0 (golden.jsonl:1)" in first

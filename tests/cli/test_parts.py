@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from tests.cli.project import SYSTEM, make_project, ragstone
+from tests.cli.project import SYSTEM, change_rows, make_project, ragstone
 
 RETRIEVER = """
 FACTS = {f"What is the colour of house number {i}?": f"House number {i} is painted {c}."
@@ -37,79 +35,63 @@ def halves(path: Path, source: str, *, part: str, attribute: str, contexts: bool
         encoding="utf-8",
     )
     if contexts:
-        change(project, lambda row: {**row, "reference_contexts": [row["reference"]]})
+        change_rows(project, lambda row: {**row, "reference_contexts": [row["reference"]]})
     return project
-
-
-def change(project: Path, row: Callable[[dict[str, object]], dict[str, object]]) -> None:
-    lines = (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    text = "".join(json.dumps(row(json.loads(line))) + "\n" for line in lines)
-    (project / "golden.jsonl").write_text(text, encoding="utf-8")
 
 
 def test_a_retriever_is_scored_by_retrieval_metrics_and_gated(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", RETRIEVER, part="retrieval", attribute="retrieve", contexts=True)
-    checked = ragstone(["check"], project)
-    assert checked.returncode == 0, checked.stderr + checked.stdout
+    checked = ragstone(["check"], project, exit_code=0)
     assert "retrieval alone" in checked.stdout
     assert "(empty)" not in checked.stdout
     assert "The answer is empty" not in checked.stdout
-    first = ragstone(["gate", "--out", "good"], project)
-    assert first.returncode == 0, first.stdout + first.stderr
+    ragstone(["gate", "--out", "good"], project, exit_code=0)
     run = RunDirectory.open(project / "good")
     assert run.manifest.system.part == "retrieval"
     assert set(run.scores().metrics) == {"context_recall", "context_precision", "recall@5", "ndcg@10"}
     assert run.scores().metrics["recall@5"].mean == 1.0
     assert not run.scores().system.failures
     (project / "houses.py").write_text(RETRIEVER.replace("BROKEN = False", "BROKEN = True"), encoding="utf-8")
-    second = ragstone(["gate", "--baseline", "good", "--out", "bad"], project)
-    assert second.returncode == 1, second.stdout + second.stderr
+    second = ragstone(["gate", "--baseline", "good", "--out", "bad"], project, exit_code=1)
     assert "retrieval" in second.stdout.lower()
 
 
 def test_labels_alone_are_enough_for_a_retriever(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", RETRIEVER, part="retrieval", attribute="retrieve")
-    change(project, lambda row: {"id": row["id"], "question": row["question"], "relevant_ids": [str(row["id"])[6:]]})
-    found = ragstone(["run"], project)
-    assert found.returncode == 0, found.stderr
+    change_rows(
+        project, lambda row: {"id": row["id"], "question": row["question"], "relevant_ids": [str(row["id"])[6:]]}
+    )
+    ragstone(["run"], project, exit_code=0)
     assert set(RunDirectory.open(project / "ragstone-run").manifest.metrics) == {"recall@5", "ndcg@10"}
 
 
 @pytest.mark.parametrize(
-    ("part", "metrics", "said"),
+    ("command", "part", "metrics", "said"),
     [
-        ("retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
-        ("retrieval", "context_precision", "context_precision_no_reference needs an answer"),
-        ("generation", "context_recall,recall@5,faithfulness", "context_recall, recall@5 measure retrieval"),
+        ("run", "retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
+        ("gate", "retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
+        ("check", "retrieval", "context_precision", "context_precision_no_reference needs an answer"),
+        ("run", "retrieval", "tone", "tone needs an answer"),
+        ("gate", "generation", "context_recall,recall@5,faithfulness", "context_recall, recall@5 measure retrieval"),
     ],
 )
-@pytest.mark.parametrize("command", ["run", "gate", "check"])
 def test_a_metric_of_the_other_half_is_refused_at_the_door(
     tmp_path: Path, command: str, part: str, metrics: str, said: str
 ) -> None:
     attribute = "retrieve" if part == "retrieval" else "answer"
     source = RETRIEVER if part == "retrieval" else GENERATOR
-    project = halves(tmp_path / "repo", source, part=part, attribute=attribute, contexts=True)
-    found = ragstone([command, "--metrics", metrics], project)
-    assert found.returncode == 2
+    rest = '[metrics.tone]\nrubric = "Is it polite?"\n' if metrics == "tone" else ""
+    project = halves(tmp_path / "repo", source, part=part, attribute=attribute, contexts=True, rest=rest)
+    found = ragstone([command, "--metrics", metrics], project, exit_code=2)
     assert said in found.stderr
     assert not (project / "ragstone-run").exists()
 
 
-def test_a_rubric_on_the_answer_is_refused_for_a_retriever(tmp_path: Path) -> None:
-    rest = '[metrics.tone]\nrubric = "Is it polite?"\n'
-    project = halves(tmp_path / "repo", RETRIEVER, part="retrieval", attribute="retrieve", rest=rest)
-    found = ragstone(["run"], project)
-    assert (found.returncode, "tone needs an answer" in found.stderr) == (2, True)
-
-
 def test_a_generator_is_given_the_contexts_of_its_golden_set(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
-    checked = ragstone(["check"], project)
-    assert checked.returncode == 0, checked.stderr + checked.stdout
+    checked = ragstone(["check"], project, exit_code=0)
     assert "generation alone: the entrypoint takes the reference contexts" in checked.stdout
-    found = ragstone(["gate"], project)
-    assert found.returncode == 0, found.stdout + found.stderr
+    ragstone(["gate"], project, exit_code=0)
     run = RunDirectory.open(project / "ragstone-run")
     assert set(run.manifest.metrics) == {*("faithfulness", "hallucination", "answer_relevancy", "answer_correctness")}
     assert not run.scores().system.failures
@@ -120,13 +102,12 @@ def test_a_generator_is_given_the_contexts_of_its_golden_set(tmp_path: Path) -> 
 
 def test_a_generator_needs_contexts_for_each_answerable_sample(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
-    change(project, lambda row: {**row, "reference_contexts": []} if row["id"] == "house-3" else row)
+    change_rows(project, lambda row: {**row, "reference_contexts": []} if row["id"] == "house-3" else row)
     for command in ("run", "check"):
-        found = ragstone([command], project)
-        assert found.returncode == 3
+        found = ragstone([command], project, exit_code=3)
         assert "1 sample has no reference_contexts to give to the system: house-3" in found.stderr
         assert "golden.jsonl:4" in found.stderr
-    change(project, lambda row: {**row, "answerable": row["id"] != "house-3"})
+    change_rows(project, lambda row: {**row, "answerable": row["id"] != "house-3"})
     assert ragstone(["run"], project).returncode == 0
 
 
@@ -136,18 +117,17 @@ def test_runs_of_different_halves_are_not_compared(tmp_path: Path) -> None:
     config = (project / "ragstone.toml").read_text(encoding="utf-8").replace('part = "generation"\n', "")
     (project / "ragstone.toml").write_text(config, encoding="utf-8")
     (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    found = ragstone(["gate", "--baseline", "half", "--out", "whole"], project)
-    assert found.returncode == 6, found.stdout + found.stderr
+    found = ragstone(["gate", "--baseline", "half", "--out", "whole"], project, exit_code=6)
     said = " ".join(found.stdout.split())
-    assert "this run is of the whole system, and the baseline of generation alone" in said.replace("This", "this")
+    assert "of the whole system" in said
+    assert "of generation alone" in said
 
 
 def test_what_a_retriever_returned_can_be_rescored_and_resumed(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", RETRIEVER, part="retrieval", attribute="retrieve", contexts=True)
     assert ragstone(["run", "--metrics", "context_recall"], project).returncode == 0
     assert ragstone(["run", "--resume", "--metrics", "recall@5"], project).returncode == 0
-    again = ragstone(["rescore", "ragstone-run", "--metrics", "ndcg@10"], project)
-    assert again.returncode == 0, again.stderr
+    ragstone(["rescore", "ragstone-run", "--metrics", "ndcg@10"], project, exit_code=0)
     assert RunDirectory.open(project / "ragstone-rescored").manifest.system.part == "retrieval"
     refused = ragstone(["rescore", "ragstone-run", "--metrics", "faithfulness", "--out", "other"], project)
     assert (refused.returncode, "faithfulness needs an answer" in refused.stderr) == (2, True)

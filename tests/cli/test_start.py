@@ -36,7 +36,7 @@ except SystemExit as ended:
 
 
 def test_a_run_does_not_load_what_only_the_gate_needs(project: Path) -> None:
-    run = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "token_f1")
+    run = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "faithfulness,token_f1")
     assert loaded_by(project, *run, "--out", "whole") == ["0"]
 
 

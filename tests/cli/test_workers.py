@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import make_project, ragstone, start, wait_for_lines
+from tests.cli.project import append, make_project, ragstone, start, wait_for_lines
+from tests.processes import all_end, workers_of
 
 pytestmark = pytest.mark.usefixtures("processes")
 
@@ -30,34 +30,6 @@ def project(path: Path, n: int = 300) -> Path:
     return root
 
 
-def workers_of(pid: int) -> list[int]:
-    """The worker processes of the process `pid`."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1] if folder.name.isdigit() else "0"
-            if int(parent) == pid and b"spawn_main" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + 30
-    while any(map(alive, pids)):
-        assert time.monotonic() < deadline, f"still there: {[pid for pid in pids if alive(pid)]}"
-        time.sleep(0.05)
-
-
-@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
@@ -73,11 +45,10 @@ def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_byte
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors.decode()
     assert b"Traceback" not in errors
-    wait_until_gone(pids)
+    assert all_end(pids)
     assert (root / "ragstone-run" / "samples.jsonl").read_bytes().count(b"\n") < 300
 
-    resumed = ragstone(["run", "--resume"], root, env={"RAGSTONE_WORKERS": "2"})
-    assert resumed.returncode == 0, resumed.stderr
+    ragstone(["run", "--resume"], root, env={"RAGSTONE_WORKERS": "2"}, exit_code=0)
     assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
     assert records(root / "ragstone-run") == records(root / "one")
 
@@ -90,7 +61,6 @@ def records(run: Path) -> list[object]:
     return found
 
 
-@pytest.mark.usefixtures("processes")
 def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
     root = project(tmp_path)
     process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
@@ -107,8 +77,7 @@ def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process
     (root / "checks.py").write_text(
         "def painted(answer, id):\n    assert id != 'house-7'\n    return 'red' in answer\n", encoding="utf-8"
     )
-    with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
-        file.write(CUSTOM)
+    append(root / "ragstone.toml", CUSTOM)
     for number in ("1", "2"):
         done = ragstone(["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"})
         assert done.returncode == 0, done.stderr

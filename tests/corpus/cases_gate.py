@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, make_project, start, wait_for_lines
-from tests.cli.test_base_commit import commit, git
+from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, commit, git, make_project, start, wait_for_lines
 from tests.corpus import ferry
 from tests.corpus.changes import BROKEN, GENERATION_FAULTS, HARMLESS, changed
 from tests.corpus.ferry import Question, Reply
