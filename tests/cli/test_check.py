@@ -43,7 +43,7 @@ def no_references(project: Path) -> list[str]:
 REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a tag that no sample has": (
         with_policy(f"{POLICY}[slices.evn.metrics.faithfulness]\nmin = 0.5\n"),
-        2,
+        5,
         "no sample has it. Did you mean 'even'?",
     ),
     "a must-pass sample that is not there": (
@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     ),
     "a metric that is not measured": (
         with_policy("[metrics.rouge_l]\nmin = 0.5\n[metrics.noise_sensitivity]\nmax = 0.5\n"),
-        5,
+        2,
         "",
     ),
     "a metric that applies to nothing": (no_references, 5, "most often because the sample has no reference"),
@@ -93,6 +93,7 @@ def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) ->
     shown = {line[:12].strip(): line[13:] for line in lines if line[:12].strip()}
     assert "faithfulness min 0.8 and max_drop 0.05" in shown["policy"]
     assert "context_recall min 0.8 and max_drop 0.05" in shown["only warns"]
+    assert "note" not in shown
     assert shown["slice"] == "even (6 samples): faithfulness min 0.7"
     assert shown["must pass"] == "2 samples: house-1, house-2"
     assert shown["answer"] == "House number 0 is painted red."
@@ -139,7 +140,6 @@ def test_whether_the_entrypoint_takes_earlier_turns_is_shown(
     (project / "houses.py").write_text(SYSTEM.replace("(question)", f"({parameters})", 1), encoding="utf-8")
     shown = ragstone(["check"], project)
     assert f"1 sample with earlier turns, {says}" in shown.stdout
-    assert "note " not in shown.stdout
     gated = ragstone(["gate"], project)
     assert ("which the entrypoint doesn't take" in " ".join(gated.stdout.split())) is warns
 

@@ -250,6 +250,7 @@ def test_a_half_that_was_killed_is_resumed_without_asking_twice(tmp_path: Path) 
         assert one.metrics == other.metrics
 
 
+@pytest.mark.usefixtures("processes")  # not that it starts any: it waits
 def test_the_time_limit_ends_the_half_and_not_the_gate(tmp_path: Path, server: Server) -> None:  # noqa: F811
     released = threading.Event()
 
@@ -260,7 +261,7 @@ def test_the_time_limit_ends_the_half_and_not_the_gate(tmp_path: Path, server: S
 
     server.reply = reply
     project = project_of(tmp_path / "repo", entrypoint=f"{server.url}/ask")
-    found = ragstone(["gate", "--oracle", "--time-limit", "3", "--verbose"], project)
+    found = ragstone(["gate", "--oracle", "--time-limit", "5", "--verbose"], project)
     released.set()
     shown = " ".join(found.stdout.split())
     assert "(0 of 12 samples were asked): The time limit was reached" in shown, found.stderr

@@ -91,9 +91,10 @@ def test_what_matters_fits_on_a_screen(project: Path, arguments: tuple[str, ...]
     assert "--verbose prints the rest" in screen.text
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_terminal_gets_nothing_invisible_and_a_log_what_keeps_it_from_running_commands(project: Path) -> None:
     for arguments in (["check", "--golden", "a::b.jsonl"], ["history", "add", "a::b", "--history", "c::d.jsonl"]):
-        assert "a::b" in in_window(arguments, project, columns=100).text
+        assert "a::b" in on_terminal(arguments, project, columns=100).text
         assert "a:\u200b:b" in ragstone(arguments, project).stderr
 
 
