@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tomllib
@@ -62,23 +61,6 @@ def test_check_asks_one_question_and_writes_nothing(tmp_path: Path) -> None:
     ragstone(["check"], project, exit_code=0)
     assert (project / "asked.log").read_text() == "x"
     assert {path.name for path in project.iterdir()} <= before
-
-
-def test_run_with_the_entrypoint_switched_by_the_environment(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "repo", n=5)
-    (project / "out.jsonl").write_text(
-        "".join(json.dumps({"id": f"house-{i}", "answer": "Red.", "contexts": ["Red."]}) + "\n" for i in range(5))
-    )
-    done = ragstone(["run", "--limit", "3"], project, env={"RAGSTONE_ENTRYPOINT": "file:out.jsonl"}, exit_code=0)
-    assert "3 samples scored" in done.stdout
-
-
-def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "repo", n=5)
-    for _ in range(2):
-        assert ragstone(["run"], project).returncode == 0
-    lines = (project / "ragstone-run" / "samples.jsonl").read_text().splitlines()
-    assert len(lines) == 5
 
 
 def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp_path: Path) -> None:

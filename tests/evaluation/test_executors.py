@@ -302,14 +302,6 @@ def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- which judges, and how many workers --------------------------------------------------------------------------------
 
 
-def test_judges_that_can_not_be_built_elsewhere_stay_here() -> None:
-    class Own(OfflineJudge):
-        pass
-
-    assert portable_judge(Own()) is None
-    assert portable_judge(OfflineJudge()) is not None
-
-
 def round_of(judge: Judge, **more: Any) -> Round:
     project = ProjectMetrics(SystemSource(SystemSettings()))
     return Round(samples(1), Answering(), judge, METRICS, project, Path(), workers=WorkerSettings(**more))

@@ -43,40 +43,18 @@ def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     assert (response.first_text_s, response.failure) == (None, None)
 
 
-SHAPES = """
-async def coroutine(question, k=3): return "got " + question
-class Klass:
-    @staticmethod
-    def static(question): return "got " + question
-async def async_factory(): return coroutine
-class FallsBack:
-    def invoke(self, question): raise TypeError("Cannot invoke a coroutine function synchronously.")
-    async def ainvoke(self, question): return "got " + question
-falls_back = FallsBack()
-class Stream:
-    response_gen = iter("ab")
-    def __init__(self, text): self.text_ = text
-    def get_response(self): return {"answer": self.text_}
-def streaming(question): return Stream("got " + question)
-"""
-
-
-@pytest.mark.parametrize("attribute", ["coroutine", "async_factory", "Klass.static", "falls_back", "streaming"])
-def test_every_shape_of_entrypoint_is_asked(room: Any, attribute: str) -> None:
-    room.write("shapes.py", SHAPES)
-    first, second = room.ask(f"python:shapes:{attribute}", "a", "b", concurrency=1)
-    assert (first.answer, second.answer) == ("got a", "got b")
-
-
-def test_async_code_keeps_one_event_loop_from_question_to_question(room: Any) -> None:
+def test_an_asynchronous_factory_and_its_function_have_one_event_loop_for_all_questions(room: Any) -> None:
     room.app("""
         import asyncio
         loops = set()
+        async def build():
+            loops.add(id(asyncio.get_running_loop()))
+            return answer
         async def answer(question):
             loops.add(id(asyncio.get_running_loop()))
             return str(len(loops))
     """)
-    assert [r.answer for r in room.ask("app:answer", *"abc", concurrency=1)] == ["1", "1", "1"]
+    assert [r.answer for r in room.ask("app:build", *"abc", concurrency=1)] == ["1", "1", "1"]
 
 
 def test_a_file_imports_its_neighbours_and_paths_start_in_the_working_directory(room: Any) -> None:
