@@ -27,7 +27,7 @@ from ragstone.judge.protocol import JudgementFailed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.judge.virtual_time import Time
+from tests.judge.llm.virtual_time import Time
 
 CALLS = 300
 

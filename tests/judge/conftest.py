@@ -21,10 +21,12 @@ from aiohttp import web
 from pydantic import TypeAdapter
 
 from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.judgements import StatementList
 from ragstone.judge.llm.assembly import Assembly
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.names import split_name
+from ragstone.judge.protocol import Call
 from ragstone.settings.settings import JudgeSettings
 
 T = TypeVar("T")
@@ -363,6 +365,11 @@ class World:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(work)
+
+    def ask(self, judge: LlmJudge | None = None, answer: str = "In 1931.", **settings: Any) -> StatementList:
+        """Asks for the statements of an answer."""
+        asked = judge or self.judge(**settings)
+        return self.run(asked.statements("When?", answer, call=Call("q1")))
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,23 @@ from ragstone.judge.cache import CacheWarning, JudgementCache
 A, B = b"a" * 32, b"b" * 32
 
 
+def cache_with(path: Path, **values: object) -> Path:
+    """A cache of 32-byte keys, each made of one letter."""
+    with closing(JudgementCache(path)) as cache:
+        for letter, value in values.items():
+            cache.put(letter.encode() * 32, value)
+    return path
+
+
+def alter(path: Path, statement: str, *rows: tuple[object, object]) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        if rows:
+            db.executemany(statement, rows)
+        else:
+            db.execute(statement)
+        db.commit()
+
+
 def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "run" / "judgements.sqlite"
     cache = JudgementCache(path)
@@ -32,11 +49,7 @@ def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
 
 
 def test_refresh_reads_only_what_this_run_has_judged(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    first = JudgementCache(path)
-    first.put(A, 1)
-    first.close()
-
+    path = cache_with(tmp_path / "c.sqlite", a=1)
     fresh = JudgementCache(path, refresh=True)
     assert fresh.get(A) is None
     fresh.put(A, 2)
@@ -58,10 +71,7 @@ def test_a_corrupt_file_is_set_aside_with_a_warning(tmp_path: Path, content: byt
 
 def test_a_file_of_another_kind_is_not_written_to(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE precious (x)")
-    db.commit()
-    db.close()
+    alter(path, "CREATE TABLE precious (x)")
     with pytest.warns(CacheWarning, match="more than judgements"):
         JudgementCache(path).close()
     db = sqlite3.connect(path.with_name("c.sqlite.corrupt"))
@@ -93,13 +103,10 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 
 
 def test_a_baseline_s_entries_are_taken_over_where_there_are_none(tmp_path: Path) -> None:
-    baseline = JudgementCache(tmp_path / "old.sqlite")
-    baseline.put(A, "old")
-    baseline.put(B, "old")
-    baseline.close()
+    old = cache_with(tmp_path / "old.sqlite", a="old", b="old")
     cache = JudgementCache(tmp_path / "new.sqlite")
     cache.put(A, "new")
-    assert cache.restore_from(tmp_path / "old.sqlite") == 1
+    assert cache.restore_from(old) == 1
     assert (cache.get(A), cache.get(B)) == ("new", "old")
     assert cache.restore_from(tmp_path / "missing.sqlite") == 0
     cache.close()
@@ -107,13 +114,11 @@ def test_a_baseline_s_entries_are_taken_over_where_there_are_none(tmp_path: Path
 
 def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "baseline"
-    old = JudgementCache(folder / "old.sqlite")
-    old.put(A, "old")
-    old.close()
+    old = cache_with(folder / "old.sqlite", a="old")
     folder.chmod(0o500)
     try:
         cache = JudgementCache(tmp_path / "new.sqlite")
-        assert cache.restore_from(folder / "old.sqlite") == 1
+        assert cache.restore_from(old) == 1
         cache.close()
     finally:
         folder.chmod(0o700)
@@ -129,43 +134,30 @@ def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Pat
     ],
 )
 def test_a_baseline_that_brings_more_than_data_is_refused(tmp_path: Path, statement: str) -> None:
-    old = JudgementCache(tmp_path / "old.sqlite")
-    old.put(A, "old")
-    old.close()
-    db = sqlite3.connect(tmp_path / "old.sqlite")
-    db.execute(statement)
-    db.commit()
-    db.close()
+    old = cache_with(tmp_path / "old.sqlite", a="old")
+    alter(old, statement)
     cache = JudgementCache(tmp_path / "new.sqlite")
     with pytest.warns(CacheWarning, match="not restored"):
-        assert cache.restore_from(tmp_path / "old.sqlite") == 0
+        assert cache.restore_from(old) == 0
     assert cache.get(A) is None
     cache.close()
 
 
 def test_entries_of_the_wrong_shape_are_left_behind(tmp_path: Path) -> None:
-    old = JudgementCache(tmp_path / "old.sqlite")
-    old.put(A, "good")
-    old.close()
-    db = sqlite3.connect(tmp_path / "old.sqlite")
+    old = cache_with(tmp_path / "old.sqlite", a="good")
     rows = [(b"short", '"x"'), (B, b"\xff\xfe"), ("text" * 8, '"x"'), (b"c" * 32, '"' + "x" * 1_000_001 + '"')]
-    db.executemany("INSERT INTO judgements (key, value) VALUES (?, ?)", rows)
-    db.commit()
-    db.close()
+    alter(old, "INSERT INTO judgements (key, value) VALUES (?, ?)", *rows)
     cache = JudgementCache(tmp_path / "new.sqlite")
-    assert cache.restore_from(tmp_path / "old.sqlite") == 1
+    assert cache.restore_from(old) == 1
     cache.close()
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.text())
 def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.mktemp("c") / "c.sqlite"
-    JudgementCache(path).close()
-    db = sqlite3.connect(path)
-    db.execute("INSERT INTO judgements (key, value) VALUES (?, ?)", (A, "{" + text.encode("utf-8", "replace").decode()))
-    db.commit()
-    db.close()
+    path = cache_with(tmp_path_factory.mktemp("c") / "c.sqlite")
+    value = "{" + text.encode("utf-8", "replace").decode()
+    alter(path, "INSERT INTO judgements (key, value) VALUES (?, ?)", (A, value))
     cache = JudgementCache(path)
     found = cache.get(A)
     cache.close()
@@ -183,9 +175,7 @@ def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Pa
 @pytest.mark.parametrize("name", ["c.sqlite", "c.sqlite-wal", "c.sqlite-shm", "c.sqlite-journal"])
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
 def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name: str, kind: str) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    with closing(JudgementCache(elsewhere)) as other:
-        other.put(b"k" * 32, {"a": 1})
+    elsewhere = cache_with(tmp_path / "elsewhere", k=1)
     before = elsewhere.read_bytes()
     here = tmp_path / "run"
     here.mkdir()
@@ -207,13 +197,12 @@ def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name
 
 
 def test_judgements_are_not_restored_through_a_link(tmp_path: Path) -> None:
-    with closing(JudgementCache(tmp_path / "elsewhere")) as other:
-        other.put(b"k" * 32, {"a": 1})
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    elsewhere = cache_with(tmp_path / "elsewhere", k=1)
+    (tmp_path / "link").symlink_to(elsewhere)
     with closing(JudgementCache(tmp_path / "c.sqlite")) as cache:
         with pytest.warns(CacheWarning, match="is a link"):
             assert cache.restore_from(tmp_path / "link") == 0
-        assert cache.restore_from(tmp_path / "elsewhere") == 1
+        assert cache.restore_from(elsewhere) == 1
 
 
 def entries(path: Path) -> set[int]:

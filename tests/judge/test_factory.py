@@ -50,6 +50,7 @@ def test_what_is_wrong_with_a_name_is_said_with_how_to_mend_it(name: str, says: 
     with pytest.raises(ConfigError) as caught:
         build(name)
     assert says in str(caught.value)
+    assert "API_KEY" not in says or "RAGSTONE_JUDGE_API_KEY" in str(caught.value)
 
 
 def test_identities_differ_in_all_that_bears_on_scores_and_hold_no_secret(world: Any) -> None:

@@ -112,15 +112,11 @@ def test_a_loss_below_half_of_the_one_to_detect_never_alarms_however_well_it_is_
     assert not alarms(values, loss=0.15)
 
 
-def test_a_loss_that_was_accepted_does_not_count() -> None:
+def test_a_loss_that_was_accepted_or_came_too_early_shows_none() -> None:
     values = dropped(draw(25, 80, seed=2), 20)
     assert alarms(values)
     assert not alarms(values, allowed=0.1)
-
-
-def test_too_few_runs_before_a_loss_show_none() -> None:
-    values = dropped(draw(6, 80, seed=2), MIN_BEFORE - 1)
-    assert not alarms(values)
+    assert not alarms(dropped(draw(6, 80, seed=2), MIN_BEFORE - 1))
 
 
 def test_units_that_came_later_or_have_no_score_are_left_out_and_gaps_are_filled() -> None:
@@ -144,11 +140,6 @@ def test_units_of_a_group_count_as_one() -> None:
     assert grouped.change == pytest.approx(alone.change, abs=0.02)
     assert grouped.spread == pytest.approx(alone.spread, rel=0.05)
     assert last_step(copied).spread > 1.5 * grouped.spread
-
-
-def test_the_order_of_units_does_not_matter() -> None:
-    values = dropped(draw(12, 50, seed=7), 10)
-    assert last_step(values).noise == pytest.approx(last_step(values[:, ::-1]).noise)
 
 
 def test_the_newest_runs_are_compared_with_those_before_them_and_with_the_first_ones() -> None:

@@ -39,7 +39,7 @@ def test_few_changed_answers_have_the_exact_p_value_of_their_signs() -> None:
     assert found >= exact
 
 
-@pytest.mark.parametrize("lost", [3, 4, 6, 12, 14])
+@pytest.mark.parametrize("lost", [3, 14])
 def test_answers_that_are_all_lost_halve_the_p_value_each(lost: int) -> None:
     assert p_of(fallen(np.array([-1.0] * lost + [0.0] * 37))) == [pytest.approx(0.5**lost)]
 

@@ -32,9 +32,6 @@ def test_shares_have_the_exact_binomial_p_values(hits: int, n: int, bound: float
 def test_impossible_counts_are_refused(hits: int, n: int) -> None:
     with pytest.raises(ValueError, match="hits"):
         proportion_interval(hits, n)
-
-
-def test_a_confidence_out_of_range_is_refused() -> None:
     with pytest.raises(ValueError, match="confidence"):
         proportion_interval(1, 2, confidence=1.0)
 

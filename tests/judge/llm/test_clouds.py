@@ -12,7 +12,7 @@ from aiohttp import web
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account_settings import make_account
-from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.protocol import JudgementFailed
 from ragstone.settings.settings import JudgeSettings
 from tests.judge.conftest import Seen
 
@@ -54,12 +54,8 @@ def judge(world: Any, name: str, environ: dict[str, str], **settings: Any) -> An
     return world.judge(name, environ=environ, **given)
 
 
-def ask(world: Any, made: Any) -> Any:
-    return world.run(made.statements("When?", "In 1931.", call=Call("q1")))
-
-
 def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, seen: list[Seen]) -> None:
-    assert ask(world, judge(world, BEDROCK, AWS)).statements
+    assert world.ask(judge(world, BEDROCK, AWS)).statements
     [request] = seen
     assert request.path == "/model/us.anthropic.claude-sonnet-5-v1:0/invoke"
     signed = request.headers["authorization"]
@@ -70,12 +66,12 @@ def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, s
 
 
 def test_bedrock_takes_a_bearer_token_of_its_own_in_place_of_a_signature(world: Any, seen: list[Seen]) -> None:
-    ask(world, judge(world, BEDROCK, {"AWS_REGION": "us-east-1", "AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key-0123"}))
+    world.ask(judge(world, BEDROCK, {"AWS_REGION": "us-east-1", "AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key-0123"}))
     assert seen[0].headers["authorization"] == "Bearer bedrock-api-key-0123"
 
 
 def test_vertex_is_asked_with_an_access_token(world: Any, seen: list[Seen]) -> None:
-    assert ask(world, judge(world, VERTEX, GOOGLE, api_key=TOKEN)).statements
+    assert world.ask(judge(world, VERTEX, GOOGLE, api_key=TOKEN)).statements
     [request] = seen
     assert request.path == (
         "/projects/acme/locations/europe-west1/publishers/anthropic/models/claude-sonnet-5:rawPredict"
@@ -120,7 +116,7 @@ def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
     path.write_text(json.dumps(described), encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
     published: list[str] = []
-    ask(world, judge(world, VERTEX, GOOGLE, tell_secret=published.append))
+    world.ask(judge(world, VERTEX, GOOGLE, tell_secret=published.append))
     assert published == [TOKEN]
     assert asked == ["Bearer request-token", "id-token-of-the-job"]
     assert seen[0].headers["authorization"] == f"Bearer {TOKEN}"
@@ -134,7 +130,7 @@ def test_a_platform_that_refuses_the_caller_ends_the_run_and_names_the_credentia
         lambda one: web.json_response({"message": f"not allowed: {one.headers['authorization']}"}, status=403)
     )
     with pytest.raises(JudgeError) as caught:
-        ask(world, judge(world, name, environ, **settings))
+        world.ask(judge(world, name, environ, **settings))
     said = str(caught.value)
     assert "AWS_ACCESS_KEY_ID" in said if name == BEDROCK else "RAGSTONE_JUDGE_API_KEY" in said
     assert TOKEN not in said
@@ -154,25 +150,19 @@ def test_what_is_missing_is_named(service: str, environ: dict[str, str], says: s
     assert says in str(caught.value)
 
 
+def test_vertex_does_not_support_the_jobs_identity() -> None:
+    with pytest.raises(ConfigError, match="does not support the job's identity"):
+        make_account(JudgeSettings(name="vertex:m", auth="oidc"), "vertex", "m", AWS | GOOGLE)
+
+
 def test_credentials_that_can_not_sign_in_end_the_run(
     world: Any, seen: list[Seen], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "credentials.json").write_text("{}", encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "credentials.json"))
     with pytest.raises(JudgementFailed, match="can't sign in to vertex"):
-        ask(world, judge(world, VERTEX, GOOGLE))
+        world.ask(judge(world, VERTEX, GOOGLE))
     assert seen == []
-
-
-@pytest.mark.parametrize(
-    ("service", "settings", "says"),
-    [
-        ("vertex", {"auth": "oidc"}, "does not support the job's identity"),
-    ],
-)
-def test_what_a_platform_does_not_have_is_refused(service: str, settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        make_account(JudgeSettings(name=f"{service}:m", **settings), service, "m", AWS | GOOGLE)
 
 
 @pytest.mark.parametrize(

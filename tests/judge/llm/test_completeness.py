@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -41,12 +42,7 @@ def verdicts(**given: object) -> dict[str, object]:
 def test_a_missing_verdict_is_asked_for_again_and_nothing_else_is(world: Any) -> None:
     table = support(world, verdicts(s1=YES, s2=NO, s4=YES), verdicts(s3=NO))
 
-    assert [each.verdict for each in table.supports] == [
-        Verdict.SUPPORTED,
-        Verdict.UNSUPPORTED,
-        Verdict.UNSUPPORTED,
-        Verdict.SUPPORTED,
-    ]
+    assert [each.supported_by for each in table.supports] == [("c1",), (), (), ("c1",)]
     first, second = world.fake.chats
     assert first.asked == {"verdicts": ["s1", "s2", "s3", "s4"]}
     assert second.asked == {"verdicts": ["s3"]}
@@ -59,49 +55,6 @@ def test_a_missing_verdict_is_asked_for_again_and_nothing_else_is(world: Any) ->
 def test_a_verdict_that_stays_missing_fails_the_judgement_with_its_name(world: Any) -> None:
     with pytest.raises(JudgementFailed, match=r"no valid reply \(s3; asked twice\)"):
         support(world, verdicts(s1=YES, s2=NO, s4=YES), verdicts(s1=YES))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"evidence": ["c1"], "quote": "One.", "verdict": "SUPPORTED"},
-        {"evidence": ["c1"], "quote": "One.", "verdict": "yes"},
-        {"evidence": ["c3"], "quote": "One.", "verdict": "supported"},
-        {"evidence": [], "quote": "One.", "verdict": "supported"},
-        {"evidence": [], "quote": "One.", "verdict": "contradicted"},
-        {"evidence": "c1, c2", "quote": "One.", "verdict": "supported"},
-        {"evidence": [1], "quote": "One.", "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "One."},
-        {"quote": "One.", "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "One.", "verdict": None},
-        {"evidence": ["c1"], "quote": "One.", "verdict": ["supported"]},
-        {"evidence": ["c1"], "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "", "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "…", "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "Two.", "verdict": "supported"},
-        {"evidence": ["c1"], "quote": "One. Two.", "verdict": "supported"},
-        "supported",
-        None,
-        True,
-        [],
-    ],
-)
-def test_a_verdict_that_the_form_does_not_allow_counts_as_missing(world: Any, bad: object) -> None:
-    table = support(world, verdicts(s1=bad, s2=NO, s3=NO, s4=NO), verdicts(s1=YES))
-    assert table.supports[0].verdict is Verdict.SUPPORTED
-    assert world.fake.chats[1].asked == {"verdicts": ["s1"]}
-
-
-def test_an_id_that_is_given_twice_is_given_not_at_all(world: Any) -> None:
-    doubled = verdicts(s1=YES, s2=NO, s3=NO, s4=NO)
-    doubled["verdicts"].append({"id": "s1", **NO})  # type: ignore[attr-defined]
-    support(world, doubled, verdicts(s1=NO))
-    assert world.fake.chats[1].asked == {"verdicts": ["s1"]}
-
-
-def test_unknown_ids_are_worth_nothing(world: Any) -> None:
-    with pytest.raises(JudgementFailed):
-        support(world, verdicts(s5=YES, s6=YES, t1=YES), verdicts(s01=YES, S1=YES))
 
 
 @pytest.mark.parametrize("context", ["{}", "```json\n{}\n```", "Here is the result:\n{}\nI hope it helps."])
@@ -122,7 +75,7 @@ def test_a_reply_with_two_objects_is_no_reply(world: Any) -> None:
 
 def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: Any) -> None:
     whole = json.dumps(verdicts(s1=YES, s2=NO, s3=YES, s4=YES))
-    world.fake.script.append(lambda seen: truncated(world, seen, whole[: whole.index('"s4"') - 35]))
+    world.fake.script.append(lambda seen: ended(world, seen, whole[: whole.index('"s4"') - 35]))
     table = support(world, verdicts(s3=NO, s4=NO))
 
     first, second = world.fake.chats
@@ -133,7 +86,7 @@ def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: 
 
 def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
     def reasons_first(seen: Any) -> Any:
-        return truncated(world, seen, "") if seen.body["max_completion_tokens"] < 16_000 else None
+        return ended(world, seen) if seen.body["max_completion_tokens"] < 16_000 else None
 
     world.fake.always = reasons_first
     judge = world.judge()
@@ -143,33 +96,22 @@ def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
     assert any("more tokens" in note for note in judge.notes)
 
 
-def truncated(world: Any, seen: Any, text: str) -> Any:
-    from aiohttp import web
-
+def ended(world: Any, seen: Any, text: str = "", *, finish: str = "length", refusal: str | None = None) -> Any:
     reply = world.fake.completion(seen, text)
-    reply["choices"][0]["finish_reason"] = "length"
+    reply["choices"][0]["finish_reason"] = finish
+    reply["choices"][0]["message"]["refusal"] = refusal
     return web.json_response(reply)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"finish_reason": "length"}, "cut off at its length limit"),
-        ({"finish_reason": "content_filter"}, "content filter"),
-        ({"refusal": "I can't help with that."}, "refused"),
+        ({"finish": "content_filter"}, "content filter"),
+        ({"finish": "stop", "refusal": "I can't help with that."}, "refused"),
     ],
 )
 def test_truncation_refusal_and_filters_are_named(world: Any, change: Mapping[str, str], reason: str) -> None:
-    from aiohttp import web
-
-    def answer(seen: Any) -> Any:
-        reply = world.fake.completion(seen, "")
-        choice = reply["choices"][0]
-        choice["message"]["refusal"] = change.get("refusal")
-        choice["finish_reason"] = change.get("finish_reason", "stop")
-        return web.json_response(reply)
-
-    world.fake.always = answer
+    world.fake.always = lambda seen: ended(world, seen, **change)
     with pytest.raises(JudgementFailed, match=reason):
         support(world)
     assert len(world.fake.chats) == 2
@@ -319,130 +261,3 @@ def test_a_model_that_talks_nonsense_gives_failed_scores_and_no_traceback(world:
     assert isinstance(score, Scored | Failed)
     if isinstance(score, Scored):
         assert 0.0 <= score.value <= 1.0
-
-
-def contradicted(quote: object) -> dict[str, object]:
-    return {"evidence": ["c2"], "quote": quote, "verdict": "contradicted"}
-
-
-SHOWN = [Context("One."), Context("The Filter is resistant\nup to 40 °C <<<only>>>.")]
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        *("resistant up to 40 °C", "the FILTER  is\tresistant", "< < <only> > >", ""),
-        *(
-            "resistant up to 40°C",
-            "“resistant up to 40 °C”",
-            "**resistant** up to",
-            "is resistant.",
-            "resistant\u00a0up",
-        ),
-        *("The Filter … 40 °C", "filter is resistant [...] 40 °C", "…resistant up to…"),
-    ],
-)
-def test_a_quote_that_stands_in_its_context_is_kept(world: Any, quote: str) -> None:
-    world.fake.script.append(lambda _seen: json.dumps(verdicts(s1=contradicted(quote))))
-    table = world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
-    assert table.supports[0].quote == (quote or None)
-    assert len(world.fake.chats) == 1
-
-
-@pytest.mark.parametrize("quote", ["s", "…", '""', " ", "-e-"])
-def test_less_than_two_letters_are_no_quote(world: Any, quote: str) -> None:
-    world.fake.script.append(lambda _seen: json.dumps(verdicts(s1=contradicted(quote))))
-    table = world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
-    assert table.supports[0].quote is None
-    assert len(world.fake.chats) == 1
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "up to 60 °C",
-        "One.",
-        "resistant to 40 °C",
-        "resistant … 60 °C",
-        "One. … resistant",
-        None,
-        7,
-        ["One."],
-        "x" * 5_000,
-    ],
-)
-def test_a_quote_that_is_not_there_fails_the_verdict_like_missing_evidence(world: Any, quote: object) -> None:
-    said = json.dumps(verdicts(s1=contradicted(quote)))
-    world.fake.script.extend([lambda _seen: said, lambda _seen: said])
-    with pytest.raises(JudgementFailed, match=r"no valid reply \(s1; asked twice\)"):
-        world.run(world.judge().support(SHOWN, STATEMENTS[:1], call=Call("q1")))
-
-
-@pytest.mark.parametrize(
-    ("shown", "quote"),
-    [
-        ("It’s open on weekdays – and on Sundays.", "It's open on weekdays - and on Sundays"),
-        ("Der „Filter“ ist bis 40 °C beständig", 'Der "Filter" ist bis 40 °C'),
-        ("Use `arn --log=2` to **turn on** the log", "Use arn --log=2 to turn on the log"),
-        ("Das Maß beträgt ½ l", "das mass beträgt 1⁄2 L"),
-        ("东京是日本的首都。", "日本的首都"),
-    ],
-)
-def test_the_words_that_support_are_found_whatever_the_typography(world: Any, shown: str, quote: str) -> None:
-    said = verdicts(s1={"evidence": ["c1"], "quote": quote, "verdict": "supported"})
-    world.fake.script.append(lambda _seen: json.dumps(said))
-    table = world.run(world.judge().support([Context(shown)], STATEMENTS[:1], call=Call("q1")))
-    assert (table.supports[0].quote, table.supports[0].supported_by) == (quote, ("c1",))
-
-
-def test_a_model_that_names_the_first_context_throughout_is_believed_only_where_its_words_are(world: Any) -> None:
-    """A weak model says "c1, supported" of everything: words of its own, or of another context, support nothing."""
-    said = {"verdicts": [{"id": f"s{n} c1", "quote": f"Statement {n}.", "verdict": "supported"} for n in range(1, 5)]}
-    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
-    with pytest.raises(JudgementFailed, match="s1, s2, s3, s4; asked twice"):
-        world.run(world.judge().support(CONTEXTS, STATEMENTS, call=Call("q1")))
-
-
-@pytest.mark.parametrize(
-    "line", ["s1 c1", "s1: c1", "s1, c1", "s1 | c1", "s1 c1, c2", " s1\tc1 ", "s1. c1 c1", "s1 C1", "s1-c1"]
-)
-def test_an_id_is_read_with_its_contexts_whatever_is_between_them(world: Any, line: str) -> None:
-    said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
-    world.fake.script.append(lambda _seen: json.dumps(said))
-    table = world.run(world.judge().support(CONTEXTS, STATEMENTS[:1], call=Call("q1")))
-    assert table.supports[0].supported_by[0] == "c1"
-
-
-@pytest.mark.parametrize("line", ["s1", "s1 c3", "s1 c1 c3", "s1 c1-c2", "c1 s1", "s1 c1; s2 c1", "", "s1 all"])
-def test_an_id_without_known_contexts_supports_nothing(world: Any, line: str) -> None:
-    said = {"verdicts": [{"id": line, "quote": "One.", "verdict": "supported"}]}
-    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
-    with pytest.raises(JudgementFailed, match="asked twice"):
-        world.run(world.judge().support(CONTEXTS, STATEMENTS[:1], call=Call("q1")))
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        *(["c1 useful"], ["c1 useful", "c2"], ["c1 useful", "c2 maybe"], ["c1 useful", "c2 useful not_useful"]),
-        *(["c1 useful", "c2 useful", "c1 not_useful"], ["useful c1", "useful c2"], "c1 useful c2 useful", ["c1", 7]),
-    ],
-)
-def test_a_line_that_the_form_does_not_allow_counts_as_missing(world: Any, lines: object) -> None:
-    world.fake.script.extend([lambda _seen: json.dumps({"contexts": lines})] * 2)
-    with pytest.raises(JudgementFailed, match="asked twice"):
-        world.run(world.judge().context_use("What?", None, "It is.", CONTEXTS, call=Call("q1")))
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        *([], ["r1 It opened."], ["r1 | c1"], ["It opened. | c1"], ["r1 It opened. | c9"], [{"text": "It opened."}]),
-        *(["r1 It opened. | c1", "r2"], "r1 It opened. | c1", [None]),
-    ],
-)
-def test_a_reference_whose_statements_are_not_written_out_is_asked_again(world: Any, lines: object) -> None:
-    said = {"contexts": ["c1 useful", "c2 useful"], "reference_statements": lines}
-    world.fake.script.extend([lambda _seen: json.dumps(said)] * 2)
-    with pytest.raises(JudgementFailed, match="reference_statements; asked twice"):
-        world.run(world.judge().context_use("What?", "It opened.", "", CONTEXTS, call=Call("q1")))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.cache import JudgementCache
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.prompts import USES, VERDICTS, schema_of
@@ -250,21 +248,3 @@ def test_a_small_window_keeps_most_of_its_room_for_texts(world: Any) -> None:
     assert world.run(judge.statements("When?", ANSWER * 6, call=CALL)).statements
     for seen in world.fake.chats:
         assert seen.body["max_tokens"] + sum(len(message["content"]) for message in seen.body["messages"]) // 4 < 8_192
-
-
-def test_entries_of_an_earlier_rule_of_reading_are_not_used(
-    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A list of statements that was cut off may be among them."""
-    cache = tmp_path / "judgements.sqlite"
-    with monkeypatch.context() as earlier:
-        earlier.setattr("ragstone.judge.llm.cache_keys._FORMAT", "ragstone-judgement-1")
-        old = world.judge(cache=cache)
-        world.run(JUDGEMENTS["statements"](old))
-        world.run(old.close())
-    store = JudgementCache(cache)
-    assert len(store) == 1
-    store.close()
-
-    world.run(JUDGEMENTS["statements"](world.judge(cache=cache)))
-    assert len(world.fake.chats) == 2

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from ragstone.judge.llm import transport
-from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.protocol import JudgementFailed
 from tests.hostile_http import REPLIES, hostile_server
 
 TOO_MUCH = "holds more than 4,194,304 bytes"
@@ -49,7 +49,7 @@ def test_what_a_hostile_server_sends_is_a_named_failure_of_the_judge(world: Any,
         url = f"http://127.0.0.1:{port}/v1"
         judge = world.judge("openai-compatible:m", base_url=url, timeout_s=timeout_s)
         with pytest.raises(JudgementFailed) as failed:
-            world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
+            world.ask(judge)
     assert NAMED[kind] in failed.value.reason
 
 
@@ -58,7 +58,7 @@ def test_the_same_of_anthropic(world: Any, kind: str) -> None:
     with hostile_server(kind) as port:
         judge = world.judge("anthropic:claude-haiku-4-5", base_url=f"http://127.0.0.1:{port}")
         with pytest.raises(JudgementFailed) as failed:
-            world.run(judge.statements("What is it?", "It is so.", call=Call("s")))
+            world.ask(judge)
     assert NAMED[kind] in failed.value.reason
 
 
@@ -71,8 +71,7 @@ def test_an_ordinary_packed_reply_is_read(world: Any, window_bits: int) -> None:
         return web.Response(body=body, headers={"Content-Encoding": encoding, "Content-Type": "application/json"})
 
     world.fake.always = packed
-    statements = world.run(world.judge().statements("What is it?", "It is so.", call=Call("s")))
-    assert statements.statements
+    assert world.ask().statements
 
 
 def test_a_reply_of_exactly_the_limit_is_read(world: Any) -> None:
@@ -82,4 +81,4 @@ def test_a_reply_of_exactly_the_limit_is_read(world: Any) -> None:
         return web.Response(body=body.ljust(transport.MAX_REPLY_BYTES), content_type="application/json")
 
     world.fake.always = padded
-    assert world.run(world.judge().statements("What is it?", "It is so.", call=Call("s"))).statements
+    assert world.ask().statements

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragstone.judge.llm.account import parse_address
-from ragstone.judge.llm.account_settings import judge_hosts
+from ragstone.judge.llm.account_settings import judge_hosts, make_account, needs_key
 from ragstone.settings.settings import JudgeSettings
 from tests.judge.issuer import IDS
 
@@ -53,6 +53,37 @@ def test_each_judge_names_the_hosts_that_it_asks(
     settings: dict[str, object], environ: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     assert judge_hosts(JudgeSettings.model_validate(settings), environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "needed"),
+    [
+        ({"name": "openai:m"}, {}, True),
+        ({"name": "openai:m"}, {"OPENAI_API_KEY": "k" * 20}, False),
+        ({"name": "openai:m", "api_key": "k" * 20}, {}, False),
+        ({"name": "openai:m"}, IN_JOB, False),
+        ({"name": "openai:m", "auth": "key"}, IN_JOB, True),
+        ({"name": "openai:m", "auth": "oidc"}, {"OPENAI_API_KEY": "k" * 20}, True),
+        ({"name": "openai-compatible:m"}, {}, False),
+        ({"name": "offline"}, {}, False),
+        ({"name": "bedrock:m"}, {}, True),
+        ({"name": "bedrock:m"}, AWS, False),
+        ({"name": "vertex:m", "api_key": "k" * 20}, {}, False),
+    ],
+)
+def test_a_hosted_judge_needs_a_key_or_a_job_s_identity(
+    settings: dict[str, object], environ: dict[str, str], needed: bool
+) -> None:
+    assert needs_key(JudgeSettings.model_validate(settings), environ) is needed
+
+
+def test_what_a_provider_says_is_shown_as_one_line_of_300_characters() -> None:
+    account = make_account(JudgeSettings(name="openai:m"), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
+    words = "word " * 60
+    assert account.scrubbed(words) == words.strip()
+    assert account.scrubbed(f"{words}!") == f"{words[:297]}..."
+    long = account.scrubbed(words * 2)
+    assert (len(long), long[-3:]) == (300, "...")
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,6 @@ COMPATIBLE = "openai-compatible:llama"
 PAGE = (Path(__file__).parents[3] / "docs" / "judge-providers.md").read_text(encoding="utf-8")
 
 
-def ask(world: Any, judge: Any, answer: str = "In 1931.") -> Any:
-    return world.run(judge.statements("When?", answer, call=Call("q1")))
-
-
 def refusal(body: object, status: int = 400) -> web.Response:
     return web.json_response(body, status=status)
 
@@ -67,10 +63,10 @@ def test_a_window_too_small_for_the_reply_s_limit_narrows_that_request_alone(wor
 
     world.fake.always = answer
     judge = world.judge(COMPATIBLE)
-    assert ask(world, judge).statements
+    assert world.ask(judge).statements
     assert world.fake.seen[-1].body["max_tokens"] == 8192 - 1500 - 8
     world.fake.always = None
-    ask(world, judge, "In 1932.")
+    world.ask(judge, "In 1932.")
     assert world.fake.seen[-1].body["max_tokens"] > 8192
     assert any("judge.context_window = 8192" in note for note in judge.notes)
 
@@ -88,8 +84,8 @@ def test_the_code_and_numbers_of_an_error_are_not_taken_for_a_limit(world: Any, 
     world.fake.script.append(lambda _seen: vllm(message))
     judge = world.judge(COMPATIBLE)
     with pytest.raises(JudgementFailed, match="longer than the judge's window"):
-        ask(world, judge)
-    ask(world, judge)
+        world.ask(judge)
+    world.ask(judge)
     assert world.fake.seen[-1].body["max_tokens"] > 8192
     assert "max_completion_tokens" not in world.fake.seen[-1].body
     assert not any("at most" in note for note in judge.notes)
@@ -98,18 +94,18 @@ def test_the_code_and_numbers_of_an_error_are_not_taken_for_a_limit(world: Any, 
 def test_google_s_lists_of_errors_are_read(world: Any) -> None:
     world.fake.always = lambda seen: google("Unknown name 'temperature'") if "temperature" in seen.body else None
     judge = world.judge(COMPATIBLE)
-    assert ask(world, judge).statements
+    assert world.ask(judge).statements
     assert any("temperature" in note for note in judge.notes)
     world.fake.always = lambda _seen: google("The model is overloaded with your words.")
     with pytest.raises(JudgementFailed, match="The model is overloaded with your words"):
-        ask(world, judge)
+        world.ask(judge)
 
 
 def test_google_s_way_of_refusing_a_key_is_known(world: Any) -> None:
     message = "API key not valid. Please pass a valid API key."
     world.fake.always = lambda _seen: google(message, "API_KEY_INVALID")
     with pytest.raises(JudgeError, match="refused the API key"):
-        ask(world, world.judge(COMPATIBLE, api_key="AIza-wrong-key"))
+        world.ask(world.judge(COMPATIBLE, api_key="AIza-wrong-key"))
 
 
 TOO_LARGE = {
@@ -161,7 +157,7 @@ def groq_failure(_seen: Any) -> web.Response:
 def test_json_that_a_model_failed_to_write_is_asked_for_again(world: Any) -> None:
     world.fake.script.append(groq_failure)
     judge = world.judge(COMPATIBLE)
-    assert ask(world, judge).statements
+    assert world.ask(judge).statements
     assert len(world.fake.seen) == 2
     assert "response_format" in world.fake.seen[1].body
     assert judge.notes == world.judge(COMPATIBLE).notes
@@ -174,10 +170,10 @@ def openrouter(code: int, message: str) -> Callable[[Any], web.Response]:
 def test_an_error_in_a_reply_of_status_200_is_shown_and_tried_again(world: Any) -> None:
     world.fake.script.append(openrouter(502, "Provider returned error"))
     judge = world.judge(COMPATIBLE)
-    assert ask(world, judge).statements
+    assert world.ask(judge).statements
     world.fake.always = openrouter(502, "Provider returned error")
     with pytest.raises(JudgementFailed, match="Provider returned error"):
-        ask(world, judge)
+        world.ask(judge)
 
 
 def test_an_error_beside_half_a_reply_is_one(world: Any) -> None:
@@ -187,14 +183,14 @@ def test_an_error_beside_half_a_reply_is_one(world: Any) -> None:
         return web.json_response(reply)
 
     world.fake.script.append(answer)
-    assert ask(world, world.judge(COMPATIBLE)).statements
+    assert world.ask(world.judge(COMPATIBLE)).statements
     assert len(world.fake.seen) == 2
 
 
 def test_no_credit_in_a_reply_of_status_200_ends_the_run_at_once(world: Any) -> None:
     world.fake.always = openrouter(402, "Insufficient credits. Add more using https://openrouter.ai/credits")
     with pytest.raises(JudgeError, match=r"out of quota: .*Insufficient credits"):
-        ask(world, world.judge(COMPATIBLE))
+        world.ask(world.judge(COMPATIBLE))
     assert len(world.fake.seen) == 1
 
 
@@ -223,7 +219,7 @@ def test_parameters_may_nest_and_belong_to_the_judge_s_identity(world: Any) -> N
     }
     world.fake.check = lambda *_: None  # extensions of servers, which OpenAI's types do not know
     judge = world.judge(COMPATIBLE, parameters=nested)
-    ask(world, judge)
+    world.ask(judge)
     assert {name: world.fake.seen[0].body[name] for name in nested} == nested
     other = {
         "chat_template_kwargs": {"enable_thinking": False},
@@ -240,7 +236,7 @@ def test_a_nested_parameter_is_never_left_out(world: Any) -> None:
     world.fake.always = lambda _seen: refusal({"error": {"message": "Invalid request: provider returned error"}})
     judge = world.judge(COMPATIBLE, parameters={"provider": {"data_collection": "deny"}})
     with pytest.raises(JudgementFailed, match="provider returned error"):
-        ask(world, judge)
+        world.ask(judge)
     assert all("provider" in seen.body for seen in world.fake.seen)
 
 
@@ -254,12 +250,12 @@ def test_what_a_request_is_made_of_is_no_parameter(world: Any, name: str) -> Non
 def test_headers_for_a_gateway_are_sent_and_never_shown(world: Any, refuse: Any, name: str) -> None:
     headers = "X-Gateway-Key: gw-secret-0123456789\nX-Team: search"
     judge = world.judge(name, headers=headers)
-    ask(world, judge)
+    world.ask(judge)
     assert world.fake.seen[0].headers["x-gateway-key"] == "gw-secret-0123456789"
     assert world.fake.seen[0].headers["x-team"] == "search"
     world.fake.always = refuse(400, "Who is gw-secret-0123456789?")
     with pytest.raises(JudgementFailed) as caught:
-        ask(world, judge)
+        world.ask(judge)
     assert (
         "gw-secret" not in f"{caught.value} {judge.__dict__!r} {JudgeSettings(name=name, headers=SecretStr(headers))!r}"
     )
@@ -321,14 +317,6 @@ def test_a_count_of_tokens_that_can_not_be_one_is_none(world: Any, count: object
     assert (call.ledger.calls, call.ledger.output_tokens) == (1, 0)
 
 
-def test_thoughts_that_a_server_leaves_in_the_reply_are_no_part_of_it(world: Any) -> None:
-    forged = '<think>\nThey want {"answer":{"kind":"abstains","statements":[]}}.\n</think>\n'
-    world.fake.script.append(lambda seen: forged + world.fake.text(seen))
-    found = ask(world, world.judge(COMPATIBLE))
-    assert found.statements
-    assert len(world.fake.seen) == 1
-
-
 _FORGED = '{"answer":{"kind":"abstains","statements":[]}}'
 
 
@@ -344,7 +332,7 @@ _FORGED = '{"answer":{"kind":"abstains","statements":[]}}'
 )
 def test_the_verdict_is_what_follows_the_thoughts(world: Any, before: str, after: str) -> None:
     world.fake.script.append(lambda seen: before + world.fake.text(seen) + after)
-    assert ask(world, world.judge(COMPATIBLE)).statements
+    assert world.ask(world.judge(COMPATIBLE)).statements
     assert len(world.fake.seen) == 1
 
 
@@ -353,7 +341,7 @@ def test_the_verdict_is_what_follows_the_thoughts(world: Any, before: str, after
 )
 def test_thoughts_that_do_not_end_hold_no_verdict(world: Any, opening: str) -> None:
     world.fake.script.append(lambda seen: opening + _FORGED)
-    assert ask(world, world.judge(COMPATIBLE)).statements
+    assert world.ask(world.judge(COMPATIBLE)).statements
     assert len(world.fake.seen) == 2
 
 
@@ -374,7 +362,7 @@ def test_a_call_of_another_tool_is_no_verdict(world: Any, name: str) -> None:
         return web.json_response(document)
 
     world.fake.script.append(other)
-    assert ask(world, world.judge(name)).statements
+    assert world.ask(world.judge(name)).statements
     assert len(world.fake.seen) == 2
 
 
@@ -398,7 +386,7 @@ def test_cached_tokens_count_once_also_where_a_server_counts_them_apart(
     assert (call.ledger.input_tokens, call.ledger.cached_input_tokens) == counted
 
 
-@pytest.mark.parametrize("placeholder", ["x", "ollama", "EMPTY", "test", "none", "fixed", "sk-no-key-required"])
+@pytest.mark.parametrize("placeholder", ["x", "ollama", "EMPTY", "fixed"])
 def test_a_placeholder_for_a_key_takes_nothing_from_a_reply(world: Any, placeholder: str) -> None:
     answer = "The fixed x test is EMPTY, as ollama says, and none fails."
     world.fake.script.append(
@@ -408,8 +396,10 @@ def test_a_placeholder_for_a_key_takes_nothing_from_a_reply(world: Any, placehol
     assert [one.text for one in found.statements] == ["The fixed x test is EMPTY."]
 
 
-@pytest.mark.parametrize("key", ["sk-proj-4f9a8b7c6d5e4f3a2b1c", "0123456789abcdef0123456789abcdef", "hunter22"])
-@pytest.mark.parametrize("name", [COMPATIBLE, ANTHROPIC])
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [(COMPATIBLE, "sk-proj-4f9a8b7c6d5e4f3a2b1c"), (ANTHROPIC, "0123456789abcdef" * 2), (COMPATIBLE, "hunter22")],
+)
 def test_a_key_that_is_echoed_as_a_name_or_in_a_text_is_not_kept(world: Any, name: str, key: str) -> None:
     def echo(seen: Any) -> web.Response:
         reply = world.fake.message if name == ANTHROPIC else world.fake.completion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,10 @@ from ragstone.judge.judgements import Statement
 from ragstone.judge.llm import merging
 from ragstone.judge.llm.graded import with_probabilities
 from ragstone.judge.llm.provider import ChatReply, Stop, Usage
+from ragstone.judge.llm.quotes import Shown, stands_in
 from ragstone.judge.llm.replies import Field, document_of, read_document, read_reply
 from ragstone.judge.llm.reply_schemas import (
+    answer_field,
     attribution_fields,
     context_fields,
     sentence_fields,
@@ -106,9 +109,60 @@ def test_an_unsupported_statement_needs_no_context(shown: object) -> None:
         assert verdict(shown) is None
 
 
+QUOTE = "resistant up to 40 °C"
+WHOLE = {"id": "s1", "evidence": ["c1"], "quote": QUOTE, "verdict": "supported"}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        *({**WHOLE, "verdict": word} for word in ("SUPPORTED", "yes", None, ["supported"])),
+        *({**WHOLE, "evidence": named} for named in (["c9"], [], "c1, c2", [1])),
+        *({**WHOLE, "quote": quote} for quote in ("", "…", "Tolls ended in 1968", None, 7, [QUOTE], "x" * 5_000)),
+        *({**WHOLE, "verdict": "contradicted", "quote": quote} for quote in ("up to 60 °C", "Tolls ended", None)),
+        *({name: value for name, value in WHOLE.items() if name != left_out} for left_out in WHOLE),
+        *("supported", None, True, []),
+    ],
+)
+def test_a_verdict_that_the_form_does_not_allow_is_missing(item: object) -> None:
+    assert read(SUPPORT, "verdicts", [item]) == {}
+    assert read(SUPPORT, "verdicts", [WHOLE]).keys() == {("verdicts", "s1")}
+
+
+@pytest.mark.parametrize("line", ["s1 c9", "s1 c1 c9", "s1 c1-c2", "c1 s1", "s1 c1; s2 c1", "", "s1 all", "s5 c1"])
+def test_a_line_without_a_known_id_and_known_contexts_supports_nothing(line: str) -> None:
+    assert read(SUPPORT, "verdicts", [{"id": line, "quote": QUOTE, "verdict": "supported"}]) == {}
+
+
+@pytest.mark.parametrize(("quote", "kept"), [(QUOTE, QUOTE), ("", None), ("…", None), (" ", None), ("-e-", None)])
+def test_a_contradiction_needs_no_quote_and_keeps_one_of_two_letters_or_more(quote: str, kept: str | None) -> None:
+    found = verdict("s1 c1", quote, "contradicted")
+    assert (found["verdict"], found.get("quote")) == ("contradicted", kept)
+
+
+@pytest.mark.parametrize(
+    ("shown", "quote"),
+    [
+        ("It’s open on weekdays – and on Sundays.", "It's open on weekdays - and on Sundays"),
+        ("Der „Filter“ ist bis 40 °C beständig", 'Der "Filter" ist bis 40 °C'),
+        ("Use `arn --log=2` to **turn on** the log", "Use arn --log=2 to turn on the log"),
+        ("Das Maß beträgt ½ l", "das mass beträgt 1⁄2 L"),
+        ("东京是日本的首都。", "日本的首都"),
+        ("The Filter is resistant\nup to 40 °C <<<only>>>.", "< < <only> > >"),
+    ],
+)
+def test_a_quote_is_found_whatever_the_typography(shown: str, quote: str) -> None:
+    fields = support_fields(STATEMENTS[:1], {"c1": shown})
+    assert read(fields, "verdicts", [{**WHOLE, "quote": quote}])[("verdicts", "s1")]["quote"] == quote
+
+
 @pytest.mark.parametrize(
     ("fields", "group", "items"),
     [
+        *each(USE, "contexts", ["c1 maybe"], ["useful c1"], "c1 useful c2 useful"),
+        *each(LISTING, "reference_statements", [], ["r1 It opened."], ["r1 | c1"], ["It opened. | c1"]),
+        *each(LISTING, "reference_statements", ["r1 It opened. | c9"], [{"text": "It opened."}], [None]),
+        *each(LISTING, "reference_statements", ["r1 It opened. | c1", "r2"], "r1 It opened. | c1"),
         *each(USE, "contexts", ["c1"], ["c1 useful not_useful"], ["c1 not"], ["c1 !useful"], [7], {"c1": {}}),
         *each(USE, "contexts", ["c1 useful", "C1 useful"], {"c1": None}, {"c1": []}, {"c1": [["useful"]]}),
         *each(NEEDED, "contexts", ["c1"], ["c1 none 2"], ["c1 9"], ["c1 -1"], ["c1 1-3"], ["c1 1.5"], ["c1 -"]),
@@ -163,73 +217,28 @@ def test_a_group_may_be_an_object_by_id_and_names_nothing_twice() -> None:
     assert list(read_reply(twice, Stop.COMPLETE, USE)) == [("contexts", "c2")]
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        *("The filter … 40 °C", "filter [...] 40 °C", "the filter (...) 40 °C", "resistant up to 40 °C. It was ope"),
-        *(
-            "“resistant up to”",
-            "「resistant up to」",
-            "『resistant up to』",
-            "〝resistant up to〞",
-            "″resistant up to″",
-        ),
-        *("~~resistant~~ up to", "Information on drinking water", "drinking water, email and", "R&D costs"),
-        *("See the pricing page for rates", "See the [pricing page](https://x.example/p) for", "(https://x.example/p)"),
-        *(
-            "Crew €9",
-            "| Crew | €9 |",
-            "10\u202f000 €",
-            "10000 €",
-            "40 °C!",
-            "40 °C。",
-            "c1: resistant up to 40 °C",
-            "40",
-        ),
-        *('"resistant up to" and "opened in 1931"', "resistant up to 40 °C; opened in 1931"),
-    ],
+FOUND = (
+    ("The filter … 40 °C", "filter [...] 40 °C", "the filter (...) 40 °C", "resistant up to 40 °C. It was ope"),
+    ("“resistant up to”", "「resistant up to」", "″resistant up to″", "~~resistant~~ up to"),
+    ("Information on drinking water", "drinking water, email and", "R&D costs"),
+    ("See the pricing page for rates", "See the [pricing page](https://x.example/p) for", "(https://x.example/p)"),
+    ("Crew €9", "| Crew | €9 |", "10\u202f000 €", "10000 €", "40 °C!", "40 °C。", "c1: resistant up to 40 °C", "40"),
+    ('"resistant up to" and "opened in 1931"', "resistant up to 40 °C; opened in 1931"),
 )
+MISSING = (
+    ("in", "is", "rink", "terisres", "filter is resistant … 6", "filter … a", "-40 °C", "- 40 °C", "−40", "+40 °C"),
+    ("4", "up to 4", "193", "filter is resistant up to 4", "9 5", "95", "140 °C", "000 €", "1931 1"),
+    ("Tolls ended in 1968", "beständig bis 40 °C", "; ;;", "&nbsp;&nbsp;", "c1: c1: and", "~40 °C", "supported"),
+    ("filter; resistant; 60 °C", '"resistant" and "not"', "the filter is not resistant", "&#99999999;40"),
+)
+
+
+@pytest.mark.parametrize("quote", list(itertools.chain(*FOUND)))
 def test_a_quote_is_found_whatever_its_markup(quote: str) -> None:
     assert verdict("s1 c1", quote)["quote"] == quote
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        *(
-            "in",
-            "is",
-            "rink",
-            "terisres",
-            "filter is resistant … 6",
-            "filter … a",
-            "-40 °C",
-            "- 40 °C",
-            "−40",
-            "+40 °C",
-        ),
-        *(
-            "4",
-            "up to 4",
-            "193",
-            "opened in 193",
-            "filter is resistant up to 4",
-            "9 5",
-            "95",
-            "140 °C",
-            "000 €",
-            "1931 1",
-        ),
-        *("Tolls ended in 1968", "beständig bis 40 °C", "; ;;", "&nbsp;&nbsp;", "c1: c1: and", "~40 °C"),
-        *(
-            "filter; resistant; 60 °C",
-            '"resistant" and "not"',
-            "the filter is not resistant",
-            "&#99999999;40",
-            "supported",
-        ),
-    ],
-)
+@pytest.mark.parametrize("quote", list(itertools.chain(*MISSING)))
 def test_what_is_not_in_the_context_is_no_quote(quote: str) -> None:
     assert verdict("s1 c1", quote) is None
 
@@ -253,17 +262,6 @@ def test_what_is_not_in_the_context_is_no_quote(quote: str) -> None:
 def test_a_number_is_quoted_whole_with_its_sign(quote: str, found: bool) -> None:
     assert (verdict("s1 c2", quote) is not None) is found
     assert (verdict("s1 c1 c2", quote) is not None) is (found or quote == "40 °C")
-
-
-def test_the_second_request_says_that_a_quote_has_to_be_found(world: Any) -> None:
-    said = {"verdicts": [{"id": "s1 c1", "quote": "It was never there.", "verdict": "supported"}]}
-    world.fake.script.append(lambda _seen: json.dumps(said))
-    world.run(world.judge().support([Context("One.")], STATEMENTS[:1], call=Call("q1")))
-    first, second = world.fake.chats
-    sentence = "A quote that is not found, word for word, in a context named with it is not accepted."
-    assert sentence in second.data
-    assert sentence not in first.data
-    assert "It was never there." not in second.data
 
 
 # -- log-probabilities -------------------------------------------------------------------------------------------------
@@ -341,6 +339,57 @@ def test_no_text_takes_long_to_look_through(text: str) -> None:
     assert chances([token(text * 100_000)]) == {"s1": None, "s2": None}
 
 
+@pytest.mark.parametrize(
+    ("text", "most"), [("x" * 10, 8), ("x" * 16, 8), ("x" * 40, 20), ("x" * 5_000, 400)], ids=["10", "16", "40", "5000"]
+)
+def test_a_text_of_n_words_makes_at_most_n_claims(text: str, most: int) -> None:
+    fields = [answer_field(text)]
+    for count, is_read in ((most, True), (most + 1, False)):
+        listed = {"kind": "answers", "statements": [f"Claim {at}." for at in range(count)]}
+        assert bool(read_reply(json.dumps({"answer": listed}), Stop.COMPLETE, fields)) is is_read
+
+
+@pytest.mark.parametrize("stop", [Stop.COMPLETE, Stop.TRUNCATED])
+def test_a_reply_of_two_million_characters_is_read_and_a_longer_one_is_not(stop: Stop) -> None:
+    text = '{"contexts": ["c1 useful"' + ("]}" if stop is Stop.COMPLETE else ', "')
+    filling = " " if stop is Stop.COMPLETE else "c"
+    padded = text + filling * (2_000_000 - len(text))
+    assert read_reply(padded, stop, USE) == {("contexts", "c1"): {"use": "useful"}}
+    assert read_reply(padded + filling, stop, USE) == {}
+
+
+@pytest.mark.parametrize(
+    ("quote", "is_there"),
+    [
+        ("resistant up to 40 °C", True),
+        ("; ;", False),
+        ("", False),
+        ("resistant up to; opened in 1931", True),
+        ("resistant up to; closed in 1931", False),
+    ],
+)
+def test_each_quote_that_is_joined_has_to_stand_in_a_context(quote: str, is_there: bool) -> None:
+    assert stands_in(quote, [Shown(CONTEXTS["c1"])]) is is_there
+    assert stands_in(quote, []) is False
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("supported", "supported", ("supported", ["c1", "c2"])),
+        ("supported", "contradicted", ("supported", ["c1"])),
+        ("unsupported", "contradicted", ("contradicted", ["c2"])),
+    ],
+)
+def test_the_strongest_verdict_keeps_the_evidence_of_the_parts_that_gave_it(
+    one: str, other: str, expected: tuple[str, list[str]]
+) -> None:
+    parts = [{("verdicts", "s1"): {"verdict": one, "evidence": ["c1"]}}]
+    parts.append({("verdicts", "s1"): {"verdict": other, "evidence": ["c2"]}})
+    found: Any = merging.support(parts)[("verdicts", "s1")]
+    assert (found["verdict"], sorted(found["evidence"])) == expected
+
+
 VERDICTS = st.sampled_from(["supported", "unsupported", "contradicted"])
 PARTS = st.lists(
     st.fixed_dictionaries({"verdict": VERDICTS}, optional={"probability": st.sampled_from([0.0, 0.1, 0.4, 0.9, 1.0])}),
@@ -370,19 +419,7 @@ def test_a_probability_in_the_cache_is_one_or_is_left_out() -> None:
 # -- a cache that somebody else wrote ----------------------------------------------------------------------------------
 
 HOSTILE = [
-    *(
-        "",
-        "{",
-        "null",
-        "[]",
-        "7",
-        "NaN",
-        '"x"',
-        "[" * 900 + "]" * 900,
-        "9" * 5_000,
-        '{"value": NaN}',
-        '{"a": 1' + "0" * 400 + "}",
-    ),
+    *("", "{", "null", "7", '"x"', "[" * 900 + "]" * 900, "9" * 5_000, '{"value": NaN}', '{"a": 1' + "0" * 400 + "}"),
     '{"value": {"evidence": ["c1"], "verdict": "supported", "quote": "Three.", "probability": 1' + "0" * 400 + "}}",
     '{"value": {"evidence": {"c1": 1}, "verdict": ["supported"], "quote": 7}, "similarities": "no"}',
     '{"questions": {"q1": "When?"}, "similarities": [1' + "0" * 400 + ", NaN, Infinity]}",

@@ -36,12 +36,8 @@ def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
     return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **given)
 
 
-def ask(world: Any, judge: Any, number: int = 1) -> Any:
-    return world.run(judge.statements("When?", f"In {number}.", call=Call("q1")))
-
-
 def test_openai_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
-    ask(world, judge_of(world, issuer, OPENAI))
+    world.ask(judge_of(world, issuer, OPENAI))
     assert issuer.exchanges == [
         {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -55,7 +51,7 @@ def test_openai_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, i
 
 
 def test_anthropic_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
-    ask(world, judge_of(world, issuer, ANTHROPIC))
+    world.ask(judge_of(world, issuer, ANTHROPIC))
     assert issuer.exchanges == [
         {
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -87,9 +83,9 @@ def test_many_calls_at_once_share_one_exchange(world: Any, issuer: Issuer, name:
 def test_a_token_is_renewed_when_it_expires(world: Any, issuer: Issuer, name: str) -> None:
     issuer.lifetime_s = 1
     judge = judge_of(world, issuer, name)
-    ask(world, judge, 1)
+    world.ask(judge, "In 1.")
     time.sleep(1.1)
-    ask(world, judge, 2)
+    world.ask(judge, "In 2.")
     assert len(issuer.exchanges) == 2
     # Each exchange shows an ID token of its own: the job's are valid for minutes only.
     assert len(set(issuer.job_tokens)) == 2
@@ -98,7 +94,7 @@ def test_a_token_is_renewed_when_it_expires(world: Any, issuer: Issuer, name: st
 
 def test_a_token_that_openai_no_longer_takes_is_replaced_once(world: Any, issuer: Issuer) -> None:
     judge = judge_of(world, issuer, OPENAI)
-    ask(world, judge, 1)
+    world.ask(judge, "In 1.")
     issuer.accepted.clear()
 
     async def work() -> None:
@@ -113,7 +109,7 @@ def test_a_provider_that_takes_no_token_ends_the_run(world: Any, issuer: Issuer,
     judge = judge_of(world, issuer, name)
     issuer.accepted = type("Nothing", (set,), {"add": lambda _self, _item: None})()
     with pytest.raises(JudgeError, match="refused this job's identity") as caught:
-        ask(world, judge)
+        world.ask(judge)
     assert "access-" not in str(caught.value)
 
 
@@ -123,7 +119,7 @@ def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare
 ) -> None:
     issuer.refuse = status
     with pytest.raises(JudgeError) as caught:
-        ask(world, judge_of(world, issuer, name))
+        world.ask(judge_of(world, issuer, name))
     said = str(caught.value)
     assert f"refused this job's identity: HTTP {status}: " in said
     assert "issuer https://token.actions.githubusercontent.com" in said
@@ -136,7 +132,7 @@ def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare
 def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, name: str) -> None:
     issuer.refuse = 503
     with pytest.raises(Exception, match=r"[Tt]oken exchange failed"):
-        ask(world, judge_of(world, issuer, name))
+        world.ask(judge_of(world, issuer, name))
     assert len(issuer.exchanges) == 5
 
 
@@ -144,7 +140,7 @@ def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, nam
 def test_a_job_without_the_permission_is_told_which_it_lacks(world: Any, issuer: Issuer, name: str) -> None:
     issuer.refuse_job = 403
     with pytest.raises(JudgeError, match="id-token: write"):
-        ask(world, judge_of(world, issuer, name))
+        world.ask(judge_of(world, issuer, name))
     assert issuer.exchanges == []
 
 
@@ -154,12 +150,12 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     judge = judge_of(world, issuer, name)
-    ask(world, judge)
+    world.ask(judge)
     assert issuer.published == [issuer.job_tokens[0], issuer.tokens[0]]
     issuer.accepted.clear()
     issuer.refuse = 401
     with pytest.raises(JudgeError) as caught:
-        ask(world, judge, 2)
+        world.ask(judge, "In 2.")
     account = make_account(
         JudgeSettings(name=name, auth="oidc", base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
     )

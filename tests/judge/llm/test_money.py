@@ -116,6 +116,16 @@ def test_the_estimate_counts_five_calls_a_sample_and_shared_embeddings() -> None
     assert answers.usd == pytest.approx(6 * estimate.usd)
 
 
+def test_lengths_that_are_known_replace_what_is_assumed() -> None:
+    settings = JudgeSettings(name="openai:gpt-4o-mini")
+    lengths = {sample.id: (4_000, 40_000) for sample in GOLDEN.samples}
+    assumed = estimate_cost(settings, GOLDEN, select_metrics())
+    known = estimate_cost(settings, GOLDEN, select_metrics(), lengths=lengths)
+    assert known.input_tokens > 2 * assumed.input_tokens
+    assert "answers as long as the references" in assumed.assumptions
+    assert "as long as" not in known.assumptions
+
+
 def test_the_estimate_of_an_unknown_price_is_none_and_of_the_offline_judge_nothing() -> None:
     unknown = estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics())
     assert unknown.usd is None

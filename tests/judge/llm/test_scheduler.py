@@ -1,0 +1,272 @@
+"""The scheduler under a clock of its own: concurrency, limits, back-off, the circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ragstone.errors import JudgeError
+from ragstone.judge.llm.provider import Broken, Busy, RateLimits, Rejected
+from ragstone.judge.llm.scheduler import Clock, Scheduler
+from ragstone.judge.protocol import JudgementFailed
+from tests.judge.llm.virtual_time import Time
+
+
+def make(time: Time, **changes: Any) -> Scheduler:
+    options: dict[str, Any] = {"concurrency": 8, "timeout_s": 600.0}
+    return Scheduler(**(options | changes), clock=time.clock())
+
+
+class Server:
+    """Takes a second a call, and counts how many are with it."""
+
+    def __init__(self, time: Time, most: int | None = None) -> None:
+        self._time = time
+        self._most = most
+        self.now = self.peak = self.calls = 0
+        self.starts: list[float] = []
+
+    async def call(self) -> str:
+        self.calls += 1
+        self.now += 1
+        self.starts.append(self._time.at)
+        self.peak = max(self.peak, self.now)
+        try:
+            if self._most is not None and self.now > self._most:
+                raise Busy("HTTP 429")
+            await self._time.sleep(1.0)
+        finally:
+            self.now -= 1
+        return "ok"
+
+
+def failing(*faults: Exception) -> Callable[[], Awaitable[str]]:
+    """Fails with `faults` in turn, then succeeds."""
+    left = list(faults)
+
+    async def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "ok"
+
+    return attempt
+
+
+def in_virtual_time(body: Callable[[Time], Awaitable[None]]) -> Callable[[], None]:
+    def test() -> None:
+        play(body)
+
+    return test
+
+
+def play(body: Callable[[Time], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        time = Time()
+        return await time.run(body(time))
+
+    return asyncio.run(main())
+
+
+@in_virtual_time
+async def test_concurrency_starts_at_half_and_grows_with_success(time: Time) -> None:
+    server, scheduler = Server(time), make(time)
+    assert scheduler.limit == 4
+    assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(60))) == ["ok"] * 60
+    assert server.peak == 8
+    assert scheduler.limit == 8
+
+
+def test_concurrency_halves_when_the_provider_pushes_back_and_settles_below_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.MAX_ATTEMPTS", 20)
+
+    async def body(time: Time) -> None:
+        server, scheduler = Server(time, most=10), make(time, concurrency=64)
+        assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(300))) == ["ok"] * 300
+        assert scheduler.limit <= 12
+        assert scheduler.stats.busy < 120
+
+    play(body)
+
+
+@in_virtual_time
+async def test_a_refused_call_waits_as_long_as_it_is_asked_to(time: Time) -> None:
+    assert await make(time).run(failing(Busy("HTTP 429", retry_after_s=7.0))) == "ok"
+    assert 7.0 <= time.at <= 9.0
+
+
+@in_virtual_time
+async def test_one_refused_call_does_not_hold_up_the_others_and_three_in_a_row_do(time: Time) -> None:
+    scheduler, server = make(time), Server(time)
+    refused = asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0))))
+    await asyncio.sleep(0)
+    await scheduler.run(server.call)
+    assert server.starts == [0.0]
+    await refused
+
+    many = [asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0)))) for _ in range(3)]
+    await asyncio.sleep(0)
+    before = time.at
+    await scheduler.run(server.call)
+    assert server.starts[-1] >= before + 10.0
+    await asyncio.gather(*many)
+
+
+def test_back_off_doubles_with_jitter_up_to_its_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.MAX_ATTEMPTS", 9)
+
+    async def body(time: Time) -> None:
+        moments: list[float] = []
+
+        async def attempt() -> str:
+            moments.append(time.at)
+            raise Busy("HTTP 429")
+
+        with pytest.raises(JudgementFailed, match="no reply after 9 attempts: HTTP 429"):
+            await make(time).run(attempt)
+        gaps = [b - a for a, b in itertools.pairwise(moments)]
+        assert gaps == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+        assert time.at == moments[-1], "nothing is waited for after the last attempt"
+
+    play(body)
+
+
+@in_virtual_time
+async def test_a_wait_of_hours_ends_the_run(time: Time) -> None:
+    with pytest.raises(JudgeError, match="asks to wait 3600 s"):
+        await make(time).run(failing(Busy("HTTP 429", retry_after_s=3600.0)))
+
+
+@in_virtual_time
+async def test_headers_that_say_nothing_is_left_stop_all_calls_until_the_reset(time: Time) -> None:
+    scheduler, server = make(time), Server(time)
+    scheduler.observe(RateLimits(requests=0, requests_reset_s=12.0))
+    await scheduler.run(server.call)
+    assert server.starts == [12.0]
+    scheduler.observe(RateLimits(requests=5, requests_reset_s=12.0, tokens=0))
+    scheduler.observe(None)
+    await scheduler.run(server.call)
+    assert server.starts[-1] == 13.0
+
+
+@in_virtual_time
+async def test_a_dead_judge_stops_the_run_for_everybody(time: Time) -> None:
+    calls = 0
+
+    async def attempt() -> str:
+        nonlocal calls
+        calls += 1
+        raise Broken("connection refused")
+
+    scheduler = make(time)
+    outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(200)), return_exceptions=True)
+    failed = [outcome for outcome in outcomes if isinstance(outcome, JudgementFailed)]
+    assert len(failed) < 4
+    assert all(isinstance(outcome, JudgeError) for outcome in outcomes if outcome not in failed)
+    assert "in a row: connection refused" in str(outcomes[-1])
+    assert "--resume" in str(outcomes[-1])
+    assert calls < 40
+    with pytest.raises(JudgeError):
+        await scheduler.run(attempt)
+
+
+@in_virtual_time
+async def test_a_short_outage_does_not_open_the_circuit(time: Time) -> None:
+    async def attempt() -> str:
+        if time.at < 4.0:
+            raise Broken("HTTP 500")
+        return "ok"
+
+    scheduler = make(time, concurrency=64)
+    assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(64))) == ["ok"] * 64
+
+
+@in_virtual_time
+async def test_a_fatal_error_wakes_all_that_wait(time: Time) -> None:
+    async def attempt() -> str:
+        raise JudgeError("key refused", hint="Set it.")
+
+    outcomes = await asyncio.gather(*(make(time).run(attempt) for _ in range(3)), return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["key refused\n  Set it."] * 3
+
+
+def test_a_call_that_hangs_is_timed_out_and_tried_again() -> None:
+    hung = 0
+
+    async def attempt() -> str:
+        nonlocal hung
+        hung += 1
+        if hung == 1:
+            await asyncio.sleep(60)
+        return "ok"
+
+    async def main() -> str:
+        async def no_sleep(_seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        return await Scheduler(concurrency=2, timeout_s=0.05, clock=Clock(sleep=no_sleep)).run(attempt)
+
+    assert asyncio.run(main()) == "ok"
+    assert hung == 2
+
+
+@in_virtual_time
+async def test_a_rejected_call_is_not_tried_again(time: Time) -> None:
+    with pytest.raises(Rejected):
+        await make(time).run(failing(Rejected("too long")))
+    assert time.at == 0.0
+
+
+@in_virtual_time
+async def test_cancelled_calls_give_their_places_back(time: Time) -> None:
+    scheduler, server = make(time, concurrency=2), Server(time)
+    tasks = [asyncio.ensure_future(scheduler.run(server.call)) for _ in range(10)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert await asyncio.gather(*(scheduler.run(server.call) for _ in range(5))) == ["ok"] * 5
+
+
+@pytest.mark.parametrize("asked_s", [None, 0.0, 0.5, 20.0])
+def test_a_limit_that_stays_reached_is_asked_seldom_and_ends_the_run(asked_s: float | None) -> None:
+    """Also if the provider says each time that it takes calls at once."""
+
+    async def body(time: Time) -> None:
+        calls = 0
+
+        async def attempt() -> str:
+            nonlocal calls
+            calls += 1
+            raise Busy("HTTP 429", asked_s, over_limit=True)
+
+        scheduler = make(time)
+        outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
+        assert "has refused every call for 200 s: HTTP 429" in str(outcomes[0])
+        assert 200 <= time.at <= 300
+        assert calls <= 25
+
+    play(body)
+
+
+@in_virtual_time
+async def test_a_call_that_is_refused_now_and_then_costs_the_others_nothing(time: Time) -> None:
+    """One 429 of twenty is no limit that is reached."""
+
+    chance = random.Random(5)
+    server, scheduler = Server(time), make(time, concurrency=16)
+
+    async def attempt() -> str:
+        if chance.random() < 0.05:
+            raise Busy("HTTP 429", 1.0, over_limit=True)
+        return await server.call()
+
+    assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(400))) == ["ok"] * 400
+    assert time.at < 1.5 * 400 / 16
