@@ -80,7 +80,7 @@ def test_a_lasting_loss_is_found_and_the_first_run_after_it_named() -> None:
 
 @pytest.mark.parametrize(("n", "runs", "enough"), [(200, 21, 0.8), (60, 31, 0.6)])
 def test_half_a_point_lost_a_merge_is_found(n: int, runs: int, enough: float) -> None:
-    found = [bool(alarms(draw(runs, n, loss=0.005, seed=seed), columns=1)) for seed in range(20)]
+    found = [bool(alarms(draw(runs, n, loss=0.005, seed=seed), columns=1)) for seed in range(10)]
     assert np.mean(found) >= enough
 
 

@@ -107,7 +107,7 @@ def test_an_estimate_at_its_bound_is_settled_by_no_number_of_samples() -> None:
     assert found.n_more is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 2 / 3]), min_size=1, max_size=40),
     st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 2 / 3]), min_size=1, max_size=40),

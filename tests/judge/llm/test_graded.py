@@ -68,6 +68,9 @@ def test_pieces_of_characters_are_put_together_by_their_bytes() -> None:
     assert chances(tokens) == {"s1": 0.9, "s2": 0.0}
 
 
+BOTH = cut([FIRST, "supported", SECOND, "un", "supported", '"'])
+
+
 @pytest.mark.parametrize(
     "tokens",
     [
@@ -75,17 +78,9 @@ def test_pieces_of_characters_are_put_together_by_their_bytes() -> None:
         [None],
         ["supported"],
         cut([FIRST]),
-        cut(
-            [FIRST, token("supported", {"yes": 0.9}, 0.1), SECOND, token("un", {"yes": 0.9}, 0.1), "supported", '"}]}']
-        ),
-        [
-            {**one, "logprob": math.nan, "top_logprobs": None}
-            for one in cut([FIRST, "supported", SECOND, "un", "supported", '"'])
-        ],
-        [
-            {**one, "logprob": "0", "top_logprobs": 7}
-            for one in cut([FIRST, "supported", SECOND, "un", "supported", '"'])
-        ],
+        cut([FIRST, token("supported", {"yes": 0.9}, 0.1), SECOND, token("un", {"yes": 0.9}, 0.1), "supported", '"']),
+        [{**one, "logprob": math.nan, "top_logprobs": None} for one in BOTH],
+        [{**one, "logprob": "0", "top_logprobs": 7} for one in BOTH],
         cut([f'{FIRST}supported{SECOND}unsupported"}},', f'{FIRST}supported{SECOND}unsupported"}}]}}']),  # named twice
     ],
 )

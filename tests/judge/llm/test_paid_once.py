@@ -17,22 +17,16 @@ from ragstone.system.response import Context
 
 REAL = scheduler.Clock()
 ANSWER = "It was opened in 1931."
+CONTEXTS = [Context(ANSWER)]
+STATEMENTS = [Statement("s1", ANSWER)]
 
 Ask = Callable[[Any, Call], Any]
 ASKED: dict[str, Ask] = {
     "statements": lambda judge, call: judge.statements("When?", ANSWER, call=call),
-    "support": lambda judge, call: judge.support(
-        [Context("It was opened in 1931.")], [Statement("s1", ANSWER)], call=call
-    ),
-    "context use": lambda judge, call: judge.context_use(
-        "When?", None, ANSWER, [Context("It was opened in 1931.")], call=call
-    ),
-    "a reference": lambda judge, call: judge.context_use(
-        "When?", "In 1931.", ANSWER, [Context("It was opened in 1931.")], call=call
-    ),
-    "a match": lambda judge, call: judge.reference_match(
-        "When?", "In 1931.", [Statement("s1", ANSWER)], ANSWER, call=call
-    ),
+    "support": lambda judge, call: judge.support(CONTEXTS, STATEMENTS, call=call),
+    "context use": lambda judge, call: judge.context_use("When?", None, ANSWER, CONTEXTS, call=call),
+    "a reference": lambda judge, call: judge.context_use("When?", "In 1931.", ANSWER, CONTEXTS, call=call),
+    "a match": lambda judge, call: judge.reference_match("When?", "In 1931.", STATEMENTS, ANSWER, call=call),
     "questions": lambda judge, call: judge.reverse_questions("When?", ANSWER, n=3, call=call),
     "similarity": lambda judge, call: judge.answer_similarity(ANSWER, ["In 1931."], call=call),
     "relevance": lambda judge, call: judge.context_relevance("When?", [Context("A b. C d.")], call=call),
@@ -93,7 +87,7 @@ def test_the_parts_of_a_judgement_are_stored_one_by_one(world: Any, tmp_path: Pa
     statements = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 121)]
 
     def ask(judge: Any, call: Call) -> Any:
-        return judge.support([Context("It was opened in 1931.")], statements, call=call)
+        return judge.support(CONTEXTS, statements, call=call)
 
     world.fake.delay_s = 0.1
     world.run(stopped(world.judge(cache=cache, clock=REAL), ask, lambda: len(world.fake.seen) >= 2))
@@ -108,9 +102,7 @@ def test_of_a_reply_with_a_part_of_what_was_asked_only_the_rest_is_asked_again(w
     cache = tmp_path / "judgements.sqlite"
 
     def ask(judge: Any, call: Call) -> Any:
-        return judge.support(
-            [Context("It was opened in 1931.")], [Statement("s1", "One."), Statement("s2", "Two.")], call=call
-        )
+        return judge.support(CONTEXTS, [Statement("s1", "One."), Statement("s2", "Two.")], call=call)
 
     def half(seen: Any) -> str:
         filled = world.fake.fill(seen.schema, seen.data)

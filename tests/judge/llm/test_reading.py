@@ -384,8 +384,9 @@ def test_each_quote_that_is_joined_has_to_stand_in_a_context(quote: str, is_ther
 def test_the_strongest_verdict_keeps_the_evidence_of_the_parts_that_gave_it(
     one: str, other: str, expected: tuple[str, list[str]]
 ) -> None:
-    parts = [{("verdicts", "s1"): {"verdict": one, "evidence": ["c1"]}}]
-    parts.append({("verdicts", "s1"): {"verdict": other, "evidence": ["c2"]}})
+    parts: list[Mapping[Any, Any]] = [
+        {("verdicts", "s1"): {"verdict": said, "evidence": [context]}} for said, context in ((one, "c1"), (other, "c2"))
+    ]
     found: Any = merging.support(parts)[("verdicts", "s1")]
     assert (found["verdict"], sorted(found["evidence"])) == expected
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.judge.judgements import Statement, Verdict
+from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.windows import cut, parts_of, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
@@ -72,12 +72,7 @@ def test_support_in_any_part_is_support_and_contradiction_counts_where_nothing_s
     table = world.run(judge.support(long_contexts(), statements, call=Call("q1")))
 
     assert len(world.fake.chats) > 1
-    assert [each.verdict for each in table.supports] == [
-        Verdict.SUPPORTED,
-        Verdict.SUPPORTED,
-        Verdict.CONTRADICTED,
-        Verdict.UNSUPPORTED,
-    ]
+    assert [str(each.verdict) for each in table.supports] == ["supported", "supported", "contradicted", "unsupported"]
     assert [each.supported_by for each in table.supports] == [("c1",), ("c5",), (), ()]
     assert any("made in parts" in note for note in judge.notes)
 

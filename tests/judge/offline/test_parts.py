@@ -480,12 +480,11 @@ FOCUSED = "The bridge opened in 1932."
 ASIDE = "Bees live in hives near the orchard."
 
 
-@given(st.integers(1, 6), st.integers(0, 5))
-def test_what_is_beside_the_question_lowers_the_relevant_share(count: int, among: int) -> None:
-    diluted = relevant_share(" ".join([FOCUSED] + [ASIDE] * count))
-    assert diluted < relevant_share(FOCUSED)
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_what_is_beside_the_question_lowers_the_relevant_share(count: int) -> None:
+    assert relevant_share(" ".join([FOCUSED] + [ASIDE] * count)) < relevant_share(FOCUSED)
     assert relevant_share(FOCUSED, *[ASIDE] * count) < relevant_share(FOCUSED, *[ASIDE] * (count - 1))
-    assert relevant_share(*[FOCUSED] * (among + 1)) == pytest.approx(relevant_share(FOCUSED))
+    assert relevant_share(*[FOCUSED] * count) == pytest.approx(relevant_share(FOCUSED))
 
 
 POLICY = "Customers may return items within 30 days of delivery, with a receipt. Sale items can't be returned."
