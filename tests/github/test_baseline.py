@@ -11,6 +11,7 @@ import pytest
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.github.api import artifacts
 from ragstone.github.api.artifacts import fetch_without_token
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.trusted_runs import GitHubArtifacts
@@ -498,6 +499,17 @@ def test_a_transfer_that_breaks_is_begun_again(
     github.storage_faults.append(Fault("GET", "blob", times=2, **fault))
     assert found_id(find(api)) == 1
     assert len(github.storage_seen) == 3
+
+
+@pytest.mark.parametrize(("spare_bytes", "is_downloaded"), [(0, True), (-1, False)])
+def test_an_archive_is_downloaded_up_to_a_size_whatever_github_says_of_it(
+    github: FakeGitHub, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, spare_bytes: int, is_downloaded: bool
+) -> None:
+    archive = zip_of({"other.json": b"{}"})
+    monkeypatch.setattr(artifacts, "MAX_ARCHIVE_BYTES", len(archive) + spare_bytes)
+    github.add_run(1)
+    github.add_artifact(1, archive, size_in_bytes=1)
+    assert ("contains no run" if is_downloaded else "larger than") in reason(find(api))
 
 
 def test_a_plain_http_storage_host_is_refused_where_the_api_is_https(github: FakeGitHub, api: GitHubApi) -> None:

@@ -126,6 +126,12 @@ def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub,
     assert "no verdict" in found.summary
 
 
+def test_a_run_directory_outside_of_the_checkout_is_named_in_full(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.write("ragstone.toml", f'{CONFIG}out = "../elsewhere"\n')
+    found = checkout.gate("push")
+    assert Path(found.outputs["run-directory"]).resolve() == tmp_path / "elsewhere"
+
+
 @pytest.mark.parametrize(
     ("mode", "on_pass", "on_failure"), [("always", 1, 1), ("changes", 0, 1), ("failures", 0, 1), ("off", 0, 0)]
 )

@@ -92,6 +92,15 @@ def test_what_checking_out_converts_is_no_change(github: FakeGitHub, api: GitHub
     assert changed_files(api, BASE_SHA, checkout) == 1
 
 
+@pytest.mark.parametrize(("limit", "count"), [(4, 0), (3, 1)])
+def test_line_ends_are_converted_back_in_files_up_to_a_size(
+    api: GitHubApi, checkout: Path, monkeypatch: pytest.MonkeyPatch, limit: int, count: int
+) -> None:
+    monkeypatch.setattr(module, "_CONVERTED_BYTES", limit)
+    (checkout / "data" / "g\xc3\xb6lden.jsonl").write_bytes(b"{}\r\n")
+    assert changed_files(api, BASE_SHA, checkout) == count
+
+
 def test_what_can_not_be_known_is_none(
     github: FakeGitHub, api: GitHubApi, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -73,20 +74,14 @@ def test_a_personal_token_owns_what_its_person_wrote_only(
     assert github.bodies() == [f"{MARK}\nby the bot", f"{MARK}\nby alice again"]
 
 
-def test_a_502_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi) -> None:
-    github.fail("POST", "comments", 502, after_write=True)
+@pytest.mark.parametrize("fault", [{"status": 502}, {"how": "reset"}, {"how": "truncated"}, {"how": "garbage"}])
+def test_a_502_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:
+    github.fail("POST", "comments", after_write=True, **fault)
     posted = post_comment(api, 7, "default", "body")
     assert github.bodies() == [f"{MARK}\nbody"]
     assert len(github.sent("POST")) == 1
     assert posted is not None
     assert "issuecomment" in posted.url
-
-
-@pytest.mark.parametrize("how", ["reset", "truncated", "garbage"])
-def test_a_reply_that_is_lost_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi, how: str) -> None:
-    github.fail("POST", "comments", how=how, after_write=True)
-    post_comment(api, 7, "default", "body")
-    assert github.bodies() == [f"{MARK}\nbody"]
 
 
 def test_a_write_that_shows_up_late_is_waited_for(github: FakeGitHub, api: GitHubApi) -> None:

@@ -108,6 +108,7 @@ def test_what_the_runner_does_not_say_comes_from_the_payload_or_is_githubs_own()
     event = build_event({**runner("push"), **dict.fromkeys(names, "")}, payload_of("push"))
     assert (event.repository, event.actor, event.run_id) == ("acme/rag", None, 0)
     assert (event.server_url, event.api_url) == ("https://github.com", "https://api.github.com")
+    assert build_event(runner("push", GITHUB_REPOSITORY=""), {}).repository == ""
     own = {"GITHUB_SERVER_URL": "https://git.example/", "GITHUB_API_URL": "https://git.example/api/v3/"}
     event = build_event(runner("push", GITHUB_REPOSITORY="acme/renamed", **own), payload_of("push"))
     assert event.run_url == "https://git.example/acme/renamed/actions/runs/900"
