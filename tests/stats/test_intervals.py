@@ -17,7 +17,7 @@ PAIRED = (-1.0, 1.0)
 def test_zeros_and_ones_get_the_exact_binomial_interval() -> None:
     found = mean_interval(np.array([1.0] * 18 + [0.0] * 2))
     exact = stats.binomtest(18, 20).proportion_ci(0.95, method="exact")
-    assert found.method == "exact binomial (Clopper-Pearson)"
+    assert "Clopper-Pearson" in found.method
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
     perfect = mean_interval(np.ones(20))
     assert perfect.estimate == perfect.high == 1.0
@@ -32,7 +32,7 @@ def test_equal_scores_between_the_bounds_have_a_width() -> None:
 def test_differences_that_are_all_zero_are_exactly_zero() -> None:
     found = mean_interval(np.zeros(12), bounds=PAIRED)
     assert (found.estimate, found.low, found.high) == (0.0, 0.0, 0.0)
-    assert found.method == "exact: no pair differs"
+    assert "no pair differs" in found.method
 
 
 def test_one_changed_pair_gives_differences_a_width() -> None:

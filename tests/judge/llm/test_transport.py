@@ -306,18 +306,13 @@ def test_one_bad_moment_is_got_over(world: Any, refuse: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(
-    "page",
-    [
-        lambda _seen: web.Response(text="<html>Please log in</html>", content_type="text/html"),
-        lambda _seen: web.Response(text="null", content_type="application/json"),
-        lambda _seen: web.Response(text='{"choices": [', content_type="application/json"),
-        lambda _seen: web.json_response({"choices": [], "content": None}),
-    ],
-)
-def test_a_page_that_is_no_reply_is_tried_again(world: Any, name: str, page: Any) -> None:
-    world.fake.script.append(page)
+def test_a_page_that_is_no_reply_is_tried_again(world: Any, name: str) -> None:
+    page, json_type = "<html>Please log in</html>", "application/json"
+    for text, kind in ((page, "text/html"), ("null", json_type), ('{"choices": [', json_type)):
+        world.fake.script.append(lambda _seen, text=text, kind=kind: web.Response(text=text, content_type=kind))
+    world.fake.script.append(lambda _seen: web.json_response({"choices": [], "content": None}))
     assert world.ask(name=name).statements
+    assert len(world.fake.seen) == 5
 
 
 def test_a_request_that_is_too_long_or_filtered_fails_this_judgement_alone(world: Any, refuse: Any) -> None:
