@@ -8,35 +8,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ragstone"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 
 def rooms() -> list[str]:
     """The packages of the layers contract, the innermost first."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
     (layers,) = (
-        found["layers"] for found in contracts if found["type"] == "layers" and found["containers"] == ["ragstone"]
+        found["layers"] for found in CONTRACTS if found["type"] == "layers" and found["containers"] == ["ragstone"]
     )
     names = [name for layer in reversed(layers) for name in layer.split(" : ")]
     return [name for name in names if (PACKAGE / name).is_dir()]
 
 
-def test_the_page_on_the_architecture_draws_the_rooms_of_the_contract() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert " → ".join(f"{room}/" for room in rooms()) in page
-
-
-def test_the_page_on_the_architecture_describes_every_room() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert not [room for room in rooms() if f"`{room}/`" not in page]
-
-
-def test_the_page_on_the_architecture_describes_every_tool() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    tools = [found.parent.name for found in (PACKAGE / "tools").glob("*/__init__.py")]
+def test_the_page_on_the_architecture_draws_the_rooms_of_the_contract_and_describes_each_and_every_tool() -> None:
+    assert " → ".join(f"{room}/" for room in rooms()) in PAGE
+    tools = [f"tools/{found.parent.name}" for found in (PACKAGE / "tools").glob("*/__init__.py")]
     assert tools
-    assert not [tool for tool in tools if f"`tools/{tool}/`" not in page]
+    assert [room for room in [*rooms(), *tools] if f"`{room}/`" not in PAGE] == []
 
 
 FRONT_DOOR = ("settings", "github", "tools", "cli")
@@ -72,10 +62,7 @@ def _imports(path: Path, module: str, name: str) -> bool:
 
 
 def test_every_part_of_the_core_is_forbidden_to_import_a_tool() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    (forbidden,) = (found for found in contracts if found.get("forbidden_modules") == ["ragstone.tools"])
+    (forbidden,) = (found for found in CONTRACTS if found.get("forbidden_modules") == ["ragstone.tools"])
     parts = {found.stem for found in PACKAGE.glob("[!_]*.py")} | {
         found.parent.name for found in PACKAGE.glob("*/__init__.py")
     }

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+import relevancy_cases
 
 
 @pytest.fixture(scope="module")
 def shares() -> dict[str, float]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-        import relevancy_cases
-
-        return relevancy_cases.shares(relevancy_cases.judged())
+    return relevancy_cases.shares(relevancy_cases.judged())
 
 
 @pytest.mark.parametrize("given", ["both", "reference", "contexts"])

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+import season_of_losses
 
 pytestmark = pytest.mark.heavy
 
 
 def test_losses_are_stopped_or_break_main_until_it_is_repaired() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-        import season_of_losses
-
-        found = season_of_losses.simulate(120, 80, 3)
+    found = season_of_losses.simulate(120, 80, 3)
     tried, stopped = found.tried.total(), found.stopped.total()
     pulls = found.healthy[season_of_losses.PULLS] + found.healthy[season_of_losses.PULLS_TO_BROKEN]
     assert pulls + tried == found.merges - 1, "the first merge has nothing to be compared with"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
 from ragstone.evaluation.record import SampleRecord
@@ -39,6 +41,7 @@ from ragstone.report.view import build_view
 from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import Context, Response
 from tests.evaluation.builders import one_answer
+from tests.report.browser import Page, chromium
 
 QUESTIONS = (
     "Which port does the gateway listen on by default?",
@@ -326,3 +329,10 @@ def view_of(
         links=links() if with_links else None,
         title="Ragstone",
     )
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with chromium() as page:
+        page.size(1240, 1000)
+        yield page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from ragstone.gate.verdict import Status
 from ragstone.report.parts import ReportView, StatementPart
 from ragstone.report.render import render
 from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
-from tests.report.browser import Page, chromium
+from tests.report.browser import Page
 from tests.report.comments import comments, framed
 from tests.report.conftest import view_of
 
@@ -40,12 +39,6 @@ _ABOVE = """(() => {
     wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
   };
 })()"""
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with chromium() as found:
-        yield found
 
 
 def above(page: Page, folder: Path, markdown: str, width: int = 900) -> Any:

@@ -7,7 +7,6 @@ import os
 import random
 import time
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -21,19 +20,12 @@ from ragstone.printable import clean
 from ragstone.report.parts import ReportView
 from ragstone.report.render import render
 from ragstone.system.response import Context
-from tests.report.browser import Page, chromium
+from tests.report.browser import Page
 from tests.report.conftest import Text, record, view_of
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 
 browser = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with chromium() as found:
-        found.size(1240, 1000)
-        yield found
 
 
 def answering(*contexts: Context, answer: str | None = None) -> dict[str, SampleRecord]:

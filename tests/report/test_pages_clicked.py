@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
-from tests.report.browser import Page, chromium
+from tests.report.browser import Page
 from tests.report.conftest import Text, record, view_of
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
@@ -33,13 +33,6 @@ ATTACK = (
 )
 BEGIN = f"{ATTACK} {every_fragment}".encode("utf-8", "replace").decode()
 CONTENT_POLICY = re.compile(r"(?:<|&lt;|&amp;lt;)meta http-equiv=.{1,20}?Content-Security-Policy.*?(?:>|&gt;|&amp;gt;)")
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with chromium() as found:
-        found.size(1240, 1000)
-        yield found
 
 
 def report() -> str:
