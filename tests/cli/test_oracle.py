@@ -261,7 +261,7 @@ def test_the_time_limit_ends_the_half_and_not_the_gate(tmp_path: Path, server: S
 
     server.reply = reply
     project = project_of(tmp_path / "repo", entrypoint=f"{server.url}/ask")
-    found = ragstone(["gate", "--oracle", "--time-limit", "5", "--verbose"], project)
+    found = ragstone(["gate", "--oracle", "--time-limit", "10", "--verbose"], project)
     released.set()
     shown = " ".join(found.stdout.split())
     assert "(0 of 12 samples were asked): The time limit was reached" in shown, found.stderr

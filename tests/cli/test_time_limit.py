@@ -30,7 +30,7 @@ def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(
     server.reply = reply
     project = make_project(tmp_path / "repo", n=3)
     system = {"RAGSTONE_TIMEOUT": "600", "RAGSTONE_ENTRYPOINT": f"{server.url}/ask"}
-    done = ragstone([command, "--time-limit", "5"], project, env=system)
+    done = ragstone([command, "--time-limit", "10"], project, env=system)
     released.set()
     assert done.returncode == 124, done.stderr
     assert "run.time_limit_s: the time limit was reached" in done.stderr
