@@ -69,18 +69,15 @@ def test_a_floor_is_no_part_of_the_content(tmp_path: Path) -> None:
     ("bounds", "said"),
     [
         (0.8, "expected scores by metric"),
-        ("0.8", "expected scores by metric"),
         ("faithfulness: 0.8", "looks like JSON"),
         (["faithfulness"], "expected scores by metric"),
         ({"faithfulness": 80}, "contains 80 for faithfulness, expected a score from 0 to 1"),
-        ({"faithfulness": "high"}, "expected a score from 0 to 1"),
         ({"faithfulness": True}, "expected a score from 0 to 1"),
     ],
 )
 def test_what_is_no_floor_is_refused_with_its_line(tmp_path: Path, bounds: object, said: str) -> None:
-    with pytest.raises(GoldenSetError, match=r"g\.jsonl:1: column 'min'") as caught:
+    with pytest.raises(GoldenSetError, match=rf"g\.jsonl:1: column 'min'.*{said}"):
         load(tmp_path, "g.jsonl", json.dumps({**ROW, "min": bounds}))
-    assert said in str(caught.value)
 
 
 def test_assertions_of_promptfoo_in_json_lines_are_not_dropped_without_a_word(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
-"""Lists that were written into one cell."""
+"""What a cell means: lists that were written into one, and the values of each kind of field."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from ragstone.golden import asserted, cells
 from ragstone.golden.cells import CellError, contexts, passages
+from ragstone.golden.profile import Kinds, kind_of
 
 
 @pytest.mark.parametrize(
@@ -24,7 +28,10 @@ from ragstone.golden.cells import CellError, contexts, passages
         ('("Agreement") is the word.', ('("Agreement") is the word.',)),
         ("Use np.array([1, 2]) here.", ("Use np.array([1, 2]) here.",)),
         ("['Use np.array([1]) here.', 'Two.']", ("Use np.array([1]) here.", "Two.")),
-        ("One. | Two.", ("One.", "Two.")),
+        ("[see note] One.", ("[see note] One.",)),
+        ("One. | Two.|Three.", ("One.", "Two.", "Three.")),
+        ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
+        ("x || y", ("x || y",)),
         ("[]", ()),
     ],
 )
@@ -37,8 +44,9 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
     ["['One", "['One', 'Two", "['One' ... 'Nine']", '["One" "Two]', "array([", "[Document(page_content=...", "['a | b"],
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
-    with pytest.raises(CellError, match="begins like a list"):
+    with pytest.raises(CellError, match="begins like a list") as caught:
         passages(cell)
+    assert ("cut off" in str(caught.value)) is not cell.endswith("]")
 
 
 @pytest.mark.parametrize(
@@ -50,3 +58,120 @@ def test_a_cell_of_megabytes_takes_linear_time(cell: str) -> None:
     """With backtracking it would take hours."""
     with pytest.raises(CellError):
         contexts(cell)
+
+
+NO_VALUE = CellError
+"""Stands for a value that is refused."""
+
+
+@pytest.mark.parametrize(
+    ("read", "cell", "value"),
+    [
+        (cells.truth, None, None),
+        (cells.truth, " ", None),
+        (cells.truth, False, False),
+        (cells.truth, 1, True),
+        (cells.truth, 0.0, False),
+        (cells.truth, " Yes ", True),
+        (cells.truth, 0.5, NO_VALUE),
+        (cells.truth, "maybe", NO_VALUE),
+        (cells.status, "Draft ", "draft"),
+        (cells.status, "drafts", NO_VALUE),
+        (cells.status, "active", None),
+        (cells.status, 1, None),
+        (cells.identifier, 7.0, "7"),
+        (cells.identifier, " 7 ", "7"),
+        (cells.identifier, 7.5, NO_VALUE),
+        (cells.identifier, True, NO_VALUE),
+        (cells.identifier, " ", NO_VALUE),
+        (cells.identifier, "x" * 512, "x" * 512),
+        (cells.identifier, "x" * 513, NO_VALUE),
+        (cells.positive, "", None),
+        (cells.positive, "12", 12),
+        (cells.positive, 1, 1),
+        (cells.positive, 0, NO_VALUE),
+        (cells.positive, 1.5, NO_VALUE),
+        (cells.positive, True, NO_VALUE),
+        (cells.positive, 10_000_001, NO_VALUE),
+        (cells.bounds, {"mrr": 1, "faithfulness": None}, {"mrr": 1.0}),
+        (cells.bounds, {"mrr": -0.1}, NO_VALUE),
+        (cells.turns, " ", ()),
+        (cells.texts, ["", "one", None], ("one",)),
+        (cells.texts, {"text": None, "value": "one"}, ("one",)),
+        (cells.contexts, [" ", "One."], ("One.",)),
+        (cells.contexts, [{"text": None, "page_content": "One."}], ("One.",)),
+        (cells.patterns, ["a|b", None, ""], ("a|b",)),
+        (cells.patterns, [7], NO_VALUE),
+        (cells.patterns, "(", NO_VALUE),
+        (cells.grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
+        (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
+        (cells.grades, [" ", "d1"], {"d1": 1.0}),
+        (cells.grades, [{"grade": 1}], NO_VALUE),
+        (cells.tags, "a|b; c,a", ("a", "b", "c")),
+        (cells.tags, ["a,b"], ("a,b",)),
+    ],
+)
+def test_a_cell_is_read_as_its_kind_or_refused(read: Callable[[object], object], cell: object, value: object) -> None:
+    if value is NO_VALUE:
+        with pytest.raises(CellError):
+            read(cell)
+    else:
+        assert read(cell) == value
+
+
+def test_texts_that_are_nested_too_deeply_are_refused() -> None:
+    nested: object = "one"
+    for _ in range(100):
+        nested = [nested]
+    with pytest.raises(CellError, match="nested too deeply"):
+        cells.texts(nested)
+
+
+@pytest.mark.parametrize(
+    ("assertion", "is_read"),
+    [
+        ({"type": "contains", "value": "a"}, True),
+        ({"type": "not-contains", "value": ["a"], "metric": "label", "weight": 1}, True),
+        ({"type": "contains", "value": "a", "weight": 2}, False),
+        ({"type": "contains", "value": "a", "threshold": 1}, False),
+        ({"type": "contains", "value": ["a", "b"]}, False),
+        ({"type": "contains-any", "value": ["a", "b"]}, True),
+        ({"type": "contains"}, False),
+        ({"type": "contains", "value": [["a"]]}, False),
+        ({"type": "is-json"}, True),
+        ({"type": "is-json", "value": "{}"}, False),
+        ({"type": "regex", "value": "("}, False),
+        ({"type": "javascript", "value": "1"}, False),
+        ({"type": 7}, False),
+        ("contains", False),
+    ],
+)
+def test_an_assertion_is_one_that_can_be_checked(assertion: object, is_read: bool) -> None:
+    if is_read:
+        assert len(asserted.assertions([assertion])) == 1
+    else:
+        with pytest.raises(CellError):
+            asserted.assertions([assertion])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("text", Kinds.TEXT),
+        ("", Kinds.NOTHING),
+        (" ", Kinds.NOTHING),
+        (None, Kinds.NOTHING),
+        ([], Kinds.NOTHING),
+        (["a"], Kinds.LIST),
+        ([{}], Kinds.OBJECTS),
+        ({}, Kinds.OBJECT),
+        (True, Kinds.BOOL),
+        (1, Kinds.UNIT),
+        (0.0, Kinds.UNIT),
+        ("1", Kinds.UNIT),
+        (1.1, Kinds.NUMBER),
+        (-1, Kinds.NUMBER),
+    ],
+)
+def test_the_kind_of_a_value(value: object, kind: Kinds) -> None:
+    assert Kinds(kind_of(value)) is kind

@@ -90,6 +90,28 @@ def test_one_object_alone_is_one_sample(tmp_path: Path) -> None:
     assert only(load(tmp_path, "b.jsonl", '{\n"question": "A?"\n}')).question == "A?"
 
 
+def test_objects_by_their_ids_are_samples_at_the_top_of_a_document_only(tmp_path: Path) -> None:
+    keyed = {"x": {"question": "A?"}, "y": {"question": "B?"}}
+    assert len(load(tmp_path, "a.json", json.dumps(keyed))) == 2
+    with pytest.raises(GoldenSetError, match="no list of samples"):
+        load(tmp_path, "a.json", json.dumps({"data": keyed, "version": 1}))
+
+
+@pytest.mark.parametrize(
+    ("cases", "ids"),
+    [
+        ([{"name": "one", "input": "A?"}, {"name": "two", "input": "A?"}], ["one", "two"]),
+        ([{"name": "one", "input": "A?"}, {"name": "two", "input": "B?"}], None),
+    ],
+)
+def test_cases_of_a_deepeval_run_have_their_names_as_ids_where_a_question_is_repeated(
+    tmp_path: Path, cases: list[dict[str, str]], ids: list[str] | None
+) -> None:
+    golden = load(tmp_path, "a.json", json.dumps({"testCases": cases}))
+    found = [sample.id for sample in golden]
+    assert found == ids if ids else all(name.startswith("q-") for name in found)
+
+
 def test_two_lists_with_questions_need_a_choice(tmp_path: Path) -> None:
     document = json.dumps({"train": [{"question": "A?"}], "test": [{"question": "B?"}]})
     with pytest.raises(Exception, match="more than one list could be the samples") as caught:
@@ -132,8 +154,8 @@ def test_csv_cells_with_line_breaks_do_not_move_the_lines(tmp_path: Path) -> Non
     assert golden.samples[1].reference == 'b "quoted"'
 
 
-def test_csv_with_a_byte_order_mark_semicolons_and_a_trailing_empty_column(tmp_path: Path) -> None:
-    golden = load(tmp_path, "a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;\nA, or B?;a;\nC?;c\n")
+def test_csv_with_a_byte_order_mark_semicolons_and_trailing_empty_columns(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;;\nA, or B?;a;\nC?;c\n")
     assert [(sample.question, sample.reference) for sample in golden] == [("A, or B?", "a"), ("C?", "c")]
     assert golden.mappings[0].ignored == ("",)
 
@@ -149,24 +171,9 @@ def test_tsv_with_stray_quotes_is_read_plainly(tmp_path: Path) -> None:
     assert places(golden) == [('"Red" is what?', 2), ("B?", 3)]
 
 
-@pytest.mark.parametrize(
-    ("cell", "passages"),
-    [
-        ("one passage", ("one passage",)),
-        ("one|two |three", ("one", "two", "three")),
-        ('["one", "two"]', ("one", "two")),
-        ("['one', \"it's two\"]", ("one", "it's two")),
-        ("['one'\n 'two']", ("one", "two")),
-        ("[{'doc_id': '1', 'text': 'one'}]", ("one",)),
-        ("[see note] one", ("[see note] one",)),
-        ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
-        ("x || y", ("x || y",)),
-        ("[]", ()),
-    ],
-)
-def test_a_list_in_one_csv_cell_is_taken_apart(tmp_path: Path, cell: str, passages: tuple[str, ...]) -> None:
-    quoted = cell.replace('"', '""')
-    assert only(load(tmp_path, "a.csv", f'question,contexts\nA?,"{quoted}"\n')).reference_contexts == passages
+def test_a_list_in_one_csv_cell_is_taken_apart(tmp_path: Path) -> None:
+    golden = load(tmp_path, "a.csv", 'question,contexts\nA?,"[""one"", ""two""]"\n')
+    assert only(golden).reference_contexts == ("one", "two")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +259,7 @@ def test_damaged_workbooks_are_refused_with_a_reason(tmp_path: Path) -> None:
     save(tmp_path / "whole.xlsx", [["question"], ["A?"], ["B?"]])
     rng = random.Random(0)
     refused = 0
-    for _ in range(60):
+    for _ in range(30):
         with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as damaged:
             for part in whole.infolist():
                 content = bytearray(whole.read(part))
@@ -265,7 +272,7 @@ def test_damaged_workbooks_are_refused_with_a_reason(tmp_path: Path) -> None:
             load_golden_set("a.xlsx", root=tmp_path)
         except GoldenSetError as error:
             refused += "a.xlsx" in str(error)
-    assert refused > 20
+    assert refused > 10
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])

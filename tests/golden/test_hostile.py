@@ -114,7 +114,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=4), st.sampled_from([".jsonl", ".json"]))
 def test_any_value_in_any_column_gives_samples_or_our_errors(rows: list[dict[str, Any]], ending: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ SAMPLES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(SAMPLES, min_size=1, max_size=4, unique_by=lambda sample: sample.id))
 def test_native_json_lines_are_read_back_exactly(samples: list[Sample]) -> None:
     with tempfile.TemporaryDirectory() as folder:

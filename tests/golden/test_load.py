@@ -48,9 +48,7 @@ def test_a_full_native_sample_is_read_field_by_field(tmp_path: Path) -> None:
         "group": "travel.md",
     }
     (sample,) = load(tmp_path, "golden.jsonl", lines(row))
-    assert sample.id == "travel-1"
-    assert sample.question == "What is the daily allowance?"
-    assert sample.reference == "It is 28 euros."
+    assert (sample.id, sample.question, sample.reference) == (row["id"], row["question"], row["reference"])
     assert sample.reference_contexts == ("The allowance is 28 euros.",)
     assert sample.relevant_ids == {"travel.md#allowance": 2.0, "travel.md": 0.0}
     assert sample.answerable is False
@@ -104,15 +102,12 @@ def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:
     assert forward.content_hash() == backward.content_hash() == table.content_hash()
 
 
-def test_the_same_question_with_another_reference_has_another_id(tmp_path: Path) -> None:
-    golden = load(tmp_path, "a.jsonl", lines({"question": "A?", "reference": "a"}, {"question": "A?"}))
-    assert len({sample.id for sample in golden}) == 2
-
-
-def test_ids_may_be_numbers_and_missing_ones_are_derived(tmp_path: Path) -> None:
-    golden = load(tmp_path, "a.jsonl", lines({"id": 7, "question": "A?"}, {"id": None, "question": "B?"}))
-    assert golden.samples[0].id == "7"
-    assert golden.samples[1].id.startswith("q-")
+def test_ids_may_be_numbers_and_missing_ones_are_derived_from_question_and_reference(tmp_path: Path) -> None:
+    rows = [{"id": 7, "question": "A?"}, {"id": None, "question": "B?"}, {"question": "B?", "reference": "b"}]
+    numbered, plain, with_reference = load(tmp_path, "a.jsonl", lines(*rows))
+    assert numbered.id == "7"
+    assert plain.id.startswith("q-")
+    assert plain.id != with_reference.id
 
 
 def test_a_doubled_id_names_both_places_across_files(tmp_path: Path) -> None:
@@ -122,45 +117,59 @@ def test_a_doubled_id_names_both_places_across_files(tmp_path: Path) -> None:
         load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
 
 
-def test_more_samples_than_can_be_evaluated_are_refused_unless_a_limit_leaves_fewer(tmp_path: Path) -> None:
+def test_more_samples_than_can_be_evaluated_are_refused_unless_a_limit_leaves_fewer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MAX_SAMPLES == 100_000
+    monkeypatch.setattr("ragstone.golden.load.MAX_SAMPLES", 3)
     write(tmp_path, "a.jsonl", lines({"question": "A?"}))
-    write(tmp_path, "b.jsonl", "".join(f'{{"question": "{number}?"}}\n' for number in range(MAX_SAMPLES)))
+    write(tmp_path, "b.jsonl", lines(*({"question": f"{number}?"} for number in range(3))))
     with pytest.raises(GoldenSetError) as caught:
         load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
     assert caught.value.where == "b.jsonl"
-    assert caught.value.message == "with this file, the golden set has 100,001 samples, more than 100,000."
+    assert "4 samples, more than 3" in caught.value.message
     assert "--limit" in str(caught.value.hint)
     assert caught.value.exit_code == 3
     golden = load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path, limit=3)
     assert [sample.question for sample in golden] == ["A?", "0?", "1?"]
+    assert len(load_golden_set("b.jsonl", root=tmp_path)) == 3
 
 
 def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(tmp_path: Path) -> None:
     text = lines({"question": "A?", "name": "one"}, {"question": "A?", "name": "two"})
     message = refusal(tmp_path, "a.jsonl", text)
-    assert "a.jsonl:1 and a.jsonl:2" in message
+    assert "duplicate question at a.jsonl:1 and a.jsonl:2" in message
     assert '[golden.columns]\n  id = "name"' in message
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"id": "x", "question": "A?"}] * 2,
+        [{"question": "A?", "relevant_ids": [name]} for name in ("d1", "d2")],
+    ],
+)
+def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_question(
+    tmp_path: Path, rows: list[dict[str, object]]
+) -> None:
+    assert "duplicate id" in refusal(tmp_path, "a.jsonl", lines(*rows))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
         ("a.jsonl", "", "contains no samples"),
-        ("a.jsonl", "\n\n", "contains no samples"),
         ("a.json", "[]", "contains no samples"),
         ("a.json", "null", "contains no samples"),
         ("a.json", "{}", "no list of samples"),
         ("a.yaml", "", "contains no samples"),
         ("a.csv", "", "contains no samples"),
-        ("a.csv", "question,reference\n", "contains no samples"),
         ("a.json", '"text"', "contains text"),
         ("a.json", "[1]", "item 1 is a number"),
         ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: a JSON object is expected, found list"),
         ("a.jsonl", '{"question": "A?"}\n{"question": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"question": "A?"} trailing\n', "a.jsonl:1: more text after the value"),
         ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "duplicate key"),
-        ("a.jsonl", '{"question": "A?", "x": Infinity}\n', "Infinity is not a JSON number"),
-        ("a.jsonl", '{"question": NaN}\n', "question"),
         ("a.jsonl", '{"question": "A?", "x": -Infinity}\n', "-Infinity is not a JSON number"),
         ("a.jsonl", '{"question": "A?", "x": ' + "9" * 5000 + "}\n", "a.jsonl:1: not a number that can be read"),
         ("a.jsonl", '{"question": "A\\u0000?"}\n', "a.jsonl:1: column 'question' (question) contains a null character"),
@@ -168,11 +177,9 @@ def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(
         ("a.jsonl", b'{"question": "caf\xe9?"}\n', "a.jsonl:1: byte 0xe9 is not valid UTF-8"),
         ("a.csv", b"question\ncaf\xc3\xa9?\ncaf\xe9?\n", "a.csv:3: byte 0xe9 is not valid UTF-8"),
         ("a.csv", "question\nA?\n".encode("utf-16"), "is UTF-16 text"),
-        ("a.json", '[{"question": "A?"},\n {"question": "B?",}]', "a.json:2: not valid JSON"),
         ("a.json", '[{"question": "A?"}\n {"question": "B?"}]', "a.json:2: not valid JSON: ',' or ']' is expected"),
         ("a.json", '{"a": 1,\n "a": 2}', 'duplicate key "a"'),
         ("a.jsonl", '{"question": ' + "[" * 100_000 + "\n", "nested too deeply"),
-        ("a.json", "[" * 100_000, "nested too deeply"),
         ("a.yaml", "[" * 5_000, "a.yaml"),
         ("a.yaml", "- question: A?\n  x: !!python/object/apply:os.system [true]\n", "tag"),
         ("a.yaml", "- question: 'A?\n", "not valid YAML"),
@@ -187,12 +194,17 @@ def test_a_doubled_question_names_both_lines_and_the_column_that_could_give_ids(
         ("golden", "x", "has no extension"),
         ("a.jsonl", '{"question": "A?"}\n{"reference": "b"}\n', "a.jsonl:2: no question: column 'question'"),
         ("a.jsonl", '{"question": "A?", "answerable": "perhaps"}\n', "expected true or false"),
+        ("a.jsonl", '{"question": "A?"}\n{"question": 5}\n', "a.jsonl:2: column 'question' (question)"),
+        ("a.jsonl", '{"question": "A?"}\n{"question": false}\n', "a.jsonl:2: column 'question'"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": true}\n', "a.jsonl:1: column 'relevant_ids'"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": [null]}\n', "a.jsonl:1: column 'relevant_ids'"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": [[]]}\n', "a.jsonl:1: column 'relevant_ids'"),
+        ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": "x"}}\n', "a.jsonl:1: column 'relevant_ids'"),
         ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": -1}}\n', "contains the grade -1"),
         ("a.jsonl", '{"question": "A?", "relevant_ids": {"d": 1e999}}\n', "contains the grade inf"),
         ("a.jsonl", '{"question": "A?", "id": "a\\nb"}\n', "line breaks or control characters"),
         ("a.jsonl", '{"question": "A?", "id": "' + "x" * 600 + '"}\n', "id of 600 characters"),
         ("a.jsonl", '{"question": "A?", "id": {"a": 1}}\n', "expected an id"),
-        ("a.jsonl", '{"question": "A?", "id": true}\n', "expected an id"),
         ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 value, column 'questions' has 2"),
     ],
 )
@@ -232,13 +244,6 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         load_golden_set("pipe.jsonl", root=tmp_path)
 
 
-def test_an_empty_file_among_full_ones_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "a.jsonl", lines({"question": "A?"}))
-    write(tmp_path, "b.jsonl", "")
-    with pytest.raises(GoldenSetError, match=r"b\.jsonl: contains no samples"):
-        load_golden_set(["a.jsonl", "b.jsonl"], root=tmp_path)
-
-
 def test_too_many_columns_are_refused(tmp_path: Path) -> None:
     row = {f"c{index}": 1 for index in range(3000)} | {"question": "A?"}
     assert "more than 2,000 different columns" in refusal(tmp_path, "a.jsonl", lines(row))
@@ -254,27 +259,3 @@ def test_a_document_that_is_too_large_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr("ragstone.golden.rows.MAX_DOCUMENT_BYTES", 10)
     assert "too large for one document" in refusal(tmp_path, "a.json", '[{"question": "A?"}]')
-
-
-@pytest.mark.parametrize(
-    ("row", "field"),
-    [
-        ('{"question": 5}', "question"),
-        ('{"question": 5.5}', "question"),
-        ('{"question": false}', "question"),
-        ('{"question": "q", "relevant_ids": true}', "relevant_ids"),
-        ('{"question": "q", "relevant_ids": [null]}', "relevant_ids"),
-        ('{"question": "q", "relevant_ids": [[]]}', "relevant_ids"),
-        ('{"question": "q", "relevant_ids": {"a": -1}}', "relevant_ids"),
-        ('{"question": "q", "relevant_ids": {"a": "x"}}', "relevant_ids"),
-    ],
-)
-def test_a_question_that_is_no_text_and_ids_that_are_none_are_named_with_line_and_field(
-    tmp_path: Path, row: str, field: str
-) -> None:
-    (tmp_path / "golden.jsonl").write_text('{"question": "What is it?"}\n' + row + "\n")
-    with pytest.raises(GoldenSetError) as refused:
-        load_golden_set(["golden.jsonl"], root=tmp_path)
-    assert refused.value.exit_code == 3
-    assert refused.value.where == "golden.jsonl:2"
-    assert f"'{field}'" in refused.value.message
