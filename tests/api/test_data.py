@@ -107,7 +107,6 @@ def test_a_number_given_as_text_is_a_number() -> None:
     [
         ([], r"list: contains no samples"),
         (None, r"^data: a golden set can't be read from NoneType"),
-        (7, r"^data: a golden set can't be read from int"),
         ([{"question": "Q?"}, "Q?"], r"list:2: a row must be a mapping, found str"),
         ([{"question": "Q?"}, {"question": ""}], r"list:2: no question: column 'question' is missing or empty"),
         (pandas.DataFrame({"text": ["Q?"]}), r"data frame: no column for the question\. Columns found: 'text'"),
@@ -154,7 +153,6 @@ def test_hints_name_the_argument_and_not_a_config_file(data: object, hint: str) 
     ("columns", "says"),
     [
         ({"question": "nowhere"}, "columns: there is no column 'nowhere', which is mapped to the question"),
-        ({"reference": "nowhere"}, "columns: there is no column 'nowhere'"),
         ({"questoin": "q"}, "unknown field 'questoin'"),
         (["question"], "columns maps fields to columns, found list"),
     ],
@@ -191,21 +189,20 @@ class Unlimited(Half):
     ("given", "says"),
     [
         ({"golden_set": "golden.jsonl"}, "takes a golden set, found str"),
-        ({"system": None}, "takes a system, found NoneType"),
         ({"system": {"answer": "x"}}, "takes a system, found dict"),
         ({"system": object()}, "object"),
         ({"judge": None}, "judge is a name such as 'offline', or a Judge, found NoneType"),
-        ({"judge": ["offline"]}, "or a Judge, found list"),
         ({"judge": OfflineJudge}, "the judge is the class OfflineJudge, not an object"),
-        ({"judge": object()}, r"object\.identity must be a JudgeIdentity"),
         ({"judge": NoIdentity()}, r"NoIdentity\.identity must be a JudgeIdentity"),
         ({"judge": Half()}, "Half has no method 'support'"),
         ({"judge": Synchronous()}, r"Synchronous\.statements must be defined with `async def`"),
         ({"judge": Unlimited()}, r"Unlimited\.concurrency must be .* at least 1, found 0"),
-        ({"metrics": 5}, "a metric is a name, a Rubric or a function, found int"),
         ({"metrics": ["faithfulness", 5]}, "a metric is a name, a Rubric or a function, found int"),
         ({"out": 5}, "expected a path, found int"),
         ({"concurrency": "many"}, "must be a whole number, found 'many'"),
+        ({"concurrency": 0}, "must be at least 1, found 0"),
+        ({"metrics": "faithfulnes"}, "unknown metric 'faithfulnes'"),
+        ({"judge": "nobody"}, "unknown judge"),
     ],
 )
 def test_a_wrong_argument_of_evaluate_is_an_error_at_the_door(given: dict[str, Any], says: str) -> None:
@@ -217,7 +214,6 @@ def test_a_wrong_argument_of_evaluate_is_an_error_at_the_door(given: dict[str, A
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"current": None}, "current is a run, .* found NoneType"),
         ({"current": [0.5]}, "current is a run, .* found list"),
         ({"baseline": 5}, "baseline is a run, .* found int"),
         ({"policy": 5}, "a policy is a path or a mapping .* found int"),

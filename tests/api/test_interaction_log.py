@@ -58,14 +58,13 @@ def test_a_line_has_what_was_given_and_an_id_and_the_time(tmp_path: Path) -> Non
     assert log.stat().st_mode & 0o077 == 0
 
 
-def test_the_environment_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_that_of_the_environment_or_in_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAGSTONE_LOG", str(tmp_path / "a.jsonl"))
-    assert log_interaction("q", "a")
-    assert len(lines(tmp_path / "a.jsonl")) == 1
-
-
-def test_without_any_name_the_log_is_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAGSTONE_LOG", raising=False)
+    assert log_interaction("q", "a", timestamp="2026-11-22T10:00:00Z")
+    assert lines(tmp_path / "a.jsonl")[0]["timestamp"] == "2026-11-22T10:00:00.000+00:00"
+    monkeypatch.delenv("RAGSTONE_LOG")
     monkeypatch.chdir(tmp_path)
     assert log_interaction("q", "a")
     assert len(lines(tmp_path / "ragstone-interactions.jsonl")) == 1
@@ -74,6 +73,12 @@ def test_without_any_name_the_log_is_in_the_current_directory(tmp_path: Path, mo
 class Document:
     page_content = "Shoes: 30 days."
     metadata = {"source": "returns.md", "when": datetime(2026, 1, 1, tzinfo=UTC)}  # noqa: RUF012
+
+
+class IterableDocument(Document):
+    def __iter__(self) -> Iterator[tuple[str, object]]:
+        """Its fields, as a model of pydantic has it."""
+        yield from {"page_content": self.page_content}.items()
 
 
 class Rude:
@@ -86,16 +91,12 @@ class Rude:
 def test_sources_may_be_the_objects_of_a_framework(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log_interaction("q", "a", sources=(one for one in [Document(), {"text": "x", "score": float("nan")}]), path=log)
+    log_interaction("q", "a", sources=IterableDocument(), path=log)
+    assert [one["text"] for one in lines(log)[1]["sources"]] == ["Shoes: 30 days."]
     assert lines(log)[0]["sources"] == [
         {"text": "Shoes: 30 days.", "metadata": {"source": "returns.md", "when": "2026-01-01 00:00:00+00:00"}},
         {"text": "x", "score": None},
     ]
-
-
-class IterableDocument(Document):
-    def __iter__(self) -> Iterator[tuple[str, object]]:
-        """Its fields, as a model of pydantic has it."""
-        yield from {"page_content": self.page_content}.items()
 
 
 @pytest.mark.parametrize(
@@ -105,31 +106,14 @@ class IterableDocument(Document):
         ({"id": "d", "text": "t"}, [{"id": "d", "text": "t"}]),
         (5, ["5"]),
         (("a", "b"), ["a", "b"]),
+        ([], []),
+        (None, None),
     ],
 )
-def test_one_source_needs_no_list(given: object, kept: list[object], tmp_path: Path) -> None:
+def test_one_source_needs_no_list_and_none_is_not_an_empty_one(given: object, kept: object, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     assert log_interaction("q", "a", sources=given, path=log)
-    assert lines(log)[0]["sources"] == kept
-
-
-def test_one_document_of_a_framework_is_one_source(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log_interaction("q", "a", sources=IterableDocument(), path=log)
-    assert [one["text"] for one in lines(log)[0]["sources"]] == ["Shoes: 30 days."]
-
-
-def test_a_time_may_be_text(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log_interaction("q", "a", timestamp="2026-11-22T10:00:00Z", path=log)
-    assert lines(log)[0]["timestamp"] == "2026-11-22T10:00:00.000+00:00"
-
-
-def test_an_empty_list_of_sources_is_not_the_same_as_none(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log_interaction("q", "a", sources=[], path=log)
-    log_interaction("q", "a", path=log)
-    assert [one.get("sources") for one in lines(log)] == [[], None]
+    assert lines(log)[0].get("sources") == kept
 
 
 def endless() -> dict[str, object]:

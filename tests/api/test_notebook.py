@@ -68,9 +68,7 @@ def test_the_notebook_shows_golden_set_run_and_verdict(outputs: list[dict[str, s
     assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s[01]\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
     verdict = shown(outputs, "Verdict('fail', 'context_recall dropped by")
     text = Text(verdict["text/html"]).text
-    assert "❌ Blocked: retrieval broke: The evidence is no longer retrieved for 7 of 10 questions." in text
-    assert "What got worse" in text
-    assert "Look at retrieval first." in text
+    assert re.search("❌ Blocked: retrieval .*7 of 10", text)
 
 
 def test_the_notebook_shows_a_finished_progress_bar(outputs: list[dict[str, str]]) -> None:

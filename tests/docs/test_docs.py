@@ -22,12 +22,12 @@ from ragstone.cli.main import COMMANDS, cli
 from ragstone.cli.options import FLAGS
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.policy_table import SystemRules
+from ragstone.gate.policy_table import GateRules, SystemRules
 from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
 from ragstone.settings.load import OPTIONS, load_settings
-from ragstone.settings.settings import GoldenSettings
+from ragstone.settings.settings import GateSettings, GoldenSettings
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
@@ -45,15 +45,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+?) *#*$", re.M)
 _SETTINGS_TABLES = {"golden", "system", "judge", "run"}
 _POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "drift"}
-_POLICY_GATE_KEYS = {
-    "min_coverage",
-    "confidence",
-    "decision",
-    "inconclusive",
-    "on_no_baseline",
-    "on_judge_change",
-    "unmatched",
-}
+_POLICY_GATE_KEYS = set(GateRules.model_fields) - set(GateSettings.model_fields)
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,9 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))
     if _POLICY_TABLES & set(document) or gate_keys & _POLICY_GATE_KEYS or system_keys & set(SystemRules.model_fields):
-        policy_from_mapping(document, calibration=False)  # a file of the reader's, which isn't there
+        policy = policy_from_mapping(document, calibration=False)  # a file of the reader's, which isn't there
+        if block.page.name == "thresholds.md":
+            policy.require_known_metrics()
         return
     assert set(document) <= _SETTINGS_TABLES | {"gate"}, f"{block}: neither settings nor a policy"
     (tmp_path / "ragstone.toml").write_text(block.text, encoding="utf-8")

@@ -18,6 +18,14 @@ COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PA
 
 QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."
 PASSAGES, CONTEXTS = ["The mill was built in 1901."], ["The mill was built in 1901.", "The inn is red."]
+GOLDEN = {
+    "input": QUESTION,
+    "actual_output": ANSWER,
+    "expected_output": REFERENCE,
+    "retrieval_context": CONTEXTS,
+    "context": PASSAGES,
+    "comments": None,
+}
 DEEPEVAL_RUN = {
     "testCases": [
         {
@@ -65,19 +73,7 @@ FILES: dict[str, tuple[str, str]] = {
     ),
     "DeepEval: goldens": (
         "goldens.json",
-        json.dumps(
-            [
-                {
-                    "input": QUESTION,
-                    "actual_output": ANSWER,
-                    "expected_output": REFERENCE,
-                    "retrieval_context": CONTEXTS,
-                    "context": PASSAGES,
-                    "comments": None,
-                    "source_file": None,
-                }
-            ]
-        ),
+        json.dumps([GOLDEN]),
     ),
     "DeepEval: goldens in a table": (
         "goldens.csv",
@@ -92,10 +88,17 @@ FILES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_one_file_is_the_golden_set_and_the_recorded_answers(tmp_path: Path, kind: str) -> None:
+def test_one_file_is_the_golden_set_and_the_recorded_answers_by_the_columns_that_the_table_names(
+    tmp_path: Path, kind: str
+) -> None:
     name, text = FILES[kind]
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text, "utf-8")
+    (mapping,) = load_golden_set(name, root=tmp_path).mappings
+    columns = {path.rpartition(".")[2] for path in [*mapping.columns.values(), *mapping.recorded.values()]}
+    made_by_the_reader = {"actual_output", "retrieval_context", "question", "reference"}
+    named = set(re.findall(r"`(\w+)`", PAGE))
+    assert columns <= named | (made_by_the_reader if kind.startswith("promptfoo") else set())
     (command,) = COMMANDS
     done = ragstone([part.replace("results.csv", name) for part in command], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -103,15 +106,3 @@ def test_one_file_is_the_golden_set_and_the_recorded_answers(tmp_path: Path, kin
     assert (record.sample.question, record.sample.reference) == (QUESTION, REFERENCE)
     assert record.response.answer == ANSWER
     assert [context.text for context in record.response.contexts] == CONTEXTS
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_the_table_names_the_columns_that_are_read(tmp_path: Path, kind: str) -> None:
-    name, text = FILES[kind]
-    path = tmp_path / Path(name).name
-    path.write_text(text, "utf-8")
-    (mapping,) = load_golden_set(path.name, root=tmp_path).mappings
-    columns = {path.rpartition(".")[2] for path in [*mapping.columns.values(), *mapping.recorded.values()]}
-    named = set(re.findall(r"`(\w+)`", PAGE))
-    made_by_the_reader = {"actual_output", "retrieval_context", "question", "reference"}
-    assert columns <= named | (made_by_the_reader if kind.startswith("promptfoo") else set())

@@ -180,6 +180,7 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.json", '[{"question": "A?"}\n {"question": "B?"}]', "a.json:2: not valid JSON: ',' or ']' is expected"),
         ("a.json", '{"a": 1,\n "a": 2}', 'duplicate key "a"'),
         ("a.jsonl", '{"question": ' + "[" * 100_000 + "\n", "nested too deeply"),
+        ("a.json", '{"a":' * 100_000, "nested too deeply"),
         ("a.yaml", "[" * 5_000, "a.yaml"),
         ("a.yaml", "- question: A?\n  x: !!python/object/apply:os.system [true]\n", "tag"),
         ("a.yaml", "- question: 'A?\n", "not valid YAML"),
