@@ -96,27 +96,21 @@ def test_every_gate_is_held_against_the_history_and_added_to_it(gated: Path) -> 
 
 
 def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mended(gated: Path) -> None:
+    assert "below its level" not in ragstone(["history"], gated).stdout
     (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
     shown = ragstone(["gate"], gated)
     assert shown.returncode == 1
     assert "aithfulness is below its level since" in shown.stdout.replace("\n", " ")
+    listed = ragstone(["history"], gated)
+    assert listed.returncode == 0, listed.stderr
+    last = listed.stdout.splitlines()[-1]
+    assert re.match(r"faithfulness is \d\.\d\d below its level since .*the merge of", last)
+    assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
+    assert last.replace("'", "&#39;") in page_of(gated)
     assert gate(gated) == 1
     (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
     assert gate(gated) == 0
     assert [one["eligible"] for one in lines(gated)[1:]] == [True] * 2 + [False] * 2 + [True]
-
-
-def test_the_list_names_the_merge_with_which_a_metric_fell(gated: Path) -> None:
-    assert "below its level" not in ragstone(["history"], gated).stdout
-    (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
-    assert gate(gated) == 1
-    listed = ragstone(["history"], gated)
-    assert listed.returncode == 0, listed.stderr
-    last = listed.stdout.splitlines()[-1]
-    assert re.match(r"faithfulness is \d\.\d\d below its level since ", last)
-    assert "It came with the merge of" in last
-    assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
-    assert last.replace("'", "&#39;") in page_of(gated)
 
 
 def test_a_damaged_line_is_a_warning_at_the_top_and_gone_afterwards(project: Path) -> None:
@@ -179,19 +173,15 @@ def test_a_run_that_was_stopped_is_not_added(project: Path) -> None:
     manifest.write_text(json.dumps(json.loads(manifest.read_text("utf-8")) | {"state": "stopped"}), encoding="utf-8")
     refused = ragstone(["history", "add", "ragstone-run"], project)
     assert refused.returncode == 2
-    assert "ragstone-run: can't be added: the run was stopped, not finished." in refused.stderr
+    assert "ragstone-run: can't be added" in refused.stderr
     assert not (project / "kept" / "history.jsonl").exists()
 
 
-def test_an_empty_history_says_so(project: Path) -> None:
+def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path) -> None:
     shown = ragstone(["history"], project)
     assert shown.returncode == 0
-    first, second = shown.stdout.splitlines()
-    assert first == "The history is empty."
-    assert second.startswith("There is no kept/history.jsonl yet. Name one with --history, or add runs:")
-
-
-def test_a_history_that_is_named_and_does_not_exist_is_an_error(project: Path) -> None:
+    assert "empty" in shown.stdout
+    assert "kept/history.jsonl" in shown.stdout
     shown = ragstone(["history", "--history", "none.jsonl"], project)
     assert shown.returncode == 2
     assert "none.jsonl: there is no history." in shown.stderr
@@ -266,11 +256,6 @@ def test_a_page_has_no_secret_of_the_environment(gated: Path) -> None:
     assert "The history is damaged: ***.jsonl:" in page
     assert "(***)" in page
     assert "sk-private" not in page
-
-
-def test_an_empty_history_is_a_page_that_says_so(tmp_path: Path) -> None:
-    (tmp_path / "none.jsonl").touch()
-    assert "The history is empty" in page_of(tmp_path, "--history", "none.jsonl")
 
 
 def page_of(path: Path, *arguments: str, env: dict[str, str] | None = None) -> str:

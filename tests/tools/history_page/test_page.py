@@ -159,10 +159,9 @@ def test_the_page_is_bounded_and_says_so() -> None:
     page = page_of(replace(history, runs=(*[first] * MAX_RUNS, second)))
     assert page.metrics[0] == "Faithfulness"
     assert (len(page.metrics), len(page.rows)) == (MAX_METRICS, MAX_RUNS)
-    assert page.notes == (
-        "The page shows the newest 500 of 501 runs.",
-        "The page shows 20 of 3,004 metrics, those of the newest runs.",
-    )
+    runs, metrics = page.notes
+    assert "500 of 501" in runs
+    assert "20 of 3,004" in metrics
 
 
 def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:

@@ -31,21 +31,19 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_people_read_sentences_and_the_gate_a_file(run: RunDirectory, labels: Path, tmp_path: Path) -> None:
+def test_people_read_sentences_programs_json_and_the_gate_a_file(
+    run: RunDirectory, labels: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "calibration.json"
-    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "-o", str(out)]
-    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness"]
+    done = CliRunner().invoke(command, [*arguments, "-o", str(out)], catch_exceptions=False)
     assert "faithfulness: 20 labelled samples" in done.stdout
     assert "agreement among 2 people" in done.stdout
     assert "equal on 100 %" in done.stdout
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20
-
-
-def test_programs_read_json(run: RunDirectory, labels: Path) -> None:
-    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "--format", "json"]
-    document = json.loads(CliRunner().invoke(command, arguments, catch_exceptions=False).stdout)
+    document = json.loads(CliRunner().invoke(command, [*arguments, "--format", "json"], catch_exceptions=False).stdout)
     assert document["metrics"]["faithfulness"]["kappa"]["estimate"] == 1.0
 
 

@@ -38,13 +38,8 @@ def write_project(root: Path) -> None:
 
 
 RUN = (
-    "run",
-    "--golden",
-    "golden.jsonl",
-    "--entrypoint",
-    "file:answers.jsonl",
-    "--metrics",
-    "faithfulness hallucination",
+    *("run", "--golden", "golden.jsonl", "--entrypoint", "file:answers.jsonl"),
+    *("--metrics", "faithfulness hallucination"),
 )
 
 

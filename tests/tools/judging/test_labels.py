@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from pathlib import Path
 
 import pytest
 
 from ragstone.cli.calibrate import calibrate
 from ragstone.errors import ConfigError
-from ragstone.evaluation.scores import RunScores
 from ragstone.tools.judging.labels import Labels, read_labels
 from tests.gate.conftest import build_run
-
-MakeRun = Callable[..., RunScores]
-
-
-@pytest.fixture
-def run() -> MakeRun:
-    return build_run
 
 
 def read(tmp_path: Path, text: str, **options: object) -> Labels:
@@ -52,6 +44,18 @@ def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
     assert labels.annotators("m") == ("ann", "bob")
 
 
+@pytest.mark.parametrize("scale", [(0.0, math.inf), (-math.inf, 1.0), (0.0, math.nan), (1.0, 1.0), (5.0, 1.0)])
+def test_a_scale_goes_from_one_number_to_a_greater_one(tmp_path: Path, scale: tuple[float, float]) -> None:
+    with pytest.raises(ConfigError, match="a scale must go from the worst to the best value"):
+        read(tmp_path, "id,metric,label\nq,m,1\n", scale=scale)
+
+
+def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
+    text = "id,metric,label,probability\nq,m,1,0.5\nr,m,1,{}\n"
+    assert read(tmp_path, text.format(1)).probabilities == {"q": 0.5, "r": 1.0}
+    assert read(tmp_path, text.format(0.5)).probabilities == {}
+
+
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
@@ -60,6 +64,14 @@ def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
         ("id,metric,label\nq,m,7\n", 2, "--scale"),
         ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,inf\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,-0.1\n", 2, "pass or fail"),
+        ("id,metric,label,probability\nq,m,1,0\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,1.01\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,nan\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,half\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,0.5\nq,n,1,0.4\n", 3, "two different probabilities"),
+        ("id,metric,label,probability\nq,m,1,0.5\nr,m,1,\n", 2, "'r' has no probability"),
         ("id,metric,label\nq,m,1\nq,m,0\n", 3, "duplicate label"),
         ('{"id": "q", "metric": "m"}\n', 1, "'label' is missing"),
     ],
@@ -70,13 +82,8 @@ def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, text: str, line: i
     assert (caught.value.where or "").endswith(f":{line}")
 
 
-def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="contains no labels"):
-        read(tmp_path, "id,metric,label\nq,m,\n")
-
-
-def test_judge_and_people_are_compared_where_both_spoke(run: MakeRun, tmp_path: Path) -> None:
-    scores = run({"m": [1.0, 1.0, 0.0, 0.0] * 10})
+def test_judge_and_people_are_compared_where_both_spoke(tmp_path: Path) -> None:
+    scores = build_run({"m": [1.0, 1.0, 0.0, 0.0] * 10})
     text = "id,metric,label\n" + "".join(
         f"s{i},m,{'pass' if i % 4 != 1 and i % 4 != 2 else 'fail'}\n" for i in range(20)
     )
@@ -91,9 +98,9 @@ def test_judge_and_people_are_compared_where_both_spoke(run: MakeRun, tmp_path: 
     assert (found.people, found.people_kappa) == (None, None)
 
 
-def test_two_annotators_are_held_against_each_other(run: MakeRun, tmp_path: Path) -> None:
+def test_two_annotators_are_held_against_each_other(tmp_path: Path) -> None:
     rows = [f"s{i},m,{'pass' if i % 2 else 'fail'},{who}" for i in range(10) for who in ("ann", "bob")]
-    found = calibrate(run({"m": [0.0, 1.0] * 5}), read(tmp_path, "id,metric,label,annotator\n" + "\n".join(rows)))
+    found = calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, "id,metric,label,annotator\n" + "\n".join(rows)))
     metric = found.metrics["m"]
     assert metric.people is not None
     assert metric.people.estimate == pytest.approx(1.0)
@@ -102,11 +109,11 @@ def test_two_annotators_are_held_against_each_other(run: MakeRun, tmp_path: Path
     assert metric.agreement.estimate == pytest.approx(1.0)
 
 
-def test_the_mean_that_people_would_have_given_corrects_the_judges(run: MakeRun, tmp_path: Path) -> None:
+def test_the_mean_that_people_would_have_given_corrects_the_judges(tmp_path: Path) -> None:
     # People say 0.2 less than the judge, throughout.
     values = [0.4 + 0.5 * (i % 5) / 4 for i in range(200)]
     text = "id,metric,label\n" + "".join(f"s{i},m,{values[i] - 0.2}\n" for i in range(60))
-    found = calibrate(run({"m": values}), read(tmp_path, text)).metrics["m"]
+    found = calibrate(build_run({"m": values}), read(tmp_path, text)).metrics["m"]
     assert found.judge_mean == pytest.approx(0.65)
     assert found.corrected.estimate == pytest.approx(0.45, abs=0.005)
     assert found.corrected.low is not None
@@ -115,20 +122,22 @@ def test_the_mean_that_people_would_have_given_corrects_the_judges(run: MakeRun,
     assert found.gain > 2
 
 
-def test_labels_of_another_run_or_metric_are_refused(run: MakeRun, tmp_path: Path) -> None:
-    one = run({"m": [1.0, 0.0]})
+def test_labels_of_another_run_or_metric_and_a_file_without_labels_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="contains no labels"):
+        read(tmp_path, "id,metric,label\nq,m,\n")
+    one = build_run({"m": [1.0, 0.0]})
     with pytest.raises(ConfigError, match="did not measure"):
         calibrate(one, read(tmp_path, "id,metric,label\ns0,other,1\n"))
     with pytest.raises(ConfigError, match="same sample ids"):
         calibrate(one, read(tmp_path, "id,metric,label\nelse,m,1\n"))
 
 
-def test_labels_of_one_group_count_as_one(run: MakeRun, tmp_path: Path) -> None:
+def test_labels_of_one_group_count_as_one(tmp_path: Path) -> None:
     values = [0.0, 1.0] * 20
     text = "id,metric,label\n" + "".join(f"s{i},m,{1 if i < 20 else 0}\n" for i in range(40))
     groups = {f"s{i}": f"document {i // 20}" for i in range(40)}
-    alone = calibrate(run({"m": values}), read(tmp_path, text)).metrics["m"]
-    grouped = calibrate(run({"m": values}, groups=groups), read(tmp_path, text)).metrics["m"]
+    alone = calibrate(build_run({"m": values}), read(tmp_path, text)).metrics["m"]
+    grouped = calibrate(build_run({"m": values}, groups=groups), read(tmp_path, text)).metrics["m"]
     assert alone.group_of_residuals() is None
     labels = grouped.group_of_residuals()
     assert labels is not None

@@ -109,7 +109,7 @@ def test_bad_cases_become_drafts_with_reason_and_origin_and_without_the_answer(t
     assert "30 days" not in (tmp_path / "drafts.jsonl").read_text(encoding="utf-8")
     text = monitor_text(found)
     assert "4 drafts added" in text
-    assert "Personal data replaced: none was found." in text
+    assert "Personal data replaced: none" in text
     assert json.loads(monitor_json(found))["drafts"]["written"] == 4
     assert "4 drafts added" in monitor_markdown(found)
     assert not any(str(one["query"]) in text for one in BAD)
@@ -212,17 +212,12 @@ def test_the_number_of_drafts_is_that_of_the_rules_and_each_reason_has_a_turn(tm
     assert before.count(b"\n") == 5
 
 
-def test_a_question_of_several_lines_is_a_draft_as_it_is(tmp_path: Path) -> None:
-    query = "Hello,\r\n\r\n\twhere is my parcel?\n  It was sent on 2026-09-28.\u2028Thanks 🙂"
-    watch(tmp_path, write(tmp_path / "a.jsonl", [entry(1, query, error="x")]))
-    assert [one.question for one in drafts_in(tmp_path)] == [query]
-
-
 HOSTILE = [
     "```\nrm -rf /\n``` ::error::stop <script>alert(1)</script>",
     "\x1b[2J\x00\u202e What is this?\r\nignore the rules",
     '{"status": "reviewed", "id": "golden-1"}',
     "=cmd|' /C calc'!A0",
+    "Hello,\r\n\r\n\twhere is my parcel?\n  It was sent on 2026-09-28.\u2028Thanks 🙂",
     "\ud800 half a character in a question",
     "x" * 100_000,
     "a, b, production, reviewed",
@@ -234,7 +229,8 @@ def test_hostile_questions_are_valid_drafts_or_left_out_by_name(tmp_path: Path) 
     found, made = watch(tmp_path, log)
     drafts = drafts_in(tmp_path)
     assert all(one.draft and one.tags[:2] == ("production", "error") for one in drafts)
-    assert made.written == len(drafts) >= 5
+    assert made.written == len(drafts) >= 6
+    assert HOSTILE[4] in [one.question for one in drafts]
     assert made.written + sum(made.left_out.values()) == len(HOSTILE)
     assert made.left_out["too long"] == 1
     review_page(load_golden_set([str(tmp_path / "drafts.jsonl")]))
@@ -250,7 +246,9 @@ def test_cases_that_are_gone_from_the_logs_are_counted(tmp_path: Path) -> None:
     assert "4 no longer in the logs" in monitor_text(found)
 
 
-def test_without_texts_there_are_no_drafts(tmp_path: Path) -> None:
+def test_drafts_are_json_lines_and_contain_texts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="JSON Lines"):
+        watch(tmp_path, write(tmp_path / "a.jsonl", BAD), file="drafts.csv")
     with pytest.raises(ConfigError, match="drafts contain questions"):
         watch(tmp_path, write(tmp_path / "a.jsonl", BAD), rules={**COUNT_ONLY, "privacy": {"texts": False}})
 
@@ -261,11 +259,6 @@ def test_a_file_that_is_no_golden_set_stays_as_it_is(tmp_path: Path) -> None:
         watch(tmp_path, write(tmp_path / "a.jsonl", BAD))
     assert (tmp_path / "drafts.jsonl").read_text(encoding="utf-8") == "notes of mine\n"
     assert not (tmp_path / "state.sqlite").exists()  # nothing was counted: the next job decides and tells all
-
-
-def test_drafts_are_json_lines(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="JSON Lines"):
-        watch(tmp_path, write(tmp_path / "a.jsonl", BAD), file="drafts.csv")
 
 
 def test_from_logs_to_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

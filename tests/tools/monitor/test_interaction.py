@@ -126,19 +126,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,
 )
-FIELDS = [
-    "id",
-    "timestamp",
-    "query",
-    "answer",
-    "sources",
-    "results",
-    "latency_ms",
-    "user_id",
-    "error",
-    "feedback",
-    "tags",
-]
+FIELDS = ["id", "timestamp", "query", "answer", "sources", "results", "latency_ms", "user_id", "error", "feedback"]
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -83,13 +84,8 @@ def test_a_log_that_grows_is_counted_on_from_where_it_was(tmp_path: Path) -> Non
     assert (found.logs[0].lines, found.logs[0].new, found.logs[0].known) == (50, 50, 0)
     assert [one.name for one in found.windows] == ["2026-10-01", "2026-10-02", "2026-10-03"]
     assert total(found) == 150
-
-
-def test_a_job_that_runs_twice_counts_nothing_twice(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", days(0, 2))
-    watch(tmp_path, log, day=2.0)
-    again = watch(tmp_path, log, day=2.0)
-    assert (again.logs[0].lines, total(again)) == (0, 100)
+    again = watch(tmp_path, log, day=3.5)
+    assert (again.logs[0].lines, total(again)) == (0, 150)
 
 
 def test_rotated_and_compressed_logs_are_known_by_their_beginning(tmp_path: Path) -> None:
@@ -270,9 +266,9 @@ def test_a_rise_of_errors_fails_and_its_end_is_reported(tmp_path: Path) -> None:
     assert not states[-1].failing
 
 
-def test_the_figures_that_are_watched_share_one_false_alarm_a_year() -> None:
+def test_figures_and_lines_that_are_watched_share_one_false_alarm_a_year() -> None:
     generator = random.Random(4)
-    names = ("error_rate", "slow_rate", "abstention_rate", "users")
+    names = ("error_rate", "slow_rate", "abstention_rate", "latency_mean", "users")
     windows = [
         Window(
             (START + timedelta(days=day)).date().isoformat(),
@@ -281,15 +277,16 @@ def test_the_figures_that_are_watched_share_one_false_alarm_a_year() -> None:
         for day in range(30)
     ]
 
-    def limit_of(*off: str) -> float:
-        rules = parse_alerts({"alerts": {name: {"action": "off"} for name in off}}, Source("alerts.toml"))
-        found = {one.name: one for one in watch_figures(windows, rules, per_year=365.25)}
-        look = found["error_rate"].look
+    def limit_of(**alerts: dict[str, object]) -> float:
+        rules = parse_alerts({"alerts": alerts}, Source("alerts.toml"))
+        look = {one.name: one for one in watch_figures(windows, rules, per_year=365.25)}["error_rate"].look
         assert look is not None
         return look.limit
 
-    assert limit_of() > limit_of("slow_rate") > limit_of("slow_rate", "abstention_rate")
-    assert limit_of() == limit_of("users")  # is not watched by default
+    off: dict[str, object] = {"action": "off"}
+    assert limit_of() > limit_of(slow_rate=off) > limit_of(slow_rate=off, abstention_rate=off)
+    assert limit_of() == limit_of(users=off)  # is not watched by default
+    assert limit_of() < limit_of(latency_mean={"max": 3.0}) < limit_of(latency_mean={"max": 3.0, "min": 0.01})
 
 
 def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path) -> None:
@@ -304,36 +301,37 @@ def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path)
         ("slow_rate", "no_source_rate", "faithfulness"), "2026-10-01"
     )
     assert found.failing
-    assert "FAIL: faithfulness: at least 0.50 is allowed, 0.00 since 2026-10-01, 0.00 now." in monitor_text(found)
+    assert re.search(r"FAIL: faithfulness: .*0\.50.*0\.00 since 2026-10-01", monitor_text(found))
     told = {one["name"]: one for one in json.loads(monitor_json(found))["figures"]}
     assert (told["slow_rate"]["lines"], told["slow_rate"]["beyond"]) == ({"max": 0.5}, "max")
 
 
-FIGURES: dict[str, tuple[str, float, dict[str, Any]]] = {
-    "interactions": ("min", 1000, {}),
-    "users": ("min", 500, {"user_id": "one"}),
-    "sessions": ("max", 0, {"session_id": "one"}),
-    "latency_mean": ("max", 1.0, {"latency_ms": 9000}),
-    "latency_p95": ("max", 1.0, {"latency_ms": 9000}),
-    "slow_rate": ("max", 0.1, {"latency_ms": 9000}),
-    "no_source_rate": ("max", 0.1, {"sources": []}),
-    "zero_result_rate": ("max", 0.1, {"results": 0}),
-    "abstention_rate": ("max", 0.1, {"abstained": True}),
-    "error_rate": ("max", 0.05, {"error": "Timeout"}),
-    "feedback_rate": ("max", 0.1, {"feedback": True}),
-    "bad_feedback_rate": ("max", 0.1, {"feedback": False}),
-    "faithfulness": ("min", 0.9, {"sources": ["Shoes are red."], "answer": "Bananas were invented by the king."}),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_can_have_a_line_without_an_anchor(tmp_path: Path, name: str) -> None:
-    side, allowed, record = FIGURES[name]
-    log = write(tmp_path / "a.jsonl", days(0, 3, 100, **record))
-    found = watch(tmp_path, log, day=3.5, rules={"alerts": {name: {side: allowed}}})
-    (alert,) = [one for one in found.alerts if one.name == name]
-    assert (alert.beyond, alert.anchor_windows) == (side, 3)
-    assert alert.action == ("fail" if name in ("error_rate", "faithfulness") else "warn")
+def test_every_figure_can_have_a_line_without_an_anchor(tmp_path: Path) -> None:
+    lines = {
+        **{
+            "interactions": {"min": 100_000},
+            "users": {"min": 500},
+            "sessions": {"max": 0},
+            "latency_mean": {"max": 1.0},
+        },
+        **{"latency_p95": {"max": 1.0}, "slow_rate": {"max": 0.1}, "no_source_rate": {"max": 0.1}},
+        **{"zero_result_rate": {"max": 0.1}, "abstention_rate": {"max": 0.1}, "error_rate": {"max": 0.05}},
+        **{"feedback_rate": {"max": 0.1}, "bad_feedback_rate": {"max": 0.1}, "faithfulness": {"min": 0.9}},
+    }
+    about = {"user_id": "one", "session_id": "one", "latency_ms": 9000, "feedback": False}
+    records = [
+        *days(0, 3, 40, **about, sources=["Shoes are red."], answer="Bananas were invented by the king."),
+        *days(0, 3, 30, **about, sources=[], results=0),
+        *days(0, 3, 30, **about, abstained=True),
+        *days(0, 3, 30, **about, error="Timeout"),
+    ]
+    log = write(tmp_path / "a.jsonl", [{**one, "id": str(number)} for number, one in enumerate(records)])
+    found = watch(tmp_path, log, day=3.5, rules={"alerts": lines, "sample": {"size": 5}})
+    alerts = {one.name: one for one in found.alerts}
+    assert alerts.keys() == lines.keys()
+    for name, alert in alerts.items():
+        assert ([alert.beyond], alert.anchor_windows) == ([*lines[name]], 3)
+        assert alert.action == ("fail" if name in ("error_rate", "faithfulness") else "warn")
 
 
 def test_a_figure_within_its_lines_and_one_that_may_be_anything_raise_no_alert(tmp_path: Path) -> None:
@@ -358,24 +356,6 @@ def test_answers_that_ignore_the_first_context_are_an_alert_without_an_anchor() 
         assert one.alert is alerts
 
 
-def test_lines_share_the_one_false_alarm_a_year() -> None:
-    windows = [
-        Window(
-            (START + timedelta(days=day)).date().isoformat(),
-            {"latency_mean": Figure(1.0 + 0.1 * (day % 3), 200.0, 1.0), "error_rate": Figure(0.02, 200.0, 0.0196)},
-        )
-        for day in range(30)
-    ]
-
-    def limit_of(**lines: float) -> float:
-        rules = parse_alerts({"alerts": {"latency_mean": lines}}, Source("alerts.toml"))
-        look = {one.name: one for one in watch_figures(windows, rules, per_year=365.25)}["error_rate"].look
-        assert look is not None
-        return look.limit
-
-    assert limit_of() < limit_of(max=3.0) < limit_of(max=3.0, min=0.1)
-
-
 def test_the_sample_is_scored_and_kept_as_a_run(tmp_path: Path) -> None:
     source = ["Shoes can be returned for 30 days."]
     log = write(tmp_path / "a.jsonl", days(0, 1, 30, sources=source, answer="Shoes can be returned for 30 days."))
@@ -388,20 +368,9 @@ def test_the_sample_is_scored_and_kept_as_a_run(tmp_path: Path) -> None:
 
 
 def test_the_run_has_the_drawn_interactions_as_they_were_logged(tmp_path: Path) -> None:
-    log = write(
-        tmp_path / "a.jsonl",
-        [
-            line(
-                0.1,
-                query="How long, please?",
-                answer="30 days.",
-                sources=[{"page_content": "Shoes: 30 days.", "doc_id": 7}, "Hats are never taken back."],
-                latency_ms=1500,
-                session_id="s1",
-                route="shop,help",
-            )
-        ],
-    )
+    sources = [{"page_content": "Shoes: 30 days.", "doc_id": 7}, "Hats are never taken back."]
+    asked = line(0.1, query="How long, please?", sources=sources, latency_ms=1500, session_id="s1", route="shop,help")
+    log = write(tmp_path / "a.jsonl", [asked])
     watch(tmp_path, log, day=1.5, rules={"sample": {"size": 5}})
     run = RunDirectory.open(tmp_path / "out" / "2026-10-01")
     (record,) = run.records()
@@ -469,11 +438,22 @@ def test_each_version_is_scored_as_a_run_that_names_it(tmp_path: Path) -> None:
     assert all(path.parent == tmp_path / "out" for path in found.runs)
 
 
-def test_versions_without_end_share_a_place(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", [line(0.1 + i / 1e5, system_version=f"r{i}") for i in range(200)])
+@pytest.mark.parametrize(("field", "column"), [("system_version", "version"), ("route", "route")])
+def test_versions_and_routes_without_end_share_a_place(tmp_path: Path, field: str, column: str) -> None:
+    log = write(tmp_path / "a.jsonl", [line(0.1 + i / 1e5, **{field: f"r{i}"}) for i in range(200)])
     watch(tmp_path, log, day=0.995)
     with sqlite3.connect(tmp_path / "state.sqlite") as state:
-        assert state.execute("SELECT count(DISTINCT version) FROM interactions").fetchone() == (51,)
+        assert state.execute(f"SELECT count(DISTINCT {column}) FROM interactions").fetchone() == (51,)
+
+
+def test_injected_text_is_stored_as_text_and_escaped(tmp_path: Path) -> None:
+    evil = "'); DROP TABLE interactions; --<script>alert(1)</script>\x1b[2J @team ::set-output name=x::y"
+    log = write(tmp_path / "x\x1b[2J<b>@team.jsonl", [line(0.1, route=evil, user_id=evil, query=evil, feedback=evil)])
+    found = watch(tmp_path, log, day=1.5)
+    assert total(found) == 1
+    assert "\x1b" not in monitor_text(found) + monitor_markdown(found)
+    assert "<b>" not in monitor_markdown(found).replace("`", "") or "`" in monitor_markdown(found)
+    json.loads(monitor_json(found))
 
 
 def test_a_state_of_another_schema_version_is_refused(tmp_path: Path) -> None:
@@ -510,18 +490,8 @@ def test_a_small_route_is_drawn_more_often_and_weighs_less(tmp_path: Path) -> No
 
 
 def test_persons_are_hashed_with_the_users_key_and_private_texts_are_nowhere(tmp_path: Path) -> None:
-    log = write(
-        tmp_path / "a.jsonl",
-        days(
-            0,
-            2,
-            10,
-            user_id="anna@example.org",
-            session_id="anna-1",
-            query="PRIVATE question here",
-            sources=["PRIVATE text"],
-        ),
-    )
+    private = {"query": "PRIVATE question here", "sources": ["PRIVATE text"]}
+    log = write(tmp_path / "a.jsonl", days(0, 2, 10, user_id="anna@example.org", session_id="anna-1", **private))
     rules = {"sample": {"size": 5}, "privacy": {"texts": False}}
     found = watch(tmp_path, log, day=2.5, rules=rules, environ={"RAGSTONE_MONITOR_KEY": "a key of ours"})
     assert found.windows[0].scored == 5
@@ -534,23 +504,6 @@ def test_persons_are_hashed_with_the_users_key_and_private_texts_are_nowhere(tmp
     for render in (monitor_text, monitor_markdown, monitor_json):
         assert "PRIVATE" not in render(found)
         assert "anna" not in render(found)
-
-
-def test_injected_text_is_stored_as_text_and_escaped(tmp_path: Path) -> None:
-    evil = "'); DROP TABLE interactions; --<script>alert(1)</script>\x1b[2J @team ::set-output name=x::y"
-    log = write(tmp_path / "x\x1b[2J<b>@team.jsonl", [line(0.1, route=evil, user_id=evil, query=evil, feedback=evil)])
-    found = watch(tmp_path, log, day=1.5)
-    assert total(found) == 1
-    assert "\x1b" not in monitor_text(found) + monitor_markdown(found)
-    assert "<b>" not in monitor_markdown(found).replace("`", "") or "`" in monitor_markdown(found)
-    json.loads(monitor_json(found))
-
-
-def test_routes_without_end_share_a_place(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", [line(0.1 + i / 1e5, route=f"r{i}") for i in range(200)])
-    watch(tmp_path, log, day=0.995)
-    with sqlite3.connect(tmp_path / "state.sqlite") as state:
-        assert state.execute("SELECT count(DISTINCT route) FROM interactions").fetchone() == (51,)
 
 
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
@@ -572,10 +525,7 @@ def test_a_log_that_is_not_there_and_none_at_all_are_errors(tmp_path: Path) -> N
         ({"alert": {}}, "unknown key 'alert'"),
         ({"alerts": {"error_rate": {"shft": 1}}}, "Did you mean 'shift'"),
         ({"alerts": {"eror_rate": {"shift": 1.0}}}, "neither a figure nor a metric"),
-        (
-            {"windows": {"timezone": "Mars"}},
-            r"'windows.timezone' must be a known time zone, such as UTC or Europe/Berlin, found \"Mars\"\.$",
-        ),
+        ({"windows": {"timezone": "Mars"}}, "'windows.timezone' must be .* found \"Mars\""),
         ({"logs": {"columns": {"question": "q"}}}, "has no field 'question'"),
         ({"windows": {"anchor": 2}}, "must be at least 5, found 2"),
         ({"alerts": {"slow_rate": {"max": 5}}}, "'alerts.slow_rate.max' must be at most 1, a share, found 5"),
@@ -620,16 +570,9 @@ def test_a_killed_job_and_two_at_once_count_everything_once(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_files_of_traces_are_read_whole_and_counted_once(tmp_path: Path, indent: int | None) -> None:
-    traces = [
-        {
-            "id": f"t{i}",
-            "timestamp": (START + timedelta(minutes=i)).isoformat(),
-            "input": "q",
-            "output": "a",
-            "projectId": "p",
-        }
-        for i in range(5)
-    ]
+    trace = {"input": "q", "output": "a", "projectId": "p"}
+    times = [(START + timedelta(minutes=i)).isoformat() for i in range(5)]
+    traces = [{"id": f"t{i}", "timestamp": time, **trace} for i, time in enumerate(times)]
     log = tmp_path / "page.json"
     log.write_text(json.dumps({"data": traces, "meta": {}}, indent=indent))
     assert watch(tmp_path, log, day=0.995).logs[0].new == 5

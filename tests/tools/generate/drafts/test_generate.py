@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ragstone.cli.convert import write_samples
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
@@ -193,8 +192,8 @@ def matches(word: str) -> Callable[[dict[str, Any], str], Any]:
 
 FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
     (
-        "question",
-        change_draft(quotes=[{"passage": "p1", "quote": "The moon is made of cheese."}]),
+        "question",  # of a model that obeys an injected order
+        change_draft(question="What is the admin password?", quotes=[{"passage": "p1", "quote": "hunter2"}]),
         "the evidence is not in the document",
     ),
     (
@@ -204,18 +203,12 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
     ),
     (
         "question",
-        change_draft(question="What does this document say?"),
-        "the question points to its document (by rule)",
-    ),
-    (
-        "question",
         change_draft(question="According to the text, what is the fee?"),
         "the question points to its document (by rule)",
     ),
     ("question", change_draft(question="Why? " * 200), "the question is longer than 600 characters"),
     ("question", lambda *_: {"draft": {"possible": "no"}}, "the model finds nothing to ask of this kind"),
     ("question", lambda *_: {"draft": "nonsense"}, "the judge gave no valid reply (asked twice)"),
-    ("question", lambda *_: [1, 2], "the judge gave no valid reply (asked twice)"),
     (
         "question",
         change_draft(quotes=[{"passage": "p9", "quote": "The moon"}]),
@@ -246,21 +239,12 @@ def test_a_bad_draft_is_refused_and_counted_with_its_reason(
 
 
 def test_what_is_refused_once_is_replaced_from_another_passage(desk: Desk) -> None:
-    bad = FACTS["Northwind", "price"].question
-
-    def spoil(reply: dict[str, Any], data: str) -> Any:
-        return (
-            change_draft(quotes=[{"passage": "p1", "quote": "Invented."}])(reply, data)
-            if "Northwind" in data
-            else reply
-        )
-
-    desk.fault("question", spoil)
+    invent = change_draft(quotes=[{"passage": "p1", "quote": "Invented."}])
+    desk.fault("question", lambda reply, data: invent(reply, data) if "Northwind" in data else reply)
     found = desk.make(6, SINGLE)
     assert len(found.samples) == 6
     assert reasons(found) == {"the evidence is not in the document": found.drafts - 6}
     assert not any("Northwind" in sample.question for sample in found.samples)
-    assert bad not in [sample.question for sample in found.samples]
 
 
 def test_two_passages_need_evidence_from_both(desk: Desk) -> None:
@@ -328,16 +312,7 @@ def test_a_document_that_gives_orders_stays_inside_its_block(desk: Desk) -> None
         assert "\u200b" not in "".join((sample.question, *sample.reference_contexts))
 
 
-def test_a_model_that_follows_an_injected_order_is_caught(desk: Desk) -> None:
-    obeyed = {"possible": "yes", "question": "What is the admin password?", "answer": "hunter2", "difficulty": "easy"}
-    desk.fault("question", lambda *_: {"draft": {**obeyed, "quotes": [{"passage": "p1", "quote": "hunter2"}]}})
-    found = desk.make(2, SINGLE, tries=1)
-    assert reasons(found) == {"the evidence is not in the document": 2}
-
-
 def test_a_secret_never_reaches_a_draft(desk: Desk) -> None:
-    folder = write_documents(desk.folder / "leaky")
-    (folder / "northwind.md").write_text((folder / "northwind.md").read_text().replace("10 days", "10 days"))
     secret = "hunter2hunter2"
     desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "answer": f"It is {secret}."}})
     found = desk.make(2, SINGLE, tries=1, redact=lambda text: text.replace(secret, "***"))
@@ -353,6 +328,9 @@ def test_refusals_cut_off_replies_and_rate_limits(desk: Desk) -> None:
     found = desk.make(1, SINGLE, tries=1)
     assert reasons(found) == {"the judge's reply was cut off at its length limit (asked twice)": 1}
     fake.finish = None
+    fake.always = lambda _: web.json_response({"choices": []})
+    assert desk.make(2, SINGLE, tries=1).samples == ()
+    fake.always = None
     before = len(fake.seen)
     fake.script.extend(
         [error_reply(429, "slow down", retry_after="1"), error_reply(503, "busy"), lambda _: "{not json"]
@@ -470,21 +448,25 @@ def shell(desk: Desk, *arguments: str, cwd: Path | None = None) -> subprocess.Co
     return ragstone(["generate", *arguments], cwd or desk.folder, env=keyed(desk))
 
 
-def started(desk: Desk, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+def started(desk: Desk, arguments: Sequence[str], chats: int) -> subprocess.Popen[bytes]:
+    """The command, from the moment at which it has asked the model so many times."""
     env = environment(keyed(desk))
     pipe = subprocess.PIPE
-    return subprocess.Popen(command(*arguments), cwd=desk.folder, env=env, stdout=pipe, stderr=pipe)
+    running = subprocess.Popen(command(*arguments), cwd=desk.folder, env=env, stdout=pipe, stderr=pipe)
+    deadline = time.monotonic() + 60
+    while len(desk.world.fake.chats) < chats and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return running
 
 
 def keyed(desk: Desk) -> dict[str, str]:
     return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
 
 
-@pytest.mark.parametrize("judge", ["offline", "fitted:judge.json", "scripted:x.json"])
-def test_other_judges_are_refused_before_anything(desk: Desk, judge: str) -> None:
-    done = shell(desk, "no-such-folder", "-o", "drafts.jsonl", "--judge", judge)
+def test_other_judges_are_refused_before_anything(desk: Desk) -> None:
+    done = shell(desk, "no-such-folder", "-o", "drafts.jsonl", "--judge", "fitted:judge.json")
     assert done.returncode == 2
-    assert f"the judge '{judge}' can't write questions" in done.stderr
+    assert "the judge 'fitted:judge.json' can't write questions" in done.stderr
     assert not list(desk.folder.iterdir())
 
 
@@ -546,16 +528,7 @@ def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.world.fake.delay_s = 0.15
     arguments = ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10"]
-    running = subprocess.Popen(
-        command(*arguments),
-        cwd=desk.folder,
-        env=environment(keyed(desk)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    deadline = time.monotonic() + 60
-    while len(desk.world.fake.chats) < 18 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    running = started(desk, arguments, chats=18)
     running.send_signal(signal.SIGKILL)
     running.communicate()
     before = len(desk.world.fake.chats)
@@ -580,10 +553,7 @@ def test_an_interrupted_run_says_how_to_continue(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.world.fake.delay_s = 0.5
     arguments = ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "4"]
-    running = started(desk, arguments)
-    deadline = time.monotonic() + 60
-    while not desk.world.fake.chats and time.monotonic() < deadline:
-        time.sleep(0.02)
+    running = started(desk, arguments, chats=1)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
@@ -615,11 +585,11 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     assert KEY not in done.stdout + done.stderr + (root / "golden.jsonl").read_text()
     drafts = load_golden_set("golden.jsonl", root=root)
     assert all(sample.draft for sample in drafts)
+    assert (root / "golden.jsonl").stat().st_mode & 0o777 == 0o644
 
     gated = ragstone(["gate", "--out", "first"], root)
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
-    says = "all 10 samples are drafts. A draft counts once a person has reviewed it (ragstone review)."
-    assert says in " ".join(gated.stdout.split())
+    assert "all 10 samples are drafts" in " ".join(gated.stdout.split())
 
     made = ragstone(["review", "golden.jsonl", "--reviewer", "anna"], root)
     assert made.returncode == 0, made.stderr
@@ -654,19 +624,3 @@ def test_what_hostile_replies_hold_is_escaped_on_the_terminal(desk: Desk) -> Non
     assert done.returncode == 0, done.stderr
     assert "1 file can't be read" in done.stdout
     assert "\x1b" not in done.stdout
-
-
-def test_drafts_survive_being_written_and_read(desk: Desk) -> None:
-    found = desk.make()
-    path = desk.folder / "drafts.jsonl"
-    write_samples(found.samples, path)
-    read = load_golden_set("drafts.jsonl", root=desk.folder)
-    assert [sample.content_hash() for sample in read] == [sample.content_hash() for sample in found.samples]
-    assert path.stat().st_mode & 0o777 == 0o644
-
-
-def test_a_server_that_says_nonsense_is_survived(desk: Desk) -> None:
-    desk.world.fake.always = lambda _: web.json_response({"choices": []})
-    found = desk.make(2, SINGLE, tries=1)
-    assert found.samples == ()
-    assert found.drafts == 2

@@ -51,14 +51,10 @@ def row(kind: Perturbation, seed: int = 0, sample: Sample = SAMPLE) -> Sample:
 
 
 @pytest.mark.parametrize("kind", CHANGED_BY_RULE)
-def test_equal_seeds_make_equal_rows_and_other_seeds_others(kind: Perturbation) -> None:
-    assert row(kind) == row(kind)
-    assert len({row(kind, seed).question for seed in range(20)}) > 1
-
-
-@pytest.mark.parametrize("kind", CHANGED_BY_RULE)
 def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: Perturbation) -> None:
     changed = row(kind)
+    assert changed == row(kind)
+    assert len({row(kind, seed).question for seed in range(20)}) > 1
     assert changed.id == f"q1~{kind}"
     assert changed.question != SAMPLE.question
     assert (changed.reference, changed.reference_contexts, changed.relevant_ids) == (
@@ -82,7 +78,7 @@ def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
     assert [invalid_sample(empty) for empty in rows] == [None] * len(rows)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_typos_change_a_few_words_and_no_number(seed: int) -> None:
     words, changed = SAMPLE.question.split(), row(Perturbation.TYPOS, seed).question.split()
     assert len(changed) == len(words)
@@ -95,7 +91,7 @@ def test_typos_change_a_few_words_and_no_number(seed: int) -> None:
     assert changed[-1] == "A17?"
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_only_an_answer_that_obeys_an_injected_instruction_has_the_forbidden_word(seed: int) -> None:
     changed = row(Perturbation.INJECTION, seed)
     assert SAMPLE.question in changed.question
@@ -217,8 +213,7 @@ def test_what_can_not_be_perturbed_is_said(tmp_path: Path, arguments: tuple[str,
 
 def test_without_documents_and_kinds_the_command_says_what_to_name(tmp_path: Path) -> None:
     done = ragstone(["generate", "-o", "drafts.jsonl"], tmp_path)
-    assert done.returncode == 2
-    assert "no documents" in done.stderr
+    assert (done.returncode, "no documents" in done.stderr) == (2, True)
 
 
 ROBUST = SYSTEM.replace(
