@@ -307,18 +307,22 @@ def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path)
 
 
 def test_every_figure_can_have_a_line_without_an_anchor(tmp_path: Path) -> None:
-    lines = {
-        **{
-            "interactions": {"min": 100_000},
-            "users": {"min": 500},
-            "sessions": {"max": 0},
-            "latency_mean": {"max": 1.0},
-        },
-        **{"latency_p95": {"max": 1.0}, "slow_rate": {"max": 0.1}, "no_source_rate": {"max": 0.1}},
-        **{"zero_result_rate": {"max": 0.1}, "abstention_rate": {"max": 0.1}, "error_rate": {"max": 0.05}},
-        **{"feedback_rate": {"max": 0.1}, "bad_feedback_rate": {"max": 0.1}, "faithfulness": {"min": 0.9}},
+    lines: dict[str, dict[str, float]] = {
+        "interactions": {"min": 100_000},
+        "users": {"min": 500},
+        "sessions": {"max": 0},
+        "latency_mean": {"max": 1.0},
+        "latency_p95": {"max": 1.0},
+        "slow_rate": {"max": 0.1},
+        "no_source_rate": {"max": 0.1},
+        "zero_result_rate": {"max": 0.1},
+        "abstention_rate": {"max": 0.1},
+        "error_rate": {"max": 0.05},
+        "feedback_rate": {"max": 0.1},
+        "bad_feedback_rate": {"max": 0.1},
+        "faithfulness": {"min": 0.9},
     }
-    about = {"user_id": "one", "session_id": "one", "latency_ms": 9000, "feedback": False}
+    about: dict[str, Any] = {"user_id": "one", "session_id": "one", "latency_ms": 9000, "feedback": False}
     records = [
         *days(0, 3, 40, **about, sources=["Shoes are red."], answer="Bananas were invented by the king."),
         *days(0, 3, 30, **about, sources=[], results=0),
@@ -330,7 +334,8 @@ def test_every_figure_can_have_a_line_without_an_anchor(tmp_path: Path) -> None:
     alerts = {one.name: one for one in found.alerts}
     assert alerts.keys() == lines.keys()
     for name, alert in alerts.items():
-        assert ([alert.beyond], alert.anchor_windows) == ([*lines[name]], 3)
+        assert alert.beyond in lines[name]
+        assert alert.anchor_windows == 3
         assert alert.action == ("fail" if name in ("error_rate", "faithfulness") else "warn")
 
 
