@@ -135,6 +135,9 @@ def test_a_conflict_stays_one_beside_what_only_looks_like_one(page: str, stateme
     [
         ("All boats in the harbour sail at noon.", "Few boats in the harbour sail at noon.", True),
         ("All boats in the harbour sail at noon.", "All boats in the harbour sail at noon daily.", False),
+        ("Some boats in the harbour sail at noon.", "All boats in the harbour sail at noon.", True),
+        ("The boats in the harbour sail at noon.", "All boats in the harbour sail at noon.", False),
+        ("The museum opens at noon in winter.", "The museum opens before noon in winter.", False),
         ("The museum opens before noon in winter.", "The museum opens after noon in winter.", True),
         ("The museum opens before noon in winter.", "In winter, the museum opens before noon.", False),
     ],
