@@ -98,7 +98,7 @@ NO_VALUE = CellError
         (cells.turns, " ", ()),
         (cells.texts, ["", "one", None], ("one",)),
         (cells.texts, {"text": None, "value": "one"}, ("one",)),
-        (cells.contexts, [" ", "One."], ("One.",)),
+        (cells.contexts, [" ", [], "One."], ("One.",)),
         (cells.contexts, [{"text": None, "page_content": "One."}], ("One.",)),
         (cells.patterns, ["a|b", None, ""], ("a|b",)),
         (cells.patterns, [7], NO_VALUE),
@@ -119,10 +119,11 @@ def test_a_cell_is_read_as_its_kind_or_refused(read: Callable[[object], object],
         assert read(cell) == value
 
 
-def test_texts_that_are_nested_too_deeply_are_refused() -> None:
+@pytest.mark.parametrize("nest", [lambda inner: [inner], lambda inner: {"text": "one", "aliases": inner}])
+def test_texts_that_are_nested_too_deeply_are_refused(nest: Callable[[object], object]) -> None:
     nested: object = "one"
     for _ in range(100):
-        nested = [nested]
+        nested = nest(nested)
     with pytest.raises(CellError, match="nested too deeply"):
         cells.texts(nested)
 

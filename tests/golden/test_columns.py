@@ -107,6 +107,11 @@ def test_strong_names_come_before_weak_ones(tmp_path: Path) -> None:
     assert golden.mappings[0].ignored == ("input", "prompt")
 
 
+def test_a_column_comes_before_one_inside_of_another(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "inputs": {"question": "not this"}})
+    assert golden.samples[0].question == "A?"
+
+
 def test_two_columns_that_could_be_the_question_are_ambiguous_where_they_differ(tmp_path: Path) -> None:
     assert load(tmp_path, {"question": "A?", "query": "A?"}).samples[0].question == "A?"
     with pytest.raises(GoldenSetError, match=r"a\.jsonl:2: columns 'question' and 'query' could both") as caught:

@@ -142,6 +142,18 @@ def test_results_that_ask_one_question_twice_are_told_apart(tmp_path: Path) -> N
     assert [sample.id for sample in golden] == ["test-0", "test-1"]
 
 
+@pytest.mark.parametrize(("metadata", "contexts"), [({"context": ["One."]}, ["One."]), ({"cost": 1}, None)])
+def test_a_result_has_the_contexts_that_the_provider_returned(
+    tmp_path: Path, metadata: dict[str, object], contexts: list[str] | None
+) -> None:
+    document = results(result("Why?", response={"output": "So.", "metadata": metadata}))
+    table = read_promptfoo(document)
+    assert table is not None
+    ((row, _),) = table.rows
+    assert row.get("retrieval_context") == contexts
+    assert ("contexts" in load(tmp_path, document).mappings[0].recorded) is (contexts is not None)
+
+
 @pytest.mark.parametrize(("latency_ms", "latency_s"), [(1500, 1.5), (True, None), ("1500", None)])
 def test_the_latency_of_a_result_is_in_seconds(latency_ms: object, latency_s: float | None) -> None:
     table = read_promptfoo(results(result("Why?", latencyMs=latency_ms)))
