@@ -22,8 +22,11 @@ EVERYTHING = (
     ".github/workflows/ci.yml",
     "Makefile",
     "pyproject.toml",
+    "requirements-test.txt",
     "scripts/suites.py",
     "tests/conftest.py",
+    "tests/levels.py",
+    "tests/needs.py",
 )
 """A change here can break any suite."""
 HEAVY_COVERS = {

@@ -120,8 +120,10 @@ class ProcessorTime:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "teardown":
-            folder = report.nodeid.removeprefix("tests/").partition("/")[0] if "/" in report.nodeid[6:] else "tests"
-            self.by_folder[folder.partition("::")[0]] += sum(float(str(value)) for _, value in report.user_properties)
+            # tests/gate/test_decide.py is of "gate", tests/test_action.py of "tests".
+            folders = PurePath(report.nodeid.partition("::")[0]).parts[:-1]
+            seconds = [float(str(value)) for name, value in report.user_properties if name == _CPU]
+            self.by_folder["/".join(folders[1:2]) or "tests"] += sum(seconds)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("processor time by folder")

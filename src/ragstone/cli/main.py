@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import importlib
 import io
 import os
@@ -78,8 +77,6 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
-    # What is imported stays; to look for garbage in it, as often as is usual, takes a tenth of a small gate.
-    gc.set_threshold(50_000, 20, 20)
     _outlive_readers()
     try:
         result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
