@@ -52,6 +52,12 @@ def test_a_second_attempt_of_a_job_has_a_line_of_its_own() -> None:
     assert len(found.with_run(line(8, github_run=99), None).runs) == 4
 
 
+def test_runs_of_two_commits_that_began_in_the_same_second_are_two() -> None:
+    with_both = History().with_run(line(1, commit="a" * 40), None).with_run(line(1, commit="b" * 40), None)
+    assert [run.commit for run in with_both.runs] == ["a" * 40, "b" * 40]
+    assert len(with_both.with_run(line(1, commit="b" * 40), None).runs) == 2
+
+
 def test_runs_stand_by_time_in_whatever_order_they_were_added() -> None:
     found = History()
     for number in (4, 1, 3, 2):

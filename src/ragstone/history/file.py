@@ -208,7 +208,7 @@ def _without_scores(line: RunLine) -> RunLine:
 
 
 def same_run(one: RunLine, other: RunLine) -> bool:
-    """Whether both lines are of the same attempt: jobs that began in the same second may have the same name."""
+    """Whether both lines are of the same attempt: runs that began in the same second may have the same name."""
     return (one.run, one.github_run, one.commit) == (other.run, other.github_run, other.commit)
 
 
