@@ -266,7 +266,7 @@ class Said:
 
 
 def said_of(verdict: GateVerdict, samples: int, since: str) -> Said:
-    found = verdict.attribution if verdict.status is not Status.PASS else None
+    found = verdict.explanation.attribution if verdict.status is not Status.PASS else None
     cause = found.cause.cause if found is not None and found.cause is not None else None
     line = f"{headline_of(verdict, samples=samples)} {found.look if found is not None else ''}".strip()
     named = {side for side in (Side.RETRIEVAL, Side.GENERATION) if f"Look at {side} first" in line}

@@ -136,7 +136,7 @@ def test_an_entry_that_no_longer_holds_is_called_removable(changed: Any, more: A
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     found = held(entry(drop=0.03, id="2" * 8), entry(drop=0.05, id="3" * 8), entry(drop=0.04, id="4" * 8))
     assert [one.drop for one in found.widest.values()] == [0.05]
-    assert len(found.warnings) == 1
+    assert len(found.in_force_notes) == 1
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, SystemFacts
-from ragstone.gate.alignment import RankUse, alignment_warnings, contexts_used
+from ragstone.gate.alignment import RankUse, alignment_findings, contexts_used
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.metrics.alignment import UsedContexts
@@ -25,7 +25,7 @@ def run_of(used: Sequence[tuple[int, ...]], *, groups: Sequence[str] | None = No
 
 
 def warned(run: RunScores, **tables: Any) -> list[str]:
-    return list(alignment_warnings(Evidence.of(run, None, policy_from_mapping(tables))))
+    return [finding.text for finding in alignment_findings(Evidence.of(run, None, policy_from_mapping(tables)))]
 
 
 def test_a_share_that_is_shown_to_be_above_the_limit_is_a_warning() -> None:

@@ -34,33 +34,33 @@ def verdict(worse: set[str], *, baseline: bool = True) -> GateVerdict:
 )
 def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, baseline: bool) -> None:
     found = verdict(worse, baseline=baseline)
-    assert found.attribution is not None
-    assert found.attribution.side is side
+    assert found.explanation.attribution is not None
+    assert found.explanation.attribution.side is side
     failed = [check for check in found.checks if check.status == "fail"]
     assert {check.metric for check in failed} >= worse
     if side is Side.RETRIEVAL:
         assert all(check.reason.endswith("This points at retrieval.") for check in failed)
     if side is Side.GENERATION and baseline:
         for figure in ("faithfulness −0.51", "context_precision 0", "context_recall 0"):
-            assert figure in found.attribution.reason
+            assert figure in found.explanation.attribution.reason
 
 
 def test_a_run_that_passes_blames_nobody() -> None:
-    assert verdict(set()).attribution is None
+    assert verdict(set()).explanation.attribution is None
 
 
 def test_the_worst_regressed_samples_come_first() -> None:
     before = run({"faithfulness": [1.0] * 60})
     now = run({"faithfulness": [0.5] * 57 + [0.0, 0.25, 1.0]})
     found = decide_gate(now, before, POLICY_OF_ONE)
-    first, second = found.regressions[:2]
+    first, second = found.explanation.regressions[:2]
     assert (first.sample_id, first.current, first.baseline) == ("s57", 0.0, 1.0)
     assert (second.sample_id, second.current) == ("s58", 0.25)
-    assert all(one.sample_id != "s59" for one in found.regressions)
+    assert all(one.sample_id != "s59" for one in found.explanation.regressions)
     # A sample that lost in several metrics comes before one that lost more in one.
     rules = policy_from_mapping({"metrics": {name: {"max_drop": 0.0} for name in NAMES}})
     lost = {name: [0.4, 0.5, 0.0 if name == "faithfulness" else 1.0] + [0.8] * 27 for name in NAMES}
-    several = decide_gate(run(lost), run(dict.fromkeys(NAMES, [1.0] * 30)), rules).regressions
+    several = decide_gate(run(lost), run(dict.fromkeys(NAMES, [1.0] * 30)), rules).explanation.regressions
     assert list(dict.fromkeys(one.sample_id for one in several))[:3] == ["s0", "s1", "s2"]
     assert [one.metric for one in several[:4]] == sorted(NAMES)
 
@@ -68,14 +68,16 @@ def test_the_worst_regressed_samples_come_first() -> None:
 def test_samples_beyond_the_thousandth_are_counted() -> None:
     before, now = run({"faithfulness": [1.0] * 1003}), run({"faithfulness": [0.5] * 1003})
     found = decide_gate(now, before, POLICY_OF_ONE)
-    assert (len(found.regressions), found.regressed_left) == (1000, 3)
+    assert (len(found.explanation.regressions), found.explanation.regressed_left) == (1000, 3)
 
 
 def test_without_a_baseline_the_samples_farthest_below_a_missed_floor_are_listed() -> None:
-    found = verdict({"context_recall"}, baseline=False).regressions
+    found = verdict({"context_recall"}, baseline=False).explanation.regressions
     assert found[0].current == 0.3
     assert {one.metric for one in found} == {"context_recall"}
     assert all(one.baseline is None for one in found)
     at_floor = run({"faithfulness": [0.3] * 40 + [0.5] * 2})
-    short = decide_gate(at_floor, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}})).regressions
+    short = decide_gate(
+        at_floor, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}})
+    ).explanation.regressions
     assert {one.sample_id for one in short} == {f"s{index}" for index in range(40)}

@@ -8,6 +8,7 @@ import pytest
 
 from ragstone.gate.confirm import AT_ONCE, LAST, ONCE, doubts, settled
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
+from tests.gate.verdicts import verdict_of
 
 ALPHA = 0.05
 ASKED = ONCE.ask * ALPHA
@@ -24,7 +25,7 @@ def verdict(p: float | None, **fields: Any) -> GateVerdict:
         "estimate": -0.1,
         "threshold": -0.02,
     }
-    return GateVerdict(Status.INCONCLUSIVE, "", (Check(**{**given, **fields}, p_value=p),))
+    return verdict_of(Status.INCONCLUSIVE, "", [Check(**{**given, **fields}, p_value=p)])
 
 
 @pytest.mark.parametrize(

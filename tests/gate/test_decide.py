@@ -10,6 +10,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.findings import Level
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed, FailedBy
@@ -362,12 +363,12 @@ def test_the_smallest_drop_that_is_seen_is_said_once() -> None:
     verdict = decide_gate(current, baseline, drop(0.02))
     detectable = only(verdict, CheckKind.DROP).detectable_drop
     assert detectable is not None
-    assert verdict.resolution is not None
-    assert f"a drop of {detectable:.2f} in 4 of 5 runs" in verdict.resolution
+    assert verdict.sensitivity is not None
+    assert f"a drop of {detectable:.2f} in 4 of 5 runs" in verdict.sensitivity.text
     assert verdict.warnings == ()
     first = decide_gate(run({"faithfulness": HIGH * 10}), None, drop(0.02))
-    assert first.resolution is not None
-    assert "a drop of 0.0" in first.resolution
+    assert first.sensitivity is not None
+    assert "a drop of 0.0" in first.sensitivity.text
 
 
 @pytest.mark.parametrize(
@@ -376,7 +377,8 @@ def test_the_smallest_drop_that_is_seen_is_said_once() -> None:
 )
 def test_a_golden_set_that_sees_no_small_drop_is_warned_of(before: list[float], after: list[float], says: str) -> None:
     verdict = decide_gate(run({"faithfulness": after}), run({"faithfulness": before}), drop(0.02))
-    assert verdict.resolution is None
+    assert verdict.sensitivity is not None
+    assert verdict.sensitivity.level is Level.ASIDE
     assert says in verdict.warnings[0]
 
 

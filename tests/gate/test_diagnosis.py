@@ -270,7 +270,7 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
 def test_the_causes_decide_the_half_whatever_the_metrics_are(facts: Facts, side: Side, says: str) -> None:
     before, now = run({"faithfulness": [1.0] * 60}), run({"faithfulness": [0.49] * 60})
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
-    found = decide_gate(now, before, policy, facts_of=lambda ids, _: dict.fromkeys(ids, facts)).attribution
+    found = decide_gate(now, before, policy, facts_of=lambda ids, _: dict.fromkeys(ids, facts)).explanation.attribution
     assert found is not None
     assert found.side is side
     assert found.reason.startswith(says)
@@ -309,4 +309,4 @@ def test_scores_without_records_have_no_causes() -> None:
     worse = {"faithfulness": {f"q{i}": 0.5 for i in range(60)}}
     verdict = ragstone.compare(worse, before, {"metrics": {"faithfulness": {"max_drop": 0.02}}})
     assert verdict.status == "fail"
-    assert verdict.diagnosis is None
+    assert verdict.explanation.diagnosis is None

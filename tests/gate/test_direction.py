@@ -62,8 +62,8 @@ def test_an_error_rate(now: RunScores, then: RunScores, status: Status, ceiling:
     assert ceiling in level.reason
     assert rise in change.reason
     assert (level.reason in verdict.warnings) is ("chance" in ceiling)
-    assert bool(verdict.regressions) is (status is Status.FAIL)
-    assert all((one.current, one.baseline) == (1.0, 0.0) for one in verdict.regressions)
+    assert bool(verdict.explanation.regressions) is (status is Status.FAIL)
+    assert all((one.current, one.baseline) == (1.0, 0.0) for one in verdict.explanation.regressions)
 
 
 UNIT = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=4, max_size=12)
@@ -104,7 +104,9 @@ def test_a_metric_turned_around_gets_the_same_verdict(
             assert (other.interval.low, other.interval.high) == pytest.approx(
                 (1.0 - one.interval.high, 1.0 - one.interval.low)
             )
-    assert [one.sample_id for one in turned.regressions] == [one.sample_id for one in plain.regressions]
+    assert [one.sample_id for one in turned.explanation.regressions] == [
+        one.sample_id for one in plain.explanation.regressions
+    ]
 
 
 @pytest.mark.parametrize(
@@ -152,12 +154,15 @@ def test_a_rise_can_be_accepted() -> None:
 def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
     name = "noise_sensitivity_relevant"
     verdict = decided(rates(0.65, name=name), rates(0.15, name=name), metrics={"noise_sensitivity": {"max_rise": 0.02}})
-    assert verdict.attribution is not None
-    assert verdict.attribution.side is Side.GENERATION
-    assert "Generation got worse (noise_sensitivity_relevant +0.50)" in verdict.attribution.reason
+    assert verdict.explanation.attribution is not None
+    assert verdict.explanation.attribution.side is Side.GENERATION
+    assert "Generation got worse (noise_sensitivity_relevant +0.50)" in verdict.explanation.attribution.reason
     lone = decided(rates(0.65, name=name), None, metrics={"noise_sensitivity": {"max": 0.2}})
-    assert lone.attribution is not None
-    assert lone.attribution.reason == "Only generation is outside its limits (noise_sensitivity_relevant 0.65)."
+    assert lone.explanation.attribution is not None
+    assert (
+        lone.explanation.attribution.reason
+        == "Only generation is outside its limits (noise_sensitivity_relevant 0.65)."
+    )
 
 
 def test_the_report_tells_a_rise_as_worse() -> None:
@@ -179,7 +184,7 @@ def test_the_report_tells_a_rise_as_worse() -> None:
 def test_a_measured_metric_without_a_rule_keeps_its_direction() -> None:
     run = build_run({"noise_sensitivity_irrelevant": [0.1, 0.2], "faithfulness": [1.0, 0.9]})
     verdict = decided(run, None, metrics={"faithfulness": {"min": 0.5}})
-    assert verdict.lower_is_better == {"noise_sensitivity_irrelevant"}
+    assert verdict.explanation.lower_is_better == {"noise_sensitivity_irrelevant"}
     rows = metric_rows(verdict, run, None, {})
     assert {row.metric: row.lower_is_better for row in rows} == {
         "faithfulness": False,

@@ -20,6 +20,7 @@ from ragstone.gate.verdict import (
     Side,
     Status,
 )
+from tests.gate.verdicts import verdict_of
 
 COMPARED = Comparability(True, paired=51, total=51)
 
@@ -40,7 +41,7 @@ def check(kind: CheckKind = CheckKind.DROP, status: Status = Status.FAIL, **fiel
 
 
 def verdict(status: Status, *checks: Check, **fields: Any) -> GateVerdict:
-    return GateVerdict(status, "the reason.", checks, **{"comparability": COMPARED, **fields})
+    return verdict_of(status, "the reason.", checks, **{"comparability": COMPARED, **fields})
 
 
 def blamed(side: Side, **counts: int) -> Attribution:
@@ -68,7 +69,11 @@ LOWER = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
         (LOST, {}, ("Blocked: retrieval", "no longer", "20 of 51 questions")),
         (replace(LOST, comparability=None), {}, ("Blocked: retrieval", "not retrieved for 20 of 51 questions")),
         (LOST, {"advisory": True}, ("Failed, but not blocked: retrieval", "20 of 51")),
-        (replace(LOST, attribution=blamed(Side.GENERATION, **MIXED)), {}, ("Blocked: answers", "9 of 51 questions")),
+        (
+            verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, **MIXED)),
+            {},
+            ("Blocked: answers", "9 of 51 questions"),
+        ),
         (  # a cause of few samples is no headline
             verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, invented=4)),
             {},
@@ -157,7 +162,7 @@ def test_a_pass_says_what_would_have_been_seen() -> None:
     said = line(found)
     assert said.startswith("Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12 points")
     assert "1 check that only warns" in said
-    lost = replace(found, checks=(held, check(action=Action.WARN)))
+    lost = verdict(Status.PASS, held, check(action=Action.WARN))
     assert line(lost).startswith("Nothing that blocks is shown to be worse.")
     assert line(verdict(Status.PASS, held)).endswith(" 51 questions.")
     assert line(verdict(Status.PASS, held, comparability=None)).startswith("Passed, with nothing to compare with.")

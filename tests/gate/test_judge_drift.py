@@ -11,6 +11,7 @@ from scipy.stats import binom
 from ragstone.evaluation.manifest import Canaries, Manifest, Observed
 from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.findings import Level
 from ragstone.gate.judge_drift import ALPHA, STEADY, moved
 from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import GateVerdict, Side, Status
@@ -81,9 +82,9 @@ def test_a_judge_that_moved_is_the_first_warning_with_an_interval() -> None:
     assert verdict.status is Status.FAIL
     assert "3 of 20 verdicts differ" in verdict.warnings[0]
     assert "(95 % interval 3.2 % to 37.9 %; supported: 18 then, 15 now)" in verdict.warnings[0]
-    assert verdict.attribution is not None
-    assert verdict.attribution.side is Side.UNCLEAR
-    assert "judge" in verdict.attribution.reason
+    assert verdict.explanation.attribution is not None
+    assert verdict.explanation.attribution.side is Side.UNCLEAR
+    assert "judge" in verdict.explanation.attribution.reason
 
 
 def test_a_verdict_or_two_that_differ_are_a_note() -> None:
@@ -91,8 +92,8 @@ def test_a_verdict_or_two_that_differ_are_a_note() -> None:
     assert not any("judge" in warning for warning in verdict.warnings)
     assert any("1 of 20 verdicts differs" in note for note in verdict.notes)
     assert any("2 of the repeated judgements failed" in note for note in verdict.notes)
-    assert verdict.attribution is not None
-    assert "judge itself" not in verdict.attribution.reason
+    assert verdict.explanation.attribution is not None
+    assert "judge itself" not in verdict.explanation.attribution.reason
 
 
 def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept() -> None:
@@ -144,7 +145,7 @@ def test_a_model_that_was_not_asked_for_is_said_above_the_fold(
     verdict = decide_gate(run(GOOD, judge=judge, observed=seen(replied)), None, default_policy())
     found = [text for text in verdict.warnings if replied in text]
     assert bool(found) is news
-    assert not news or (f"'{asked}'" in found[0] and found[0] not in verdict.asides)
+    assert not news or (f"'{asked}'" in found[0] and found[0] not in verdict.texts(Level.ASIDE))
 
 
 def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it() -> None:

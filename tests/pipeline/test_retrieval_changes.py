@@ -81,13 +81,13 @@ def noted(outcome: GateOutcome) -> list[str]:
 def test_re_chunking_drops_nothing_that_is_labelled_by_text(project: Project) -> None:
     outcome = compared(project, "text", rechunked, "recall@10", "mrr", "ndcg")
     assert outcome.exit_code == 0
-    assert outcome.verdict.retrieval is None
+    assert outcome.verdict.explanation.retrieval is None
     assert all(row.score == 1.0 for row in outcome.view.metrics)
 
 
 def test_ids_of_an_earlier_corpus_are_told_from_a_loss(project: Project) -> None:
     outcome = compared(project, "ids", rechunked, "recall@10")
-    assert outcome.verdict.retrieval == RetrievalChanges({}, (), IDS, (), old_ids=IDS)
+    assert outcome.verdict.explanation.retrieval == RetrievalChanges({}, (), IDS, (), old_ids=IDS)
     (warning,) = warned(outcome)
     assert "in 20 samples the evidence is still returned" in warning
     (note,) = noted(outcome)
@@ -99,7 +99,7 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
     project: Project, label: str, metric: str
 ) -> None:
     outcome = compared(project, label, moved, metric)
-    found = outcome.verdict.retrieval
+    found = outcome.verdict.explanation.retrieval
     assert found is not None
     assert dict(found.gone) == dict.fromkeys(IDS[:3], 0.0)
     assert found.lower == IDS[3:8]
@@ -117,6 +117,6 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
 
 def test_the_same_ids_with_other_texts_still_fit(project: Project) -> None:
     outcome = compared(project, "ids", rechunked_under_the_same_ids, "mrr")
-    assert outcome.verdict.retrieval is not None
-    assert len(outcome.verdict.retrieval.rechunked) == N
+    assert outcome.verdict.explanation.retrieval is not None
+    assert len(outcome.verdict.explanation.retrieval.rechunked) == N
     assert warned(outcome) == []

@@ -41,6 +41,7 @@ from ragstone.report.view import build_view
 from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import Context, Response
 from tests.evaluation.builders import one_answer
+from tests.gate.verdicts import verdict_of
 from tests.report.browser import Page, chromium
 
 QUESTIONS = (
@@ -277,7 +278,7 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
     if first_run:
         found = tuple(check for check in found if check.kind is not CheckKind.DROP)
     names = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", text.metric)
-    return GateVerdict(
+    return verdict_of(
         status=status,
         reason=REASONS[status] if text == Text() else text.gate_reason,
         checks=found,
@@ -297,7 +298,7 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
         if status is Status.FAIL
         else (),
         notes=("context_entity_recall applies to no sample.",),
-        resolution="This golden set detects a drop of 0.04 in 4 of 5 runs (faithfulness).",
+        sensitivity="This golden set detects a drop of 0.04 in 4 of 5 runs (faithfulness).",
         visible_loss=0.04,
         warnings=(text.warning,),
     )

@@ -22,7 +22,6 @@ from ragstone.gate.verdict import (
     Check,
     CheckKind,
     Diagnosis,
-    GateVerdict,
     Interval,
     MetricShares,
     OracleShares,
@@ -35,6 +34,7 @@ from ragstone.report.parts import ReportView
 from ragstone.report.render import Format, render
 from ragstone.report.view import build_view
 from ragstone.settings.settings import SystemPrice
+from tests.gate.verdicts import verdict_of
 from tests.report.conftest import view_of
 
 SHIPPED = json.loads(
@@ -109,7 +109,7 @@ def one_check(status: Status, action: Action, *, blocks: bool = False) -> Report
     check = Check("x", CheckKind.FLOOR, status, action, "because", metric="m", estimate=0.5, threshold=0.6)
     overall = status if action is Action.BLOCK else Status.PASS
     scores = RunScores("run", {"m": MetricScores({"a": 0.5})}, {"a": SampleFacts()})
-    return build_view(GateVerdict(overall, "because", (check,), inconclusive_blocks=blocks), scores)
+    return build_view(verdict_of(overall, "because", [check], inconclusive_blocks=blocks), scores)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_check_that_only_warns_is_marked_so(form: Format) -> None:
 def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
     for action in (Action.WARN, Action.BLOCK):
         check = Check("latency.p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
-        view = build_view(GateVerdict(Status.PASS, "fine", (check,)), RunScores("run", {}, {}))
+        view = build_view(verdict_of(Status.PASS, "fine", [check]), RunScores("run", {}, {}))
         assert ("(warns)" in render(view, form)) is (action is Action.WARN)
 
 

@@ -30,6 +30,7 @@ from ragstone.report.rows import check_reason, check_rows, metric_rows, metric_s
 from ragstone.report.samples import SAMPLE_ROWS, RunSamples
 from ragstone.report.trend import Scale
 from ragstone.report.view import build_view
+from tests.gate.verdicts import verdict_of
 from tests.report.conftest import Text, record, run_scores, verdict, view_of
 
 
@@ -57,7 +58,7 @@ def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -
 
 
 def passed(*checks: Check, **more: Any) -> GateVerdict:
-    return GateVerdict(Status.PASS, "", checks, **more)
+    return verdict_of(Status.PASS, "", checks, **more)
 
 
 def compared(*metrics: str, samples: int = 1) -> Comparability:
@@ -108,7 +109,7 @@ def test_a_drop_that_was_accepted_is_not_said_to_be_no_drop() -> None:
 
 def test_a_blocking_failure_decides_over_a_warning() -> None:
     drop = check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02)
-    found = GateVerdict(Status.FAIL, "", (check(Status.FAIL, action=Action.WARN), drop))
+    found = verdict_of(Status.FAIL, "", (check(Status.FAIL, action=Action.WARN), drop))
     row = build_view(found, scores({"faithfulness": {"a": 0.9}})).metrics[0]
     assert (row.action, row.state) == (Action.BLOCK, "dropped")
 
@@ -304,7 +305,7 @@ def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
     sliced = Check(
         "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
     )
-    rows = {(row.metric, row.slice): row for row in metric_rows(GateVerdict(Status.PASS, "", (sliced,)), run, None, {})}
+    rows = {(row.metric, row.slice): row for row in metric_rows(verdict_of(Status.PASS, "", [sliced]), run, None, {})}
     whole, part = rows["tone", None], rows["tone", "de"]
     assert (whole.min, whole.max) == (0.2, 0.9)
     assert whole.sd == pytest.approx(0.3605551)

@@ -109,9 +109,9 @@ class InForce:
     removable: tuple[str, ...] = ()
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """A sentence per entry, for the top of a report."""
-        return (*(in_force_note(entry) for entry in self.widest.values()), *self.removable)
+    def in_force_notes(self) -> tuple[str, ...]:
+        """A sentence per entry that is in force, for the top of a report."""
+        return tuple(in_force_note(entry) for entry in self.widest.values())
 
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:

@@ -1,4 +1,4 @@
-"""Do answers draw on the contexts that the retriever ranks first? Counts and a warning, from recorded verdicts."""
+"""Do answers draw on the contexts that the retriever ranks first? Counts and a finding, from recorded verdicts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent
 from ragstone.gate.evidence import Evidence
+from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import mean_of
 from ragstone.metrics.alignment import TopContextUsed, UsedContexts
 
@@ -57,10 +58,11 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
     return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
 
 
-def alignment_warnings(evidence: Evidence, *, advise: bool = True) -> Iterator[str]:
-    """A warning if more than MAX_IGNORED of the answers are shown to ignore the first context. `advise`: what to do.
+def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
+    """A finding if more than MAX_IGNORED of the answers are shown to ignore the first context.
 
-    A floor of the policy on `top_context_used` takes its place.
+    A floor of the policy on `top_context_used` takes its place. In a run that fails it is a note, and where the causes
+    of worse samples are known, they say what to do.
     """
     name, run = TopContextUsed.info.name, evidence.current
     found = contexts_used(run)
@@ -80,12 +82,14 @@ def alignment_warnings(evidence: Evidence, *, advise: bool = True) -> Iterator[s
             "Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about "
             "the contexts."
         )
-    yield (
+    advice = f" {look}" if evidence.explanation.attribution is None else ""
+    text = (
         f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "
         f"({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}; more than "
         f"{percent(MAX_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
-        f"context.{f' {look}' if advise else ''}"
+        f"context.{advice}"
     )
+    yield Finding("alignment", Level.NOTE if evidence.fails else Level.ASIDE, text, TopContextUsed.info.name)
 
 
 def _answers(run: RunScores) -> Iterator[tuple[str, UsedContexts]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import RunScores, rekeyed
 from ragstone.formatting import counted
-from ragstone.gate.judge_drift import observed_difference
+from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import LABELS, Label, Sample
 from ragstone.metrics.custom import is_function

@@ -7,20 +7,16 @@ from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
-from ragstone.gate.alignment import alignment_warnings
 from ragstone.gate.attribution import attribute
-from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.registry import run_checks, unguarded
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.facts import Facts
-from ragstone.gate.judge_drift import blame, canary_notes, canary_warnings, fingerprint_note, model_warnings
+from ragstone.gate.findings_registry import all_findings
+from ragstone.gate.judge_drift import blame
 from ragstone.gate.policy import Policy
-from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.regressions import worse_samples, worst_regressions
-from ragstone.gate.resolution import resolution, sights, visible
-from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell, retrieval_notes, retrieval_warnings
-from ragstone.gate.stability import stability_notes
+from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell
 from ragstone.gate.verdict import (
     CHANGES,
     COMPARING,
@@ -30,20 +26,14 @@ from ragstone.gate.verdict import (
     Attribution,
     Check,
     Comparability,
+    Explanation,
     GateVerdict,
     Side,
     Status,
 )
-from ragstone.gate.warnings import (
-    assumed_directions,
-    below_by_chance,
-    footnotes,
-    forgotten,
-    permissive,
-    powerless,
-    ungraded,
-    without_contexts,
-)
+
+FactsOf = Callable[[Sequence[str], Collection[str]], Mapping[str, Facts]]
+"""The facts of the samples with these ids, some of which are paired with the baseline's."""
 
 
 def decide_gate(
@@ -54,18 +44,17 @@ def decide_gate(
     baseline_required: bool = False,
     seed: int = 0,
     drift: Sequence[Check] = (),
-    facts_of: Callable[[Sequence[str], Collection[str]], Mapping[str, Facts]] | None = None,
+    facts_of: FactsOf | None = None,
 ) -> GateVerdict:
     """Compare `current` with `policy`, and with `baseline` if there is one.
 
     Blocking floors and drops are decided as one family, so that an unchanged run fails with at most the probability in
     the policy; those that warn are a separate family. The order of samples never matters, and the same inputs and seed
-    give the same verdict. `drift` are the
-    checks against the history, which have a separate error rate. Raises ConfigError if the policy names an unknown
-    metric.
+    give the same verdict. `drift` are the checks against the history, which have a separate error rate. Raises
+    ConfigError if the policy names an unknown metric.
     """
     policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
-    evidence = Evidence.of(
+    gathered = Evidence.of(
         current,
         baseline,
         policy,
@@ -73,77 +62,53 @@ def decide_gate(
         seed=seed,
         drift=drift,
     )
-    evidence, complete = run_checks(evidence)
-    compared = None if evidence.pairing is None else evidence.pairing.comparability
+    evidence, complete = run_checks(gathered)
     if not complete:
-        return GateVerdict(*_combined(evidence.decided, policy), evidence.decided, comparability=compared)
-    worse, fell = worse_samples(evidence), () if evidence.compared is None else retrieval_fell(evidence.compared)
-    paired = frozenset(() if evidence.compared is None else evidence.compared.samples)
-    facts = {} if facts_of is None else facts_of(sorted({*worse, *fell}), paired)
-    retrieval = None if evidence.compared is None else retrieval_changes(facts, fell)
-    causes = {name: causes_of(found) for name, found in facts.items() if name in worse or found.lost}
-    diagnosis = diagnosis_of(causes, confidence=policy.gate.confidence)
-    attribution = blame(current, attribute(evidence, diagnosis, retrieval))
-    skipped = unguarded(evidence)
-    regressions, regressed_left = worst_regressions(evidence)
-    watched = []
-    if policy.gate.decision == "evidence":
-        watched = sights(evidence.rules, policy, current, checks=evidence.decided)
-    seen, loud = resolution(watched)
-    checks = tuple(_with_side(check, attribution) for check in evidence.decided)
-    status, reason = _combined(checks, policy)
-    hints = tuple(alignment_warnings(evidence, advise=attribution is None))  # the causes say more
-    asides = (
-        *(hints if status is not Status.FAIL else ()),
-        *([seen] if seen is not None and loud else []),
-        *below_by_chance(evidence),
-        *powerless(evidence),
-    )
+        checks = tuple(check.finding for check in evidence.decided)
+        return GateVerdict(*_combined(evidence.decided, policy), checks, _comparability(evidence))
+    explanation = explain(evidence, facts_of)
+    decided = tuple(_with_side(check, explanation.attribution) for check in evidence.decided)
+    evidence = replace(evidence, decided=decided, explanation=explanation)
     return GateVerdict(
-        status,
-        reason,
-        checks,
-        comparability=None if compared is None else _news(compared, skipped),
-        attribution=attribution,
-        regressions=regressions,
-        regressed_left=regressed_left,
-        notes=(
-            *retrieval_notes(retrieval),
-            *canary_notes(current),
-            *fingerprint_note(current.manifest, baseline.manifest if baseline is not None else None),
-            *stability_notes(evidence),
-            *preference_notes(evidence),
-            *footnotes(evidence),
-            *(hints if status is Status.FAIL else ()),
-        ),
-        warnings=(
-            *without_contexts(evidence),
-            *skipped,
-            *ungraded(evidence),
-            *preference_warnings(evidence),
-            *forgotten(evidence),
-            *assumed_directions(evidence),
-            *retrieval_warnings(retrieval),
-            *model_warnings(current, baseline),
-            *canary_warnings(current),
-            *planted_warnings(current),
-            *permissive(evidence),
-            *asides,
-        ),
-        asides=frozenset(asides),
-        resolution=None if loud else seen,
-        visible_loss=visible(watched),
+        *_combined(decided, policy),
+        tuple(all_findings(evidence)),
+        _comparability(evidence, unguarded(evidence)),
+        explanation,
+        inconclusive_blocks=policy.gate.inconclusive == "fail",
+    )
+
+
+def explain(evidence: Evidence, facts_of: FactsOf | None) -> Explanation:
+    """Which samples got worse, and why, as far as `facts_of` knows. Pure but for reading the facts."""
+    compared = evidence.compared
+    worse = worse_samples(evidence)
+    fell = () if compared is None else retrieval_fell(compared)
+    paired = frozenset(() if compared is None else compared.samples)
+    facts = {} if facts_of is None else facts_of(sorted({*worse, *fell}), paired)
+    retrieval = None if compared is None else retrieval_changes(facts, fell)
+    explained = {name: sample for name, sample in facts.items() if name in worse or sample.lost}
+    causes = {name: causes_of(sample) for name, sample in explained.items()}
+    diagnosis = diagnosis_of(causes, confidence=evidence.policy.gate.confidence)
+    regressions, regressed_left = worst_regressions(evidence)
+    named = {regression.sample_id for regression in regressions}
+    return Explanation(
+        attribution=blame(evidence.current, attribute(evidence, diagnosis, retrieval)),
         diagnosis=diagnosis,
         retrieval=retrieval,
-        facts={one.sample_id: facts[one.sample_id] for one in regressions if one.sample_id in facts},
-        inconclusive_blocks=policy.gate.inconclusive == "fail",
-        lower_is_better=frozenset(metric for metric in current.metrics if policy.lower_is_better(metric)),
+        regressions=regressions,
+        regressed_left=regressed_left,
+        facts={name: sample for name, sample in facts.items() if name in named},
+        lower_is_better=frozenset(filter(evidence.policy.lower_is_better, evidence.current.metrics)),
     )
 
 
-def _news(found: Comparability, warnings: Sequence[str]) -> Comparability:
-    """The notes that are not already warnings."""
-    return found if found.comparable or not warnings else replace(found, notes=())
+def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparability | None:
+    """How the runs can be compared; without the notes that are warnings already."""
+    if evidence.pairing is None:
+        return None
+    comparability = evidence.pairing.comparability
+    said_already = bool(warnings) and not comparability.comparable
+    return replace(comparability, notes=()) if said_already else comparability
 
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:

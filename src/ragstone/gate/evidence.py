@@ -11,7 +11,7 @@ from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Check
+from ragstone.gate.verdict import Action, Check, Explanation, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Evidence:
     `pairing` is None without a baseline. `asked` are the floors and drops that have a score. `unknown_tags` maps a tag
     of the policy that no sample has to a hint. `baseline_required`: a run without a comparable baseline is an error.
     `drift` are the checks against the history.
-    `decided` are the checks so far, in the order of the registry.
+    `decided` are the checks so far, in the order of the registry; `explanation` follows from all of them.
     """
 
     current: RunScores
@@ -34,6 +34,7 @@ class Evidence:
     seed: int = 0
     drift: Sequence[Check] = ()
     decided: tuple[Check, ...] = ()
+    explanation: Explanation = field(default_factory=Explanation)
 
     @classmethod
     def of(
@@ -81,6 +82,11 @@ class Evidence:
     def compared(self) -> Pairing | None:
         """The pairing, if the runs can be compared."""
         return self.pairing if self.pairing is not None and self.pairing.comparability.comparable else None
+
+    @property
+    def fails(self) -> bool:
+        """Whether a blocking check failed."""
+        return any(check.status is Status.FAIL and check.action is Action.BLOCK for check in self.decided)
 
     @property
     def finished(self) -> bool:

@@ -65,17 +65,19 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     if "system.answers" in said:  # none, or the same to all: the causes of the samples are only what follows from that
         return Headline(blocked, _capital(said["system.answers"]))
     must = [check.sample or "" for check in bad if check.kind is CheckKind.MUST_PASS]
-    found = verdict.attribution if any(check.kind in _TOLD for check in bad) else None
+    found = verdict.explanation.attribution if any(check.kind in _TOLD for check in bad) else None
     if found is None or found.cause is None:
         why = _said(bad[0]) if bad else _capital(verdict.reason)
         if len(must) > 1:
             why = f"{counted(len(must), 'must-pass sample')} failed: {some(must)}."
         return Headline(blocked, _capital(said.get("system.error_rate", why)))
-    changed = _is_compared(verdict)
+    changed = verdict.is_compared
     broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
     if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in said:
         return Headline(f"{blocked} {broke}.", said["system.unanswered"])
-    return Headline(f"{blocked} {broke}.", cause_sentence(found.cause, verdict.retrieval, samples, changed=changed))
+    return Headline(
+        f"{blocked} {broke}.", cause_sentence(found.cause, verdict.explanation.retrieval, samples, changed=changed)
+    )
 
 
 def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
@@ -94,19 +96,16 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     checked = counted(samples, "question")
     warned = sum(check.status is not Status.PASS for check in verdict.checks if check.action is Action.WARN)
     also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
-    if not _is_compared(verdict):
+    if not verdict.is_compared:
         return Headline("Passed, with nothing to compare with.", _capital(verdict.reason))
-    seen = verdict.visible_loss
+    sensitivity = verdict.sensitivity
+    seen = None if sensitivity is None else sensitivity.data.loss
     would = (
         "" if seen is None else f"; 4 of 5 losses of {100 * float(figure(seen)):.3g} points in one metric would show"
     )
     lost = any(one.status is Status.FAIL and one.kind in CHANGES | {CheckKind.DRIFT} for one in verdict.checks)
     lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
     return Headline(lead, f"{_capital(checked)}{would}.{also}")
-
-
-def _is_compared(verdict: GateVerdict) -> bool:
-    return verdict.comparability is not None and verdict.comparability.comparable
 
 
 def _said(check: Check) -> str:

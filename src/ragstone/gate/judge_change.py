@@ -11,7 +11,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import change, counted, percent, score
 from ragstone.gate.comparability import outdated
 from ragstone.gate.grouping import mean_of
-from ragstone.gate.judge_drift import observed_difference
+from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.stats.agreement import Agreement, krippendorff_alpha

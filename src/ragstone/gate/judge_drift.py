@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.manifest import Canaries, Manifest, Observed
+from ragstone.evaluation.manifest import Canaries, Observed
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.observed_judge import new_names, quoted
 from ragstone.gate.verdict import Attribution, Side
 from ragstone.judge.names import other_models
 from ragstone.stats.intervals import p_proportion_at_most, proportion_interval
@@ -24,8 +26,9 @@ def moved(canaries: Canaries | None) -> bool:
     return p_proportion_at_most(canaries.differing, canaries.asked, STEADY) < ALPHA
 
 
-def canary_warnings(current: RunScores) -> Iterator[str]:
+def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
+    current = evidence.current
     found = _canaries(current)
     if found is None:
         return
@@ -35,35 +38,35 @@ def canary_warnings(current: RunScores) -> Iterator[str]:
             "not the code."
         )
     observed = current.manifest.observed if current.manifest is not None else None
-    if observed is not None and observed.models and (new := _new(found.models, observed.models)):
+    if observed is not None and observed.models and (new := new_names(found.models, observed.models)):
         yield (
-            f"The judge's name now refers to another model: it replies as {_list(new)}, but this run was scored by "
-            f"{_list(observed.models)}."
+            f"The judge's name now refers to another model: it replies as {quoted(new)}, but this run was scored by "
+            f"{quoted(observed.models)}."
         )
 
 
-def model_warnings(current: RunScores, baseline: RunScores | None) -> Iterator[str]:
+def model_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that another model judged than the one that was asked for.
 
     A server of the user's own (`openai-compatible`) may call its models as it likes: there, only what is new since the
     baseline counts.
     """
-    manifest = current.manifest
+    manifest, baseline = evidence.current.manifest, evidence.baseline
     if manifest is None or manifest.observed is None:
         return
     judge, others = manifest.judge, other_models(manifest.judge, manifest.observed.models)
     if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
-        others = _new(others, (baseline.manifest.observed or Observed()).models)
+        others = new_names(others, (baseline.manifest.observed or Observed()).models)
     if others:
         yield (
-            f"The judge is set to '{judge.model}', but {_list(others)} replied: the scores are that model's. Check "
+            f"The judge is set to '{judge.model}', but {quoted(others)} replied: the scores are that model's. Check "
             "judge.name, and what answers at judge.base_url."
         )
 
 
-def canary_notes(current: RunScores) -> Iterator[str]:
+def canary_notes(evidence: Evidence) -> Iterator[str]:
     """The result of repeated judgements if it is no reason for a warning."""
-    found = _canaries(current)
+    found = _canaries(evidence.current)
     if found is None or moved(found):
         return
     if found.asked:
@@ -80,25 +83,15 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
     return Attribution(Side.UNCLEAR, why)
 
 
-def observed_difference(now: Manifest, then: Manifest) -> str | None:
-    """How judges of the same name differed in two runs, as a clause; None if they did not, or it is unknown."""
-    mine, theirs = now.observed, then.observed
-    if mine is None or theirs is None:
-        return None
-    if theirs.models and (new := _new(mine.models, theirs.models)):
-        return f"the judge '{now.judge.model}' replied as {_list(new)} now and as {_list(theirs.models)} before"
-    if theirs.ways and (new := _new(mine.ways, theirs.ways)):
-        return f"the judge's request mode is {_list(new)} now and was {_list(theirs.ways)} before"
-    return None
-
-
-def fingerprint_note(now: Manifest | None, then: Manifest | None) -> Iterator[str]:
+def fingerprint_notes(evidence: Evidence) -> Iterator[str]:
     """A note that the provider's backend changed, which happens often and mostly without changing verdicts."""
-    mine, theirs = (manifest.observed if manifest else None for manifest in (now, then))
+    runs = (evidence.current, evidence.baseline)
+    manifests = (None if run is None else run.manifest for run in runs)
+    mine, theirs = (None if manifest is None else manifest.observed for manifest in manifests)
     if not isinstance(mine, Observed) or not isinstance(theirs, Observed) or not theirs.fingerprints:
         return
-    if new := _new(mine.fingerprints, theirs.fingerprints):
-        yield f"The judge's provider reports a different backend from the baseline's (fingerprint {_list(new)})."
+    if new := new_names(mine.fingerprints, theirs.fingerprints):
+        yield f"The judge's provider reports a different backend from the baseline's (fingerprint {quoted(new)})."
 
 
 def _differing(found: Canaries) -> str:
@@ -112,11 +105,3 @@ def _differing(found: Canaries) -> str:
 
 def _canaries(current: RunScores) -> Canaries | None:
     return current.manifest.canaries if current.manifest is not None else None
-
-
-def _new(mine: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(set(mine) - set(theirs)))
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return " and ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

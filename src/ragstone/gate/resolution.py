@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +14,12 @@ from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.confirm import LAST, ONCE
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
 from ragstone.stats.family import POWER
 from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
 from ragstone.stats.normal import normal_quantile
@@ -183,6 +185,17 @@ def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
             True,
         )
     return f"This golden set detects a {drop} of {figure(worst)} in 4 of 5 runs ({each}).", False
+
+
+def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
+    """What this golden set could have shown, where drops need evidence; a warning if it is not much."""
+    if evidence.policy.gate.decision != "evidence":
+        return
+    watched = sights(evidence.rules, evidence.policy, evidence.current, checks=evidence.decided)
+    text, is_warning = resolution(watched)
+    if text is not None:
+        level = Level.ASIDE if is_warning else Level.FACT
+        yield Finding("sensitivity", level, text, data=Sensitivity(visible(watched)))
 
 
 def visible(found: Sequence[Sight]) -> float | None:

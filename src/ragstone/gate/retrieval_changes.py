@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ragstone.formatting import counted, some
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import MIN_SAMPLES, RetrievalChanges
 from ragstone.metrics.registry import find_metric
@@ -51,8 +52,9 @@ def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> Retr
 _UNKNOWN = Facts()
 
 
-def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
+def retrieval_notes(evidence: Evidence) -> Iterator[str]:
     """A note on the samples whose retrieval fell, if they are enough and something is known of one."""
+    found = evidence.explanation.retrieval
     if found is None or len(found.other) == found.fell or found.fell < MIN_SAMPLES:
         return
     parts = [
@@ -66,8 +68,9 @@ def retrieval_notes(found: RetrievalChanges | None) -> Iterator[str]:
     yield f"Retrieval got worse on {counted(found.fell, 'sample')}: {first}."
 
 
-def retrieval_warnings(found: RetrievalChanges | None) -> Iterator[str]:
+def retrieval_warnings(evidence: Evidence) -> Iterator[str]:
     """A warning about labels that name the ids of an earlier corpus."""
+    found = evidence.explanation.retrieval
     if found is None or not found.old_ids:
         return
     yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from ragstone.errors import (
 )
 from ragstone.formatting import clipped
 from ragstone.gate.facts import Facts
+from ragstone.gate.findings import ACCEPT, ORACLE, Finding, Level
 from ragstone.stats.estimate import Estimate
 
 
@@ -119,6 +120,18 @@ class Check:
     p_value: float | None = None
 
     @property
+    def level(self) -> Level:
+        """How much it matters: what only warns is no more than a warning."""
+        if self.status is Status.PASS:
+            return Level.PASSED
+        return _LEVELS[self.status] if self.action is Action.BLOCK else Level.WARNING
+
+    @property
+    def finding(self) -> Finding:
+        """This check as a finding."""
+        return Finding(self.kind, self.level, self.reason, self.metric or self.sample, self)
+
+    @property
     def is_beyond(self) -> bool:
         """Whether the estimate is worse than the bound of a floor, ceiling, drop or rise allows, shown or not."""
         if self.estimate is None or self.threshold is None:
@@ -130,6 +143,9 @@ class Check:
     def is_below_by_chance(self) -> bool:
         """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
         return self.status is Status.PASS and self.kind in LEVELS and self.is_beyond
+
+
+_LEVELS = {Status.FAIL: Level.FAILURE, Status.INCONCLUSIVE: Level.DOUBT, Status.ERROR: Level.ERROR}
 
 
 class Side(StrEnum):
@@ -319,44 +335,52 @@ class OracleShares:
     incomplete: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What the golden set could have shown: `loss` is the smallest loss found in 4 of 5 runs; None: none at all."""
+
+    loss: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Which samples got worse, or are below what they must reach, and why."""
+
+    attribution: Attribution | None = None
+    """Where to look first."""
+    diagnosis: Diagnosis | None = None
+    """The causes, counted."""
+    retrieval: RetrievalChanges | None = None
+    """What became of the evidence where retrieval fell."""
+    regressions: tuple[Regression, ...] = ()
+    """The worst samples, the worst first."""
+    regressed_left: int = 0
+    """The number of samples with a loss that are not in `regressions`."""
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    """What is known of the samples in `regressions`, by id."""
+    lower_is_better: frozenset[str] = frozenset()
+    """The metrics of which less is better."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GateVerdict:
-    """The verdict of a whole run. `status` follows from the blocking checks.
+    """The verdict of a whole run. `status` follows from the blocking checks, and `reason` says why in one sentence.
 
-    `warnings` are plain sentences on what is not guarded or needs a decision, for the top of every report, but for
-    `asides`, those that change nothing about this run; `resolution`
-    says which drop the golden set can detect, unless a warning does, and `visible_loss` is its size; `notes` are
-    footnotes; `accept` are the commands that accept the drops that fail the run; `lower_is_better` are the metrics
-    where less is better; `retrieval` says what became of the evidence where retrieval fell; `regressed_left` is the
-    number of samples with a loss that are not in `regressions`; `oracle` is of a run with an oracle half, and decides
-    nothing; `changes` are what changed since the baseline; `facts` are those of `regressions`.
+    `findings` are all that is said of the run, in the order of the registry, the checks first. `comparability` is None
+    without a baseline. `inconclusive_blocks`: an inconclusive run ends the job.
     """
 
     status: Status
     reason: str
-    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...] = ()
     comparability: Comparability | None = None
-    attribution: Attribution | None = None
-    regressions: tuple[Regression, ...] = ()
-    regressed_left: int = 0
-    notes: tuple[str, ...] = field(default=())
-    warnings: tuple[str, ...] = field(default=())
-    resolution: str | None = None
-    visible_loss: float | None = None
+    explanation: Explanation = field(default_factory=Explanation)
     inconclusive_blocks: bool = False
-    accept: tuple[str, ...] = ()
-    lower_is_better: frozenset[str] = frozenset()
-    retrieval: RetrievalChanges | None = None
-    diagnosis: Diagnosis | None = None
-    oracle: OracleShares | None = None
-    asides: frozenset[str] = frozenset()
-    changes: tuple[Changed, ...] = ()
-    facts: Mapping[str, Facts] = field(default_factory=dict)
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:
         """The verdict if nothing could be checked. `blocks`: the policy blocks inconclusive runs."""
-        return cls(status=Status.INCONCLUSIVE, reason=reason, checks=(), inconclusive_blocks=blocks)
+        return cls(status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
 
     def unproven(self, why: str) -> GateVerdict:
         """This verdict for a run that was not checked in full, for the reason `why` (a sentence): it can't pass."""
@@ -364,8 +388,61 @@ class GateVerdict:
             return self
         return replace(self, status=Status.INCONCLUSIVE, reason=f"{why} For the rest, {self.reason}")
 
+    def with_findings(self, *before: Finding, after: Iterable[Finding] = ()) -> GateVerdict:
+        """This verdict with more findings, before and after those that it has."""
+        return replace(self, findings=(*before, *self.findings, *after))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.status.value!r}, {clipped(self.reason)!r})"
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks, in the order in which they were made."""
+        return tuple(finding.data for finding in self.findings if isinstance(finding.data, Check))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for the top of every report: on what is not guarded or needs a decision, then the asides."""
+        return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Footnotes."""
+        return self.texts(Level.NOTE)
+
+    def texts(self, level: Level) -> tuple[str, ...]:
+        """The sentences of the findings of one level that are not checks."""
+        found = (one for one in self.findings if one.level is level and not isinstance(one.data, Check))
+        return tuple(one.text for one in found)
+
+    def of_kind(self, kind: str) -> tuple[Finding, ...]:
+        """The findings of one kind."""
+        return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def sensitivity(self) -> Finding | None:
+        """What the golden set could have shown; None if no drop is limited."""
+        found = [finding for finding in self.findings if isinstance(finding.data, Sensitivity)]
+        return found[0] if found else None
+
+    def without(self, kind: str) -> GateVerdict:
+        """This verdict without the findings of one kind."""
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.kind != kind))
+
+    @property
+    def accept(self) -> tuple[str, ...]:
+        """The shell commands that accept the drops that fail the run."""
+        return tuple(finding.text for finding in self.of_kind(ACCEPT))
+
+    @property
+    def oracle(self) -> OracleShares | None:
+        """Retrieval and generation by the oracle half of the run; None if it has none. It decides nothing."""
+        return next((finding.data for finding in self.of_kind(ORACLE)), None)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the run could be compared with its baseline."""
+        return self.comparability is not None and self.comparability.comparable
 
     @property
     def passed(self) -> bool:

@@ -18,6 +18,7 @@ from ragstone.evaluation.replay import vouch
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan, Session
 from ragstone.evaluation.rounds.sources import JudgeSource
+from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError
@@ -120,7 +121,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    view = job.redact.view(view_of(current, replace(verdict, accept=()), terms.baseline, links))
+    view = job.redact.view(view_of(current, verdict.without(ACCEPT), terms.baseline, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
     return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
 

@@ -17,6 +17,7 @@ from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import write_manifest
 from ragstone.formatting import counted, some
 from ragstone.gate.confirm import doubts, settled
+from ragstone.gate.findings import Finding, Level
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.system.response import RETRIEVAL
@@ -47,7 +48,7 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
         return first
     if (why := _never(session)) is not None:
         note = f"The verdict rests on the first answers: {why}."
-        return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
+        return replace(first, verdict=verdict.with_findings(_finding(note)))
     if (why := _not_now(run, session)) is not None:
         return _standing(first, why)
     with writing_to(run.path):
@@ -61,7 +62,7 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
             return _standing(first, _why(error))
         if _all_alike(more):
             note = "Asked again, the system gave the same answers: the verdict needs no more."
-            return replace(first, verdict=replace(verdict, notes=(note, *verdict.notes)))
+            return replace(first, verdict=verdict.with_findings(_finding(note)))
         crashed = any(one.kind is CheckKind.ERROR_RATE and one.status is Status.FAIL for one in decided.checks)
         if decided.status is Status.ERROR or (crashed and not run.scores().system.failed_answers):
             return _standing(first, "some of the new answers failed")
@@ -150,14 +151,18 @@ def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: f
     before = f"The first answers failed {names}" if failed else f"The first answers raised a suspicion about {names}"
     after = "it is still inconclusive" if verdict.status is Status.INCONCLUSIVE else "no failure is confirmed"
     note = f"{before}; with {asked}, {after}."
-    return Confirmed(RunDirectory(path, manifest), replace(verdict, notes=(note, *verdict.notes)))
+    return Confirmed(RunDirectory(path, manifest), verdict.with_findings(_finding(note)))
 
 
 def _both(first: Observed | None, second: Observed | None) -> Observed | None:
     return first or second if first is None or second is None else first.plus(second)
 
 
+def _finding(text: str, level: Level = Level.NOTE) -> Finding:
+    return Finding("confirmed", level, text)
+
+
 def _standing(first: Confirmed, why: str) -> Confirmed:
     """The first verdict, with a warning that it was not confirmed."""
     note = f"The verdict was not confirmed with more answers, because {why}; it rests on the first answers."
-    return replace(first, verdict=replace(first.verdict, warnings=(note, *first.verdict.warnings)))
+    return replace(first, verdict=first.verdict.with_findings(_finding(note, Level.WARNING)))

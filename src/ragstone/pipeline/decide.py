@@ -22,6 +22,7 @@ from ragstone.gate.comparability import renamed_note, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.facts import Facts, facts_of
+from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, OracleShares, Status
@@ -201,31 +202,34 @@ def decide(
     if run is not None and terms.today is not None:
         judge = run.manifest.judge
         ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
-    verdict = replace(
-        verdict,
-        notes=(
-            *notes,
-            *compared,
-            *_notes(current, baseline),
-            *verdict.notes,
-            *drift.notes,
-            *moving,
-        ),
-        warnings=(
-            *warnings,
-            *_turned_into_drafts(current, baseline),
-            *terms.accepted.warnings,
-            *ending,
-            *drift.warnings,
-            *verdict.warnings,
-        ),
-        asides=verdict.asides | {*ending, *terms.accepted.removable},
-        oracle=oracle_of(current, terms.policy.gate.confidence),
-        changes=() if baseline is None else changes_since(current.scores, baseline.scores, corpus),
+    accepted = terms.accepted
+    verdict = verdict.with_findings(
+        *findings("job", Level.NOTE, notes),
+        *findings("level", Level.NOTE, compared),
+        *findings("drafts", Level.NOTE, _notes(current, baseline)),
+        *findings("job", Level.WARNING, warnings),
+        *findings("drafts", Level.WARNING, _turned_into_drafts(current, baseline)),
+        *findings("accepted", Level.WARNING, accepted.in_force_notes),
+        *findings("accepted", Level.ASIDE, accepted.removable),
+        *findings("judge_retires", Level.ASIDE, ending),
+        *findings("drift", Level.WARNING, drift.warnings),
+        after=(*findings("drift", Level.NOTE, drift.notes), *findings("judge_name", Level.NOTE, moving)),
+    )
+    changes = () if baseline is None else changes_since(current.scores, baseline.scores, corpus)
+    verdict = verdict.with_findings(
+        after=(
+            *oracle_findings(current, terms.policy.gate.confidence),
+            *(Finding(CHANGED, Level.FACT, change.how, change.what, change) for change in changes),
+        )
     )
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
-        verdict = replace(verdict, accept=commands, notes=(*verdict.notes, *floor_notes(verdict.checks)))
+        verdict = verdict.with_findings(
+            after=(
+                *findings(ACCEPT, Level.FACT, commands),
+                *findings("floor", Level.NOTE, floor_notes(verdict.checks)),
+            )
+        )
     return verdict if unproven is None else verdict.unproven(unproven)
 
 
@@ -240,6 +244,12 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
     half = oracle_half(run)
     scores = None if half is None else half.scores()
     return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
+
+
+def oracle_findings(current: ComparedRun, confidence: float) -> tuple[Finding, ...]:
+    """The shares of retrieval and generation as a finding; none without an oracle half. Raises RunDirectoryError."""
+    shares = oracle_of(current, confidence)
+    return () if shares is None else (Finding(ORACLE, Level.FACT, "", data=shares),)
 
 
 def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
@@ -339,7 +349,8 @@ def view_of(
     advisory: bool = False,
 ) -> ReportView:
     """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
-    ids = tuple(dict.fromkeys(regression.sample_id for regression in verdict.regressions))[:MAX_DETAILS]
+    regressions = verdict.explanation.regressions
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in regressions))[:MAX_DETAILS]
     baseline = None if baseline is None else baseline.beside(current)
     return build_view(
         verdict,

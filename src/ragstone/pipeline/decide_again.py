@@ -24,6 +24,7 @@ from ragstone.evaluation.scoring import sample_scores, scored_answer
 from ragstone.evaluation.writer import RunWriter
 from ragstone.formatting import counted, some
 from ragstone.gate.accepted import accepted_in
+from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
@@ -277,7 +278,7 @@ def _verdict(current: ComparedRun, baseline: _Baseline | None, terms: DecisionTe
             where=str(terms.baseline),
             hint="Name a baseline that was scored in the same way, on the same questions.",
         )
-    return replace(verdict, accept=())
+    return verdict.without(ACCEPT)
 
 
 def strict(policy: Policy) -> Policy:

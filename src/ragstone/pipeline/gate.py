@@ -21,6 +21,7 @@ from ragstone.evaluation.rounds.needs import Part, refuse_conflicts
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.session import RunPlan, Session, open_session
 from ragstone.evaluation.writer import write_manifest
+from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
 from ragstone.history.trend import trends
@@ -32,7 +33,7 @@ from ragstone.pipeline.decide import (
     Terms,
     decide,
     exit_code_of,
-    oracle_of,
+    oracle_findings,
     policy_for,
     view_of,
 )
@@ -275,8 +276,8 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
         run = await follow_with_oracle(run, session)
-    oracle = oracle_of(ComparedRun.of(run), terms.policy.gate.confidence)
-    return Confirmed(run, replace(found.verdict, oracle=oracle))
+    shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
+    return Confirmed(run, found.verdict.without(ORACLE).with_findings(after=shares))
 
 
 # -- write -------------------------------------------------------------------------------------------------------------
@@ -327,7 +328,7 @@ def _report(run: RunDirectory, view: ReportView, name: Format, templates: Templa
 
 
 def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
-    found = verdict.retrieval
+    found = verdict.explanation.retrieval
     if found is None:
         return None
     return RetrievalFacts(

@@ -59,7 +59,7 @@ def metric_rows(
             current.metrics.get(metric, MetricScores(values={})),
             compared.metrics.get(metric) if compared is not None and metric in shared else None,
             grades.get(metric),
-            metric in verdict.lower_is_better,
+            metric in verdict.explanation.lower_is_better,
             _values(current, metric, slice_),
         )
         for metric, slice_ in keys

@@ -53,15 +53,16 @@ class RunSamples:
 
     @classmethod
     def of(cls, verdict: GateVerdict, current: RunScores, baseline: RunScores | None, links: Links) -> RunSamples:
+        explanation = verdict.explanation
         return cls(
             current,
             tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed),
             links,
-            verdict.lower_is_better,
-            baseline if verdict.comparability is not None and verdict.comparability.comparable else None,
+            explanation.lower_is_better,
+            baseline if verdict.is_compared else None,
             baseline,
-            verdict.diagnosis.titles() if verdict.diagnosis is not None else {},
-            verdict.facts,
+            explanation.diagnosis.titles() if explanation.diagnosis is not None else {},
+            explanation.facts,
         )
 
     def rows(self, limit: int | None) -> Iterator[SampleRow]:

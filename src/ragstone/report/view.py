@@ -13,6 +13,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.changes import changes_line
+from ragstone.gate.findings import CHANGED, Level
 from ragstone.gate.headline import headline_of
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
@@ -52,7 +53,7 @@ def build_view(
 ) -> ReportView:
     """Gather everything a report shows.
 
-    `details` and `baseline_details` are the records of the samples in `verdict.regressions`, by id; samples without one
+    `details` and `baseline_details` are the records of the samples in `verdict.explanation`, by id; samples without one
     are shown without answer and statements. `links` makes places clickable. If the system gave no answer at all, there
     are neither metrics nor a judge. `drafts` are samples that count in no check: rows of the table with the tag
     ``draft``. `advisory`: the job goes on whatever the verdict. Pure;
@@ -64,12 +65,14 @@ def build_view(
     judge = None if unanswered else _judge(current, samples.columns)
     grades = dict(judge.grades) if judge else {}
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
+    explanation, sensitivity = verdict.explanation, verdict.sensitivity
     said = headline_of(
         verdict,
         samples=len(current.samples),
         answers=current.manifest.answers if current.manifest is not None else 1,
         advisory=advisory,
     )
+    changes = tuple(finding.data for finding in verdict.of_kind(CHANGED))
     return ReportView(
         title=title,
         status=verdict.status,
@@ -81,20 +84,20 @@ def build_view(
         metrics=() if unanswered else metric_rows(verdict, current, samples.compared, grades),
         checks=verdict.checks,
         check_rows=check_rows(verdict.checks),
-        attribution=verdict.attribution,
-        worst=samples.worst(verdict.regressions, shared, details, baseline_details),
-        worst_left=verdict.regressed_left,
+        attribution=explanation.attribution,
+        worst=samples.worst(explanation.regressions, shared, details, baseline_details),
+        worst_left=explanation.regressed_left,
         failures=samples.failures(),
         comparison=_comparison(verdict, baseline, links),
         judge=judge,
         cost=current.manifest.cost if current.manifest is not None else None,
         warnings=(
-            *(one for one in verdict.warnings if one not in verdict.asides),
+            *verdict.texts(Level.WARNING),
             *(language_warnings(facts.question for facts in current.samples.values()) if grades else ()),
-            *(one for one in verdict.warnings if one in verdict.asides),
+            *verdict.texts(Level.ASIDE),
         ),
-        asides=sum(one in verdict.asides for one in verdict.warnings),
-        resolution=verdict.resolution,
+        asides=len(verdict.texts(Level.ASIDE)),
+        resolution=sensitivity.text if sensitivity is not None and sensitivity.level is Level.FACT else None,
         notes=verdict.notes,
         reproduce=reproduce_lines(current.manifest, baseline.manifest if baseline is not None else None),
         accept=verdict.accept,
@@ -103,13 +106,13 @@ def build_view(
         samples=tuple(rows_of(verdict, current, baseline, links, drafts, limit=SAMPLE_ROWS)),
         samples_total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
         contexts_used=contexts_used(current),
-        retrieval=verdict.retrieval,
-        diagnosis=verdict.diagnosis,
+        retrieval=explanation.retrieval,
+        diagnosis=explanation.diagnosis,
         oracle=verdict.oracle,
         run_url=links.run,
         artifact_url=links.artifact,
-        changed=changes_line(verdict.changes, worse=verdict.status is Status.FAIL),
-        changes=verdict.changes,
+        changed=changes_line(changes, worse=verdict.status is Status.FAIL),
+        changes=changes,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.evaluation.rounds.planted import credulous, lenient
-from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -23,9 +22,10 @@ class PlantedAnswers(Checker):
             yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
 
 
-def planted_warnings(current: RunScores) -> Iterator[str]:
+def planted_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that the judge let some of the planted answers pass."""
-    found = None if current.manifest is None else current.manifest.planted
+    manifest = evidence.current.manifest
+    found = None if manifest is None else manifest.planted
     if found is not None and 0 < found.passed < found.asked + found.unanswered:
         passed = lenient(found)
         yield f"The judge is too lenient: {passed}. `ragstone calibrate` measures it."

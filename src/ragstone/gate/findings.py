@@ -1,0 +1,58 @@
+"""Findings: everything that is said of a run beside its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+ACCEPT = "accept"
+"""The kind of a command that accepts what fails the run."""
+CHANGED = "changed"
+"""The kind of what is not as it was in the baseline; its data is a `Changed`."""
+ORACLE = "oracle"
+"""The kind of the shares of retrieval and generation; its data are `OracleShares`."""
+
+
+class Level(StrEnum):
+    """How much a finding matters, the most first."""
+
+    ERROR = "error"
+    """A blocking check could not be made."""
+    FAILURE = "failure"
+    """A blocking check failed."""
+    DOUBT = "doubt"
+    """A blocking check is inconclusive."""
+    ALERT = "alert"
+    """Stands beside line one of every report, whatever the verdict."""
+    WARNING = "warning"
+    """Stands at the top of every report: something is not guarded, or needs a decision."""
+    ASIDE = "aside"
+    """A warning that changes nothing about this run."""
+    NOTE = "note"
+    """A footnote."""
+    FACT = "fact"
+    """Has its own place in reports, made from `data`."""
+    PASSED = "passed"
+    """A check that passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is said of a run.
+
+    `kind` names what found it: a kind of check, or a name of the registry. `where` is the metric, slice or sample that
+    it is about, if it is about one. `text` is one plain sentence, and `data` has the numbers behind it.
+    """
+
+    kind: str
+    level: Level
+    text: str
+    where: str | None = None
+    data: Any = None
+
+
+def findings(kind: str, level: Level, sentences: Iterable[str]) -> tuple[Finding, ...]:
+    """A finding of this kind and level for each of the sentences."""
+    return tuple(Finding(kind, level, sentence) for sentence in sentences)

@@ -1,0 +1,76 @@
+"""All that is said of a run beside its checks, in the order in which reports say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ragstone.gate.alignment import alignment_findings
+from ragstone.gate.checks.planted import planted_warnings
+from ragstone.gate.checks.registry import unguarded
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.findings import Finding, Level
+from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
+from ragstone.gate.preference import preference_notes, preference_warnings
+from ragstone.gate.resolution import sensitivity_findings
+from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
+from ragstone.gate.stability import stability_notes
+from ragstone.gate.warnings import (
+    assumed_directions,
+    below_by_chance,
+    footnotes,
+    forgotten,
+    permissive,
+    powerless,
+    ungraded,
+    without_contexts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Makes findings of one kind and level from sentences about the evidence."""
+
+    kind: str
+    level: Level
+    sentences: Callable[[Evidence], Iterable[str]]
+
+    def find(self, evidence: Evidence) -> Iterable[Finding]:
+        """The findings in the evidence. Pure."""
+        for sentence in self.sentences(evidence):
+            yield Finding(self.kind, self.level, sentence)
+
+
+FINDERS = (
+    Finder("no_contexts", Level.WARNING, without_contexts),
+    Finder("unguarded", Level.WARNING, unguarded),
+    Finder("ungraded", Level.WARNING, ungraded),
+    Finder("preference", Level.WARNING, preference_warnings),
+    Finder("conversations", Level.WARNING, forgotten),
+    Finder("direction", Level.WARNING, assumed_directions),
+    Finder("labels", Level.WARNING, retrieval_warnings),
+    Finder("judge_model", Level.WARNING, model_warnings),
+    Finder("judge_changed", Level.WARNING, canary_warnings),
+    Finder("planted", Level.WARNING, planted_warnings),
+    Finder("default_rules", Level.WARNING, permissive),
+    Finder("below_by_chance", Level.ASIDE, below_by_chance),
+    Finder("powerless", Level.ASIDE, powerless),
+    Finder("retrieval", Level.NOTE, retrieval_notes),
+    Finder("judge_changed", Level.NOTE, canary_notes),
+    Finder("judge_backend", Level.NOTE, fingerprint_notes),
+    Finder("stability", Level.NOTE, stability_notes),
+    Finder("preference", Level.NOTE, preference_notes),
+    Finder("footnote", Level.NOTE, footnotes),
+)
+"""What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""
+
+FUNCTIONS = (alignment_findings, sensitivity_findings)
+
+
+def all_findings(evidence: Evidence) -> Iterator[Finding]:
+    """The checks of `evidence` and everything else that is found in it."""
+    yield from (check.finding for check in evidence.decided)
+    for finder in FINDERS:
+        yield from finder.find(evidence)
+    for function in FUNCTIONS:
+        yield from function(evidence)
