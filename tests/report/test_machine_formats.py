@@ -14,6 +14,7 @@ from ragstone.evaluation import manifest
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate import alignment
 from ragstone.gate.facts import Facts, Said
+from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -70,6 +71,7 @@ DESCRIBED: dict[str, type] = {
     "SamplePart": parts.SamplePart,
     "SharesPart": MetricShares,
     "StatementPart": parts.StatementPart,
+    "UsageChangePart": UsageChange,
     "UsagePart": manifest.SystemUsage,
 }
 

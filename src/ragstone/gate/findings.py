@@ -11,6 +11,8 @@ ACCEPT = "accept"
 """The kind of a command that accepts what fails the run."""
 CHANGED = "changed"
 """The kind of what is not as it was in the baseline; its data is a `Changed`."""
+USAGE = "usage_change"
+"""The kind of what an answer took or cost in the baseline, and does now; its data is a `UsageChange`."""
 ORACLE = "oracle"
 """The kind of the shares of retrieval and generation; its data are `OracleShares`."""
 

@@ -14,6 +14,7 @@ from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.resolution import sensitivity_findings
 from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
+from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.warnings import (
     assumed_directions,
@@ -64,7 +65,7 @@ FINDERS = (
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""
 
-FUNCTIONS = (alignment_findings, sensitivity_findings)
+FUNCTIONS = (usage_findings, alignment_findings, sensitivity_findings)
 
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from ragstone.gate.verdict import Action
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)]
+Rise = Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)]
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 POLICY_FILE = "thresholds.toml"
 
@@ -97,6 +98,9 @@ class DriftRules(_Table):
 LIMITS = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
 """The keys of [system] that limit an answer: those that are decided with an interval."""
 
+RISES = ("max_latency_rise", "max_token_rise", "max_cost_rise")
+"""The keys of [system] that limit by how much an answer takes or costs more than in the baseline."""
+
 
 class SystemRules(_Table):
     """[system]: limits of the system under test."""
@@ -106,6 +110,9 @@ class SystemRules(_Table):
     tokens_p95: Limit | None = None
     cost_mean_usd: Limit | None = None
     cost_p95_usd: Limit | None = None
+    max_latency_rise: Rise | None = None
+    max_token_rise: Rise | None = None
+    max_cost_rise: Rise | None = None
     max_error_rate: Share = 0.02
     max_empty: Share = 0.2
     max_unanswered: Share = 0.3
@@ -117,6 +124,12 @@ class SystemRules(_Table):
     def limits(self) -> dict[str, float]:
         """The limits of an answer that are set, by key."""
         return {key: limit for key in LIMITS if (limit := getattr(self, key)) is not None}
+
+    @property
+    def rises(self) -> dict[str, float]:
+        """The limits of a rise from the baseline that are set, by key."""
+        limits = {key: getattr(self, key) for key in RISES}
+        return {key: limit for key, limit in limits.items() if limit is not None}
 
 
 class MustPass(_Table):

@@ -38,6 +38,7 @@ class CheckKind(StrEnum):
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
     LATENCY = "latency"
     USAGE = "usage"
+    SYSTEM_RISE = "system_rise"
     ERROR_RATE = "error_rate"
     AGREEMENT = "agreement"
     BASELINE = "baseline"

@@ -90,6 +90,8 @@ def _describe(suite: TestSuite, view: ReportView) -> None:
         suite.add_property("causes", _line(said, 1000))
     if view.changed:
         suite.add_property("changed", _line(view.changed, 1000))
+    if view.usage:
+        suite.add_property("usage", _line(view.usage, 1000))
     if view.judge is not None:
         suite.add_property("judge", _line(view.judge.label))
         suite.add_property("offline_judge", str(view.judge.offline).lower())

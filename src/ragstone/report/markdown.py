@@ -149,6 +149,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "since": first.since,
         "changed": [{**asdict(row), "icon": ICONS[row.word]} for row in first.rows],
         "held": first.held,
+        "usage": first.usage,
         "example": _example(first.example, detail) if first.example is not None else None,
         "reason": detail.line(lead),
         "more": detail.line(more),

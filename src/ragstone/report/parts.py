@@ -15,6 +15,7 @@ from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.facts import Facts
 from ragstone.gate.headline import Headline
+from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -336,6 +337,9 @@ class ReportView:
     """What changed since the baseline: a line, empty if nothing did."""
 
     changes: tuple[Changed, ...] = ()
+    usage_changes: tuple[UsageChange, ...] = ()
+    usage: str = ""
+    """What an answer took and cost before, and now: a line, empty if nothing is known."""
 
     @property
     def explained(self) -> Diagnosis | None:

@@ -85,7 +85,7 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Raw text, cut to a `Room`. `since` is what changed since the baseline, `folded` are warnings for below the fold,
-    `held` is about metrics without a row.
+    `held` is about metrics without a row, `usage` about what an answer takes and costs.
     """
 
     headline: str
@@ -98,11 +98,12 @@ class Summary:
     findings: tuple[str, ...]
     rows: tuple[ChangedRow, ...]
     held: str
+    usage: str
     example: Example | None
 
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
-        texts = [f"{self.look} {self.action}", self.since, *self.warnings, *self.findings, self.held]
+        texts = [f"{self.look} {self.action}", self.since, *self.warnings, *self.findings, self.held, self.usage]
         texts += ["and 10 more warnings"] if self.warnings_left else []
         if self.example is not None:
             found = self.example
@@ -148,6 +149,7 @@ def _summary(view: ReportView, room: Room) -> Summary:
         findings=tuple(_cut(one, room.text) for one in _findings(view, news))[: room.findings],
         rows=tuple(_changed(row, view.checks) for row in news[: room.rows]),
         held=_cut(_held(view, news, room.rows), room.text),
+        usage=view.usage,
         example=_example(view.worst[0], room) if view.worst and room.example else None,
     )
 

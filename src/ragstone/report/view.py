@@ -13,8 +13,9 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.changes import changes_line
-from ragstone.gate.findings import CHANGED, Level
+from ragstone.gate.findings import CHANGED, USAGE, Level
 from ragstone.gate.headline import headline_of
+from ragstone.gate.speed_and_price import usage_line
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.judge.offline.reliability import MIN_ACCURACY, grade, weak_languages
 from ragstone.report import wording
@@ -73,6 +74,7 @@ def build_view(
         advisory=advisory,
     )
     changes = tuple(finding.data for finding in verdict.of_kind(CHANGED))
+    usage_changes = tuple(finding.data for finding in verdict.of_kind(USAGE))
     return ReportView(
         title=title,
         status=verdict.status,
@@ -113,6 +115,8 @@ def build_view(
         artifact_url=links.artifact,
         changed=changes_line(changes, worse=verdict.status is Status.FAIL),
         changes=changes,
+        usage_changes=usage_changes,
+        usage=usage_line(usage_changes),
     )
 
 

@@ -34,7 +34,8 @@ def family_of(evidence: Evidence, action: Action) -> Family:
     floors = [(one, _labels_of(one, evidence)) for one in here if one.kind is CheckKind.FLOOR]
     together = tuple(one for one, labels in floors if labels is None)
     corrected = tuple((one, labels) for one, labels in floors if labels is not None)
-    apart = len(corrected) + (len(policy.system.limits) if policy.system.action is action else 0)
+    limits = len(policy.system.limits) + len(policy.system.rises)
+    apart = len(corrected) + (limits if policy.system.action is action else 0)
     whole = policy.alpha * (FLOORS if drops else 1.0)
     alpha = whole / (len(together) + apart) if apart else 0.0
     return Family(together, corrected, drops, whole - alpha * apart, alpha)

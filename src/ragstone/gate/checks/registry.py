@@ -17,6 +17,7 @@ from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
 from ragstone.gate.checks.system_limits import SystemLimits
+from ragstone.gate.checks.system_rises import SystemRises
 from ragstone.gate.checks.targets import Targets
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
@@ -35,9 +36,11 @@ CHECKERS: tuple[Checker, ...] = (
     Drift(),
     FloorsAndDrops(Action.BLOCK),
     SystemLimits(Action.BLOCK),
+    SystemRises(Action.BLOCK),
     Broken(),
     FloorsAndDrops(Action.WARN),
     SystemLimits(Action.WARN),
+    SystemRises(Action.WARN),
     Targets(),
     ErrorRate(),
     Unfinished(),

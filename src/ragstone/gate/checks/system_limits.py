@@ -83,7 +83,7 @@ def _key(check: Check) -> str:
 def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
     limited, policy = _LIMITS[key], evidence.policy
     name = f"system.{key.removesuffix('_s')}"
-    measured = _measured(key, limited, evidence.current)
+    measured = measured_answers(key, limited.kind, evidence.current)
     if isinstance(measured, str):
         return Check(name, limited.kind, Status.ERROR, policy.system.action, measured, threshold=limit)
     values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
@@ -117,9 +117,9 @@ def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
     )
 
 
-def _measured(key: str, limited: _Limited, run: RunScores) -> Mapping[str, float] | str:
+def measured_answers(key: str, kind: CheckKind, run: RunScores) -> Mapping[str, float] | str:
     """The values by sample, or why there are none, or too few: an answer without tokens may be the dearest."""
-    if limited.kind is CheckKind.LATENCY:
+    if kind is CheckKind.LATENCY:
         return run.system.latencies_s or "the policy limits the latency, but this run did not measure it."
     used, price = run.system.usage, None if run.manifest is None else run.manifest.price
     if not used:
