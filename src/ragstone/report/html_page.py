@@ -15,6 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
 from ragstone.report.escape import markup
+from ragstone.report.template_cache import TemplateCache
 from ragstone.report.templates import FILTERS, PACKAGE, read_template
 
 _SHELL = "page.html.j2"
@@ -57,11 +58,12 @@ def render_page(
     return html_environment(package).get_template(template).render(**values, **inline, policy=policy)
 
 
-@cache  # compiling a template takes longer than rendering it
+@cache
 def html_environment(package: str) -> Environment:
     """Renders the templates of `package`, and fragments of pages."""
     environment = Environment(
         loader=FunctionLoader(lambda name: read_template(name, PACKAGE if name == _SHELL else package)),
+        bytecode_cache=TemplateCache(package, __file__),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

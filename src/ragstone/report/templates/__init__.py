@@ -27,9 +27,10 @@ from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean
-from ragstone.report import escape
+from ragstone.report import escape, sandbox
 from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import ExhaustedError, ReportEnvironment, SafeText
+from ragstone.report.template_cache import TemplateCache
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
@@ -123,6 +124,7 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
 def _text_environment(package: str) -> Environment:
     environment = Environment(  # noqa: S701 - no HTML
         loader=FunctionLoader(partial(read_template, package=package)),
+        bytecode_cache=TemplateCache(package, __file__),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -131,11 +133,8 @@ def _text_environment(package: str) -> Environment:
     return environment
 
 
-_compiled: dict[str, CodeType] = {}
-
-
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours, compiled once in a process; any other name is one of the user's templates."""
+    """``ragstone/NAME`` is ours, compiled once; any other name is one of the user's templates."""
 
     def __init__(self, own: Templates | None) -> None:
         self._own = own
@@ -148,14 +147,27 @@ class _Loader(BaseLoader):
     ) -> Template:
         if name != OURS:
             return super().load(environment, name, globals)
-        if OURS not in _compiled:
-            _compiled[OURS] = environment.compile(read_template(REPORT), OURS, OURS)
-        return environment.template_class.from_code(environment, _compiled[OURS], globals or {})
+        return environment.template_class.from_code(environment, _compiled_report(environment), globals or {})
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:  # noqa: ARG002
         if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
         return self._own.sources[template], str(self._own.folder / template), lambda: True
+
+
+_compiled: dict[str, CodeType] = {}
+
+
+def _compiled_report(environment: Environment) -> CodeType:
+    """Our report's template, compiled by this process, or by one before it."""
+    if OURS not in _compiled:
+        stored = TemplateCache(PACKAGE, sandbox.__file__)
+        bucket = stored.get_bucket(environment, OURS, None, read_template(REPORT))
+        if bucket.code is None:
+            bucket.code = environment.compile(read_template(REPORT), OURS, OURS)
+            stored.set_bucket(bucket)
+        _compiled[OURS] = bucket.code
+    return _compiled[OURS]
 
 
 def render_template(
