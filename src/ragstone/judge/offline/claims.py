@@ -98,13 +98,17 @@ def lists_sources(text: str) -> bool:
 
 def without_citations(text: str) -> str:
     """`text` without references to contexts in brackets, in any language: "[2]", "(Passage 2, point 3)", "[doc_3]"."""
-    cited, named = _pattern("citations", _ALL).fullmatch, _pattern("ids", _ALL).fullmatch
 
-    def left(found: re.Match[str]) -> str:
-        inner = (found[2] or "").strip()
-        return "" if inner and (cited(inner) or ("[" in found[0] and named(inner))) else found[0]
+    def without_citation(bracket: re.Match[str]) -> str:
+        inner = (bracket[2] or "").strip()
+        if not inner:
+            return bracket[0]
+        if _pattern("citations", _ALL).fullmatch(inner):
+            return ""
+        is_id = "[" in bracket[0] and _pattern("ids", _ALL).fullmatch(inner)
+        return "" if is_id else bracket[0]
 
-    return _BRACKETS.sub(left, text)
+    return _BRACKETS.sub(without_citation, text)
 
 
 def _without_opening(sentence: str, code: str) -> str:
