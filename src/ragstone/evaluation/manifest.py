@@ -16,7 +16,7 @@ SAME_JOB = "it is the run of a base commit, made for one comparison only"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class _Summed(_Part):

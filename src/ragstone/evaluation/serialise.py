@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
@@ -25,7 +25,11 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines of samples.jsonl are rejected."""
 
 
-class _ScoredLine(BaseModel):
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+
+class _ScoredLine(_Part):
     state: Literal["scored"]
     value: float = Field(ge=0, le=1)
     note: str | None = None
@@ -34,7 +38,7 @@ class _ScoredLine(BaseModel):
         return Scored(self.value, self.note)
 
 
-class _NotApplicableLine(BaseModel):
+class _NotApplicableLine(_Part):
     state: Literal["not_applicable"]
     reason: str
 
@@ -42,7 +46,7 @@ class _NotApplicableLine(BaseModel):
         return NotApplicable(self.reason)
 
 
-class _FailedLine(BaseModel):
+class _FailedLine(_Part):
     state: Literal["failed"]
     by: FailedBy
     reason: str
@@ -66,14 +70,14 @@ def _not_negative(response: Response) -> Response:
 _Response = Annotated[Response, AfterValidator(_not_negative)]
 
 
-class _AnswerLine(BaseModel, extra="forbid"):
+class _AnswerLine(_Part, extra="forbid"):
     response: _Response
     judgements: tuple[Judgements, ...] = ()
     scores: dict[str, _ScoreLine]
     repeat_scores: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
 
-class _RecordLine(BaseModel, extra="forbid"):
+class _RecordLine(_Part, extra="forbid"):
     """A line of a sample that was asked once has its response in itself; else each of its answers has one."""
 
     sample: Sample

@@ -47,7 +47,7 @@ class AcceptedEntry(BaseModel):
     may be removed, changed or turned into drafts.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z2-7]{8}$")]
     metric: _Text

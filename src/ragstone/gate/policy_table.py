@@ -28,7 +28,7 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", json_schema_extra=_describe)
 
 
 class GateRules(_Table):

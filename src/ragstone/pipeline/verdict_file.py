@@ -9,6 +9,7 @@ from functools import cache
 from typing import Literal
 
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.directory import VERDICT, RunDirectory
@@ -36,7 +37,7 @@ def _adapter() -> TypeAdapter[StoredVerdict]:
 
 def write_verdict(run: RunDirectory, view: ReportView) -> None:
     """Store the verdict of `run`. `view` is already redacted."""
-    body = _adapter().dump_python(StoredVerdict(run.fingerprint, view), mode="json")
+    body = to_jsonable_python(StoredVerdict(run.fingerprint, view))
     replace_text(run.path / VERDICT, json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n")
 
 

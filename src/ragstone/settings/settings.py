@@ -51,7 +51,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class GoldenSettings(_Table):
@@ -107,7 +107,7 @@ class SystemSettings(_Table):
     context_text_field: str | None = None
     context_id_field: str | None = None
     price: SystemPrice | None = None
-    http: HttpSettings = HttpSettings()
+    http: HttpSettings = Field(default_factory=HttpSettings)
     _functions: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
@@ -263,11 +263,11 @@ class Settings(_Table):
     file: Path | None = None
     from_file: frozenset[str] = frozenset()
     of_file: Settings | None = Field(default=None, repr=False)
-    golden: GoldenSettings = GoldenSettings()
-    system: SystemSettings = SystemSettings()
-    judge: JudgeSettings = JudgeSettings()
-    run: RunSettings = RunSettings()
-    gate: GateSettings = GateSettings()
+    golden: GoldenSettings = Field(default_factory=GoldenSettings)
+    system: SystemSettings = Field(default_factory=SystemSettings)
+    judge: JudgeSettings = Field(default_factory=JudgeSettings)
+    run: RunSettings = Field(default_factory=RunSettings)
+    gate: GateSettings = Field(default_factory=GateSettings)
     metrics: dict[str, CustomMetric] = Field(default_factory=dict)
 
     @field_validator("metrics")

@@ -15,7 +15,7 @@ TraceText = Annotated[str, StringConstraints(max_length=worker.MAX_TRACE_CHARACT
 
 
 class _Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore", strict=True)
 
 
 class WireContext(_Wire):

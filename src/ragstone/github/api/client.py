@@ -83,7 +83,7 @@ class RetryPolicy:
 class ApiReply(BaseModel):
     """Base of reply models: only the fields that are used, each of them validated."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
 
 class Commit(ApiReply):

@@ -35,7 +35,7 @@ class EventKind(StrEnum):
 
 
 class _Payload(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
 
 class _User(_Payload):
