@@ -22,7 +22,8 @@ from pathlib import Path
 
 from engine import write_world
 
-from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.batches import run_samples_in
+from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
 from ragstone.evaluation.serialise import record_to_line
 from ragstone.golden.load import load_golden_set

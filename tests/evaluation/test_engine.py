@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation.batches import run_samples_in
+from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import BATCH, Job, Workers
 from ragstone.evaluation.record import RecordLine, SampleRecord
 from ragstone.evaluation.scoring import combine_rounds, score_response

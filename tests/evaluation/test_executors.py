@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.evaluation import executors
-from ragstone.evaluation.engine import Work, run_samples, run_samples_in
+from ragstone.evaluation import executors, parallel
+from ragstone.evaluation.batches import run_samples_in
+from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import (
     DaskWorkers,
     ProcessWorkers,
     Task,
     Workers,
     differences,
-    refuse_without_dask,
-    usable_cores,
     versions,
-    worker_count,
 )
+from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
 from ragstone.evaluation.record import RecordLine, SampleRecord
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.round import Round, WorkerSettings, workers_of
@@ -322,18 +321,18 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
 
 
 def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "usable_cores", lambda: 8)
+    monkeypatch.setattr(parallel, "usable_cores", lambda: 8)
     assert RunSettings().workers == "auto"
     assert [worker_count("auto", n) for n in (0, 50, 499, 500, 100_000)] == [0, 0, 0, 8, 8]
     assert [worker_count(n, 50) for n in (1, 3, 64)] == [0, 3, 64]
-    monkeypatch.setattr(executors, "usable_cores", lambda: 1)
+    monkeypatch.setattr(parallel, "usable_cores", lambda: 1)
     assert worker_count("auto", 100_000) == 0
 
 
 def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(executors, "_CGROUP", limit)
+    monkeypatch.setattr(parallel, "_CGROUP", limit)
     assert usable_cores() == 64
     for text, cores in (("max 100000\n", 64), ("250000 100000\n", 2), ("50000 100000\n", 1)):
         limit.write_text(text)

@@ -78,7 +78,7 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
     _outlive_readers()
-    # Nothing that is installed beside Ragstone changes how files are validated; looking for such plugins takes time, too.
+    # What is installed beside Ragstone does not change how files are validated, and looking for it takes time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)

@@ -26,12 +26,11 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from ragstone.errors import ConfigError, JudgeError, RagstoneError
+from ragstone.errors import JudgeError, RagstoneError
 from ragstone.evaluation.record import RecordLine
 from ragstone.evaluation.scoring import judge_sample
 from ragstone.evaluation.serialise import record_line
@@ -50,10 +49,6 @@ if TYPE_CHECKING:
 BATCH = 16
 """Samples that are sent together: about 40 ms of judging."""
 
-MIN_ANSWERS = 500
-"""Fewer are judged sooner than worker processes have started."""
-
-MAX_WORKERS = 16
 MAX_LOST_POOLS = 10
 """Worker processes that end so often have no single sample to blame."""
 
@@ -71,7 +66,6 @@ PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "se
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """What an interpreter may need to start at all."""
 
-_CGROUP = Path("/sys/fs/cgroup/cpu.max")
 _DASK_LOGGERS = ("distributed.client", "distributed.batched", "distributed.comm")
 _RESUME = "Finished samples are saved: continue with --resume"
 _LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
@@ -401,38 +395,7 @@ def _start_of_processes() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def worker_count(workers: int | Literal["auto"], answers: int) -> int:
-    """How many worker processes to judge so many answers with; 0: none, this process does it."""
-    if workers != "auto":
-        return 0 if workers == 1 else workers
-    cores = usable_cores()
-    return min(cores, MAX_WORKERS) if cores > 1 and answers >= MIN_ANSWERS else 0
-
-
-def usable_cores() -> int:
-    """The cores that this process may use: those of the machine, its affinity, and the limit of its container."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    try:
-        quota, _, period = _CGROUP.read_text(encoding="ascii").strip().partition(" ")
-        return max(1, min(cores, int(quota) // int(period)))
-    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no limit
-        return cores
-
-
 # -- a Dask cluster ----------------------------------------------------------------------------------------------------
-
-
-def refuse_without_dask() -> None:
-    """Raise ConfigError if Dask is not installed."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        raise ConfigError(
-            "run.dask needs the package 'distributed', which is not installed.",
-            where="run.dask",
-            hint='Run: pip install "ragstone[dask]"',
-        ) from None
 
 
 class DaskWorkers(Workers):

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import CACHE, MANIFEST, ORACLE, RunDirectory
@@ -25,15 +26,14 @@ from ragstone.evaluation.stored import StoredAnswers, set_aside
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.score import Failed
 from ragstone.settings.settings import JudgeSettings
 from ragstone.system.kind import answer_fields
-from ragstone.system.response import Response
 
-_RESPONSE = TypeAdapter(Response)
+if TYPE_CHECKING:
+    from ragstone.judge.llm.estimate import CostEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +238,8 @@ def _scored(work: _Work, metrics: Sequence[Metric], judge: JudgeIdentity, sessio
         if contents.get(record.sample.id) != record.sample.content_hash():
             return False
         stored = (work.stored.response(record.sample.id, number) for number in range(work.stored.answers))
-        now = [redact(_RESPONSE.dump_json(response).decode()) for response in stored]
-        return now == [_RESPONSE.dump_json(response).decode() for response in record.responses]
+        now = [redact(to_json(response).decode()) for response in stored]
+        return now == [to_json(response).decode() for response in record.responses]
 
     return frozenset(record.sample.id for record in existing.records() if same(record))
 
@@ -268,6 +268,8 @@ def _with_standing(run: RunDirectory, sources: Sequence[RunDirectory]) -> RunDir
 
 def stored_cost(this: Round, judge: JudgeSettings, stored: StoredAnswers) -> CostEstimate:
     """At most what judging the answers of a round that plays back `stored` costs, from the length of their texts."""
+    from ragstone.judge.llm.estimate import estimate_cost
+
     lengths: dict[str, tuple[int, int]] = {}
     answered = []
     for sample in this.samples:

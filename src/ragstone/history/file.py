@@ -13,7 +13,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.files import open_regular
 from ragstone.history.codes import Compact, fits
-from ragstone.history.lines import LINE, AnyLine, RunLine, SamplesLine, line_text
+from ragstone.history.lines import AnyLine, RunLine, SamplesLine, line_adapter, line_text
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
@@ -180,7 +180,7 @@ def _parsed(raw: bytes, place: str, damaged: list[str]) -> AnyLine | None:
         damaged.append(f"{place}: longer than {MAX_LINE_BYTES:,} bytes; left out.")
         return None
     try:
-        return LINE.validate_json(raw)
+        return line_adapter().validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field_name = ".".join(str(part) for part in first["loc"][1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
@@ -117,7 +118,12 @@ class SamplesLine(_Line):
 
 
 AnyLine = RunLine | SamplesLine
-LINE: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="kind")])
+
+
+@cache
+def line_adapter() -> TypeAdapter[AnyLine]:
+    """Parses a line of either kind."""
+    return TypeAdapter(Annotated[AnyLine, Field(discriminator="kind")])
 
 
 def line_text(line: AnyLine) -> str:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.evaluation.directory import RunDirectory
@@ -25,11 +25,13 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.pipeline.decide import ComparedRun
 from ragstone.system.response import Context, Response
+
+if TYPE_CHECKING:
+    from ragstone.judge.llm.estimate import CostEstimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import BinaryIO, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,7 +35,6 @@ _ID = "id"
 _QUESTION = "question"
 _QUESTIONS = (*QUESTION_NAMES, *FIELDS["question"].strong, *FIELDS["question"].weak)
 _ANSWERS = (*RECORDED["answer"].strong, *worker.ANSWER_NAMES, *RECORDED["answer"].weak)
-_RESPONSE = TypeAdapter(Response)
 
 
 class _Place(NamedTuple):
@@ -161,7 +161,7 @@ def recorded_response(
     """
     if is_run_record(record):
         try:
-            return replace(_RESPONSE.validate_python(_responses(record)[place]), sample_id=sample_id)
+            return replace(_response_adapter().validate_python(_responses(record)[place]), sample_id=sample_id)
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
     answer = _named(record, [name for name in _ANSWERS if not (rated and name == "answer")])
@@ -199,6 +199,11 @@ def _keys(record: Mapping[str, object]) -> tuple[str, str]:
         return _ID, str(identity)
     question = _named(record, _QUESTIONS)
     return _QUESTION, _folded(question) if isinstance(question, str) else ""
+
+
+@cache
+def _response_adapter() -> TypeAdapter[Response]:
+    return TypeAdapter(Response)
 
 
 def _named(record: Mapping[str, object], names: Sequence[str]) -> object | None:

@@ -14,7 +14,6 @@ from ragstone.formatting import some
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade
-from ragstone.judge.llm.prompts import RUBRIC, load_prompt
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.judge.rubric import YES_NO, Rubric, graded_by
 from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
@@ -84,6 +83,8 @@ class ProjectMetrics:
         if is_known(name):
             raise ConfigError(f"'{name}' is a metric of Ragstone's own.", where=where, hint="Choose another name.")
         if given.rubric is not None:
+            from ragstone.judge.llm.prompts import RUBRIC, load_prompt
+
             rubric = Rubric(name, given.rubric.strip(), given.levels or YES_NO, given.sees)
             return RubricMetric(rubric, rubric_version(rubric, load_prompt(RUBRIC).version))
         if given.function is not None:

@@ -9,24 +9,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.evaluation.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
-from ragstone.evaluation.engine import Work, run_samples, run_samples_in
-from ragstone.evaluation.executors import (
-    DaskWorkers,
-    ProcessWorkers,
-    Task,
-    Workers,
-    refuse_without_dask,
-    versions,
-    worker_count,
-)
+from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import drop_carried
 from ragstone.evaluation.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
+from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.project_metrics import Measures, ProjectMetrics, ungraded
 from ragstone.evaluation.scoring import needed_judgements
@@ -34,12 +26,14 @@ from ragstone.evaluation.stored import AnswersFirst, StoredAnswers, set_aside
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.portable import portable_judge
 from ragstone.judge.protocol import Judge
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.system.response import GENERATION, System
+
+if TYPE_CHECKING:
+    from ragstone.evaluation.executors import Workers
 
 Begin = Callable[[Manifest], RunWriter]
 """Starts the run that a manifest describes, or continues it."""
@@ -217,6 +211,13 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     settings, judge = this.workers, this.judge
     if settings is None or samples == 0 or not any(needed_judgements(this.metrics, sample) for sample in this.samples):
         return None
+    count = worker_count(settings.processes, samples * this.answers * this.repeats)
+    if settings.dask is None and count == 0:
+        return None
+    # Imported here: a small run is judged by this process.
+    from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, versions
+    from ragstone.judge.portable import portable_judge
+
     portable = portable_judge(judge)
     if portable is None:
         if settings.dask is not None:
@@ -228,8 +229,7 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     task = Task(portable, this.metrics, this.repeats, judge.identity, versions())
     if settings.dask is not None:
         return DaskWorkers(settings.dask, task, say=say)
-    count = worker_count(settings.processes, samples * this.answers * this.repeats)
-    return ProcessWorkers(count, task) if count else None
+    return ProcessWorkers(count, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +276,8 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
         this.measures.by_name,
     )
     if this.workers is not None:
+        from ragstone.evaluation.batches import run_samples_in
+
         await run_samples_in(this.workers, work, writer.append_line)
     else:
         await run_samples(work, writer.append)
