@@ -1,8 +1,9 @@
 """How many small faults in the code the tests notice: `python scripts/mutants.py gate github judge/llm golden`.
 
 Draws places in the folders under `src/ragstone`, changes one at a time in a copy of the checkout, and runs the tests of
-the mirrored folder. A mutant is killed if they fail. Gross mutants turn a decision round: a negated branch, a negated
-comparison, another arithmetic operator. Subtle ones shift it: one operand of `and` or `or` dropped, `<` for `<=`.
+the mirrored folder. A mutant is killed if they fail, or exceed a limit of processor time or of wall time, which is
+counted apart. Gross mutants turn a decision round: a negated branch, a negated comparison, another arithmetic operator.
+Subtle ones shift it: one operand of `and` or `or` dropped, `<` for `<=`.
 The same seed draws the same places as long as the code stays as it is.
 """
 
@@ -13,6 +14,7 @@ import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,12 +23,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from typing import Literal
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("src", "tests", "scripts", "docs", "examples", "bench", "pyproject.toml", "README.md", "action.yml")
 EXCLUDED = shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*")
 DEFAULT_LEVEL = "not process and not heavy and not container and not browser and not integrations"
-TIMEOUT_S = 600
+CPU_LIMIT_S = 900
+WALL_LIMIT_S = 3600
+Outcome = Literal["pass", "fail", "exceed the limit"]
+"""What tests do, with a mutant or without."""
+
+_PYTEST = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_CPU, ({limit}, {limit} + 60))
+runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+"""
 NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -153,25 +167,33 @@ def drawn(folder: str, count: int, seed: int) -> list[Mutant]:
     return chosen
 
 
-def is_killed(mutant: Mutant, copy: Path, tests: Sequence[str]) -> bool:
-    """Whether the tests fail, or don't end, when the mutant is in the copy of the checkout."""
+def outcome_with(mutant: Mutant, copy: Path, tests: Sequence[str], limit: int = CPU_LIMIT_S) -> Outcome:
+    """What the tests do when the mutant is in the copy of the checkout."""
     path = copy / mutant.file
     source = path.read_bytes()
     path.write_bytes(mutant.apply(source))
     try:
-        return not _pass(copy, tests)
+        return outcome(copy, tests, limit)
     finally:
         path.write_bytes(source)
 
 
-def _pass(copy: Path, tests: Sequence[str]) -> bool:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", DEFAULT_LEVEL, *tests]
+def outcome(copy: Path, tests: Sequence[str], limit: int = CPU_LIMIT_S) -> Outcome:
+    """What the tests do in the copy of the checkout as it is. Raises SystemExit if there are none."""
+    limited = [sys.executable, "-c", _PYTEST.format(limit=limit)]
+    command = [*limited, "-x", "-q", "-p", "no:cacheprovider", "-m", DEFAULT_LEVEL, *tests]
     environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=WALL_LIMIT_S, check=False
+        )
     except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        return "exceed the limit"
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "exceed the limit"
+    if done.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise SystemExit(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return "pass" if done.returncode == pytest.ExitCode.OK else "fail"
 
 
 def _copy_checkout(target: Path) -> Path:
@@ -194,7 +216,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time  [default: 2]")
     parser.add_argument("--tests", nargs="*", help="tests to run  [default: tests/FOLDER]")
     options = parser.parse_args()
-    totals = {False: [0, 0], True: [0, 0]}
+    outcomes: list[tuple[Mutant, Outcome]] = []
     with tempfile.TemporaryDirectory() as folder:
         copies: Queue[Path] = Queue()
         for number in range(options.jobs):
@@ -202,31 +224,36 @@ def main() -> None:
         for room in options.folders:
             tests = options.tests or [f"tests/{room}"]
 
-            def attempt(mutant: Mutant, tests: Sequence[str] = tests) -> bool:
+            def attempt(mutant: Mutant, tests: Sequence[str] = tests) -> Outcome:
                 copy = copies.get()
                 try:
-                    return is_killed(mutant, copy, tests)
+                    return outcome_with(mutant, copy, tests)
                 finally:
                     copies.put(copy)
 
-            if not _pass(Path(folder) / "0", tests):
-                sys.exit(f"{tests} fail without any mutant, or take more than {TIMEOUT_S} s.")
+            if (without := outcome(Path(folder) / "0", tests)) != "pass":
+                sys.exit(f"{tests} {without} without any mutant; the limit is {CPU_LIMIT_S} s of processor time.")
             mutants = drawn(room, options.count, options.seed)
             with ThreadPoolExecutor(options.jobs) as executor:
-                outcomes = list(executor.map(attempt, mutants))
-            for mutant, killed in zip(mutants, outcomes, strict=True):
-                totals[mutant.is_subtle][0] += killed
-                totals[mutant.is_subtle][1] += 1
-                if not killed:
-                    print(f"survives: {mutant}", flush=True)
-            for name, is_subtle in (("gross", False), ("subtle", True)):
-                group = [
-                    killed for mutant, killed in zip(mutants, outcomes, strict=True) if mutant.is_subtle is is_subtle
-                ]
-                print(f"{room}: {sum(group)} of {len(group)} {name} mutants die", flush=True)
-    for name, is_subtle in (("gross", False), ("subtle", True)):
-        count, tried = totals[is_subtle]
-        print(f"all: {count} of {tried} {name} mutants die ({count / max(tried, 1):.0%})")
+                of_room = list(zip(mutants, executor.map(attempt, mutants), strict=True))
+            for mutant, ending in of_room:
+                if ending != "fail":
+                    print(f"{'survives' if ending == 'pass' else 'exceeds the limit'}: {mutant}", flush=True)
+            print(*_summary(room, of_room), sep="\n", flush=True)
+            outcomes += of_room
+    print(*_summary("all", outcomes), sep="\n")
+
+
+def _summary(name: str, outcomes: Sequence[tuple[Mutant, Outcome]]) -> Iterator[str]:
+    """How many mutants of each kind die, and by what."""
+    for kind, is_subtle in (("gross", False), ("subtle", True)):
+        endings = [ending for mutant, ending in outcomes if mutant.is_subtle is is_subtle]
+        killed = len(endings) - endings.count("pass")
+        by_limit = endings.count("exceed the limit")
+        yield (
+            f"{name}: {killed} of {len(endings)} {kind} mutants die ({killed / max(len(endings), 1):.0%}), "
+            f"{killed - by_limit} by a failed test and {by_limit} by the limit of time"
+        )
 
 
 if __name__ == "__main__":

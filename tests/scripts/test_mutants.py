@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mutants import drawn, is_killed, mutants_of
+from scripts.mutants import drawn, mutants_of, outcome, outcome_with
 
 
 def changed(source: str) -> dict[str, list[str]]:
@@ -55,12 +55,25 @@ def test_the_same_seed_draws_the_same_mutants() -> None:
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(("checked", "killed"), [("is_adult(17) is False", False), ("is_adult(18) is True", True)])
-def test_a_mutant_dies_if_a_test_fails(tmp_path: Path, checked: str, killed: bool) -> None:
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("assert is_adult(17) is False", "pass"),
+        ("assert is_adult(18) is True", "fail"),
+        ("while not is_adult(18): pass", "exceed the limit"),
+    ],
+)
+def test_a_mutant_dies_if_a_test_fails_or_does_not_end(tmp_path: Path, statement: str, expected: str) -> None:
     source = b"def is_adult(age):\n    return age >= 18\n"
     (tmp_path / "ages.py").write_bytes(source)
-    (tmp_path / "test_ages.py").write_text(f"from ages import is_adult\n\ndef test():\n    assert {checked}\n")
+    (tmp_path / "test_ages.py").write_text(f"from ages import is_adult\n\ndef test():\n    {statement}\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\nmarkers =\n    heavy\n")
     (mutant,) = [mutant for mutant in mutants_of("ages.py", source) if mutant.is_subtle]
-    assert is_killed(mutant, tmp_path, ["test_ages.py"]) is killed
+    assert outcome_with(mutant, tmp_path, ["test_ages.py"], limit=5) == expected
     assert (tmp_path / "ages.py").read_bytes() == source
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_folder_without_tests_kills_no_mutant(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="pytest ended with 4"):
+        outcome(tmp_path, ["test_missing.py"])
