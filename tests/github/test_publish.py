@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.outputs import output_values
 from ragstone.github.publish import Report
@@ -65,3 +66,12 @@ def test_without_a_verdict_or_a_known_cost_outputs_are_empty() -> None:
     found = outputs(None)
     assert (found["verdict"], found["passed"], found["coverage"], found["cost-usd"]) == ("error", "false", "", "")
     assert outputs(replace(PASSED, cost=None))["cost-usd"] == ""
+    assert outputs(replace(PASSED, cost=Cost(calls=4, usd=None)))["cost-usd"] == ""
+    assert outputs(replace(PASSED, cost=Cost(calls=4, usd=0.25)))["cost-usd"] == "0.250000"
+
+
+def test_a_metric_whose_name_no_output_can_have_is_left_out() -> None:
+    (row,) = PASSED.metrics
+    named = outputs(replace(PASSED, metrics=(replace(row, metric="2nd_half", score=0.5),)))
+    assert "2nd-half" not in named
+    assert outputs(replace(PASSED, metrics=(replace(row, metric="half", score=0.5),)))["half"] == "0.5"

@@ -96,8 +96,7 @@ def changes_by_a_fork(
         found = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
         measured = setting_changes(_own(settings, theirs), theirs)
     except (GitHubApiError, RagstoneError) as error:
-        why = error.message if isinstance(error, RagstoneError) else str(error)
-        return [f"Can't read what this pull request changes about the gate ({why.rstrip('.')})."]
+        return [f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')})."]
     # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
     return in_turns(
         [f"{SUBJECTS[0]}{phrase}." for phrase in measured],

@@ -97,3 +97,76 @@ def test_what_was_taken_until_the_refusals_ended_is_the_limit() -> None:
         provider.at += provider.allowance.wait_s(10)
         provider.take(1)
     assert provider.allowance.wait_s(10) == pytest.approx(60.0, abs=1.0)
+
+
+def test_a_limit_that_is_refused_before_it_held_means_one_call_after_another_at_the_rate_that_was_taken() -> None:
+    provider = Provider()
+    provider.take(10)
+    provider.refuse(3)
+    provider.at = 2.0
+    provider.take(1)
+    provider.at = 6.0
+    provider.take(3)
+    provider.refuse(2)
+    provider.at = 10.0
+    provider.take(1)  # four calls were taken from the second to the tenth second
+    assert provider.allowance.wait_s(10) == pytest.approx(8.0 / 4 / 0.95, abs=1e-5)
+    for _ in range(5):
+        provider.at += provider.allowance.wait_s(10)
+        assert provider.allowance.wait_s(10) == pytest.approx(0.0)
+        provider.take(1)
+        assert provider.allowance.wait_s(10) == pytest.approx(8.0 / 4 / 0.95, abs=1e-5)
+
+
+def test_a_limit_by_tokens_that_is_refused_before_it_held_is_a_rate_of_tokens() -> None:
+    provider = Provider()
+    provider.take(10)
+    for _ in range(3):
+        provider.allowance.refused(provider.allowance.send(10), None, tokens=True)
+    provider.at = 2.0
+    provider.take(1)
+    provider.at = 6.0
+    provider.take(3)
+    provider.refuse(2)
+    provider.at = 10.0
+    provider.take(1)
+    assert provider.allowance.wait_s(10) == pytest.approx(8.0 / 4 / 0.95, abs=1e-5)
+    assert provider.allowance.wait_s(5) == pytest.approx(8.0 / 8 / 0.95, abs=1e-5)
+
+
+def held_back(provider: Provider) -> bool:
+    """Whether a fifth call waits for an answer to four that are on their way."""
+    calls = [provider.allowance.send(10) for _ in range(4)]
+    wait_s = provider.allowance.wait_s(10)
+    for call in calls:
+        provider.allowance.took(call)
+    return wait_s == pytest.approx(0.1)
+
+
+def with_limit_of_ten() -> Provider:
+    """A provider that has taken ten calls in each window of a minute."""
+    provider = Provider()
+    provider.take(10)
+    provider.refuse(3, 59.9)
+    provider.at += provider.allowance.wait_s(10)
+    provider.take(1)
+    return provider
+
+
+def test_calls_are_held_back_until_a_limit_has_held_for_ten_calls() -> None:
+    for taken, careful in ((9, True), (10, False)):
+        provider = with_limit_of_ten()
+        provider.take(taken)
+        assert held_back(provider) is careful
+
+
+def test_a_limit_that_held_once_is_trusted_after_a_higher_one_was_refused() -> None:
+    provider = with_limit_of_ten()
+    for _ in range(40):
+        provider.at += 6.1
+        provider.take(1)
+    assert held_back(provider)  # a higher limit is tried
+    provider.refuse(1)
+    provider.at += 61.0
+    provider.take(1)
+    assert not held_back(provider)

@@ -81,6 +81,8 @@ BOTH = cut([FIRST, "supported", SECOND, "un", "supported", '"'])
         cut([FIRST, token("supported", {"yes": 0.9}, 0.1), SECOND, token("un", {"yes": 0.9}, 0.1), "supported", '"']),
         [{**one, "logprob": math.nan, "top_logprobs": None} for one in BOTH],
         [{**one, "logprob": "0", "top_logprobs": 7} for one in BOTH],
+        cut(['{"verdicts":[{"id":"s1"},{"id":"s2"}]}']),
+        cut(['{"verdicts":[{"id":"s1","verdict":"perhaps"},{"id":"s2","verdict":"perhaps"}]}']),
         cut([f'{FIRST}supported{SECOND}unsupported"}},', f'{FIRST}supported{SECOND}unsupported"}}]}}']),  # named twice
     ],
 )

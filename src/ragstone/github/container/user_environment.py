@@ -66,6 +66,11 @@ class SystemSetup:
     requirements: tuple[str, ...] = ()
     python_version: str | None = None
 
+    @property
+    def needs_environment(self) -> bool:
+        """Whether the system runs in an environment of its own."""
+        return bool(self.script or self.requirements or self.python_version)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -99,8 +104,7 @@ def prepare(
     takes too long, and TimeLimitReached.
     """
     base = container_environ(environ, confinement)
-    wanted = bool(setup.script or setup.requirements or setup.python_version)
-    if not wanted:
+    if not setup.needs_environment:
         return UserEnvironment(_base_python(), base)
     files = [_requirement(directory, name) for name in setup.requirements]
     steps = Steps(confinement, installing(base, confinement, system_env), directory, limits, write)

@@ -203,7 +203,7 @@ def _members(text: str, at: int) -> tuple[list[tuple[str, object, int]], int | N
         if text[at] == "}":
             return members, at + 1
     empty = _EMPTY.match(text, at)
-    return members, empty.end() if empty and not members else None
+    return members, empty.end() if empty else None
 
 
 def _at(document: object, path: Path) -> object:
