@@ -24,7 +24,7 @@ class Metric:
         return frozenset({self._kind})
 
 
-def estimate(kind: JudgementKind, sample: Sample = SAMPLE, answer: int = 400, contexts: int = 1600) -> CostEstimate:
+def estimate(kind: JudgementKind, sample: Sample = SAMPLE, answer: int = 0, contexts: int = 1600) -> CostEstimate:
     settings = JudgeSettings(name="openai:gpt-5.4-mini")
     return estimate_cost(settings, GoldenSet((sample,)), [Metric(kind)], lengths={"q1": (answer, contexts)})
 
@@ -49,7 +49,7 @@ def test_every_text_that_a_judgement_reads_is_counted(kind: JudgementKind) -> No
     sent = estimate(kind).input_tokens
     longer = (
         estimate(kind, replace(SAMPLE, question="q" * 800)),
-        estimate(kind, answer=800),
+        estimate(kind, answer=400),
         estimate(kind, replace(SAMPLE, reference="r" * 800)),
         estimate(kind, contexts=2000),
     )
@@ -60,11 +60,11 @@ def test_every_text_that_a_judgement_reads_is_counted(kind: JudgementKind) -> No
     ("kind", "received"),
     [
         (JudgementKind.STATEMENTS, 133),
-        (JudgementKind.SUPPORT, 133 + 180),
-        (JudgementKind.REFERENCE_MATCH, 133 + 133 + 140),
+        (JudgementKind.SUPPORT, 133 + 144),
+        (JudgementKind.REFERENCE_MATCH, 133 + 133 + 126),
         (JudgementKind.ENTITIES, 50),
     ],
 )
 def test_what_is_written_grows_with_the_texts_that_it_is_about(kind: JudgementKind, received: int) -> None:
-    longer = estimate(kind, replace(SAMPLE, reference="r" * 800), answer=800)
+    longer = estimate(kind, replace(SAMPLE, reference="r" * 800), answer=400)
     assert longer.output_tokens - estimate(kind).output_tokens == pytest.approx(received, abs=1)
