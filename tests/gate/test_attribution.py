@@ -36,7 +36,7 @@ def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, baseline:
     found = verdict(worse, baseline=baseline)
     assert found.explanation.attribution is not None
     assert found.explanation.attribution.side is side
-    failed = [check for check in found.checks if check.status == "fail"]
+    failed = [check for check in found.checks if check.status == "fail" and check.metric is not None]
     assert {check.metric for check in failed} >= worse
     if side is Side.RETRIEVAL:
         assert all(check.reason.endswith("This points at retrieval.") for check in failed)

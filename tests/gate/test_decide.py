@@ -47,16 +47,10 @@ def right(count: int, n: int) -> list[float]:
 @pytest.mark.parametrize(
     ("scores", "minimum", "gate", "status", "code", "says"),
     [
-        pytest.param(HIGH, 0.85, {}, "pass", 0, "the floor of 0.85 holds", id="shown above"),
-        pytest.param(LOW, 0.85, {}, "fail", 1, "0.45 on 60 samples", id="shown below"),
-        pytest.param(MIDDLING, 0.84, {}, "pass", 0, "not below the floor of 0.84", id="near"),
+        pytest.param(HIGH, 0.85, {}, "pass", 0, "not below the floor of 0.85", id="above"),
+        pytest.param(LOW, 0.85, {}, "fail", 1, "0.45 on 60 samples, below the floor of 0.85", id="below"),
+        pytest.param(MIDDLING, 0.86, {}, "fail", 1, "below the floor of 0.86", id="a little below"),
         pytest.param(right(10, 20), 0.5, {}, "pass", 0, "not below the floor of 0.50", id="equal"),
-        pytest.param(MIDDLING, 0.88, {"inconclusive": "pass"}, "pass", 0, "not shown to be", id="passes"),
-        pytest.param(MIDDLING, 0.88, {"inconclusive": "warn"}, "inconclusive", 0, "not shown to be", id="warns"),
-        pytest.param(MIDDLING, 0.88, {"inconclusive": "fail"}, "inconclusive", 8, "more samples", id="blocks"),
-        # 11 of 20 where 12 were asked for: a system exactly at the floor does no better in two of five runs.
-        pytest.param(right(11, 20), 0.6, {}, "pass", 0, "not by more than chance explains", id="chance"),
-        pytest.param(right(9, 20), 0.6, {}, "inconclusive", 0, "not shown to be", id="less than chance"),
         pytest.param(HIGH, 0.85, {"decision": "assured"}, "pass", 0, "the floor of 0.85 holds", id="assured above"),
         pytest.param(MIDDLING, 0.84, {"decision": "assured"}, "fail", 1, "not shown to reach", id="assured near"),
         pytest.param(MIDDLING, 0.85, {"decision": "point"}, "pass", 0, "not below", id="point equal"),
@@ -70,18 +64,41 @@ def test_a_floor(scores: list[float], minimum: float, gate: Any, status: str, co
     assert says in check.reason
     assert check.estimate == pytest.approx(sum(scores) / len(scores))
     assert check.interval is not None
-    if "floor of 0.85 holds" in says:
-        assert check.interval.low > minimum
-    if says == "0.45 on 60 samples":
-        assert check.interval.high < minimum
-        assert check.reason in verdict.reason
-    if check.status is Status.INCONCLUSIVE or "chance" in says:
-        assert (check.n_more or 0) > 0
-    elif not gate:
-        assert check.n_more is None
-    unsettled = check.status is Status.INCONCLUSIVE or (status == "fail" and gate.get("decision") == "assured")
-    assert ("would settle it" in check.reason) is unsettled
-    assert (check.reason in verdict.warnings) is ("chance" in says)
+    assert (check.reason in verdict.reason) is (check.status is Status.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        pytest.param([[0.7, 0.9]] * 12, "pass", id="above"),
+        pytest.param([[0.4, 1.0]] * 12, "inconclusive", id="below, within the noise of the answers"),
+        pytest.param([[0.6, 0.65]] * 12, "fail", id="below by more"),
+        pytest.param([[0.7, 0.7]] * 12, "fail", id="the same each time"),
+    ],
+)
+def test_a_mean_of_answers_that_vary_is_below_its_floor_by_more_than_their_noise(answers: Any, status: str) -> None:
+    now = run({"faithfulness": answers}, manifest=manifest(answers=2))
+    assert decide_gate(now, None, floor(0.75)).status == status
+
+
+def test_a_first_answer_below_the_floor_is_asked_again_and_recorded_noise_of_the_baseline_counts() -> None:
+    low = run({"faithfulness": [0.7] * 12})
+    first = only(decide_gate(low, None, floor(0.75)), CheckKind.FLOOR)
+    assert (first.status, first.unsettled) == (Status.FAIL, True)
+    steady = manifest().model_copy(update={"steady": True})
+    assert not only(
+        decide_gate(run({"faithfulness": [0.7] * 12}, manifest=steady), None, floor(0.75)), CheckKind.FLOOR
+    ).unsettled
+    varied = run({"faithfulness": [[0.5, 1.0]] * 12})
+    assert only(decide_gate(low, varied, floor(0.72)), CheckKind.FLOOR).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("before", "status"), [(0.7, "inconclusive"), (0.8, "fail")])
+def test_a_run_whose_baseline_is_below_the_same_floor_fails_only_for_what_it_adds(before: float, status: str) -> None:
+    verdict = decide_gate(run({"faithfulness": [0.7] * 12}), run({"faithfulness": [before] * 12}), floor(0.75))
+    check = only(verdict, CheckKind.FLOOR)
+    assert verdict.status == check.status == status
+    assert ("as the baseline is (0.70)" in check.reason) is (before < 0.75)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +110,7 @@ def test_a_floor(scores: list[float], minimum: float, gate: Any, status: str, co
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.04, "fail", "0.05 from the baseline on 40", id="larger"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.06, "pass", "a drop of 0.06 is allowed", id="allowed"),
         pytest.param(HIGH, [value - 0.01 for value in HIGH], 0.15, "pass", "0.15 is allowed", id="each a little"),
-        pytest.param([1.0] * 50, right(47, 50), 0.02, "pass", "dropped by 0.06", id="3 lost"),
+        pytest.param([1.0] * 50, right(47, 50), 0.02, "inconclusive", "by 3 questions that broke", id="3 lost"),
         pytest.param([1.0] * 50, right(45, 50), 0.02, "inconclusive", "dropped by 0.10", id="5 lost"),
         pytest.param([1.0] * 50, right(44, 50), 0.02, "fail", "dropped by 0.12", id="6 lost: 1 in 64"),
         pytest.param(
@@ -121,7 +138,6 @@ def test_a_collapse_of_one_group_is_inconclusive_and_no_pass() -> None:
     check = only(decide_gate(after, before, drop(0.02)), CheckKind.DROP)
     assert check.status is Status.INCONCLUSIVE
     assert "too few to show even a collapse" in check.reason
-    assert only(decide_gate(after, None, floor(0.6)), CheckKind.FLOOR).status is Status.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("tag", ["billing", "x" * 600])
@@ -130,7 +146,8 @@ def test_a_tag_that_lost_half_is_found_without_a_rule_of_its_own(tag: str) -> No
     before = run({"faithfulness": [1.0] * 100}, tags=tags)
     after = run({"faithfulness": [0.5] * 12 + [1.0] * 88}, tags=tags)
     verdict = decide_gate(after, before, drop(0.1))
-    failed = [(check.slice, check.n, check.estimate) for check in verdict.checks if check.status is Status.FAIL]
+    drops = [check for check in verdict.checks if check.kind is CheckKind.DROP and check.status is Status.FAIL]
+    failed = [(check.slice, check.n, check.estimate) for check in drops]
     assert failed == ([("billing", 12, -0.5)] if tag == "billing" else [])  # a long one is not looked at
     # Tags that lost nothing are no checks, and no tag is one where the whole set fell.
     assert {check.slice for check in verdict.checks} <= {None, "billing"}
@@ -140,7 +157,7 @@ def test_a_tag_that_lost_half_is_found_without_a_rule_of_its_own(tag: str) -> No
 
 def test_a_slice_of_three_does_not_make_a_run_inconclusive() -> None:
     tags = {f"s{index}": ("small",) for index in range(3)}
-    slices = {"small": {"metrics": {"faithfulness": {"min": 0.6, "max_drop": 0.02}}}}
+    slices = {"small": {"metrics": {"faithfulness": {"max_drop": 0.02}}}}
     rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
     before = run({"faithfulness": [1.0, 0.5, 0.5, *HIGH]}, tags=tags)
     after = run({"faithfulness": [0.5, 0.5, 0.5, *HIGH]}, tags=tags)
@@ -325,22 +342,13 @@ def test_a_slice_is_held_to_its_own_rule() -> None:
     assert verdict.exit_code == 1
 
 
-def test_one_block_of_samples_counts_as_one() -> None:
-    # Sixty answers about two documents are two observations, not sixty.
-    groups = {f"s{index}": f"document {index // 30}" for index in range(60)}
-    alone = decide_gate(run({"faithfulness": LOW}), None, floor(0.6))
-    grouped = decide_gate(run({"faithfulness": LOW}, groups=groups), None, floor(0.6))
-    assert only(alone, CheckKind.FLOOR).status is Status.FAIL
-    assert only(grouped, CheckKind.FLOOR).status is Status.PASS
-
-
 def test_the_default_policy_lets_the_offline_judge_block_on_few_drops_only() -> None:
     offline = manifest(provider="offline")
     names = ["faithfulness", "answer_relevancy", "context_recall", "context_precision"]
     baseline, current = (run(dict.fromkeys(names, values), manifest=offline) for values in (HIGH, LOW))
     verdict = decide_gate(current, baseline, default_policy())
     blocking = {check.name for check in verdict.checks if check.action is Action.BLOCK and check.status is Status.FAIL}
-    assert blocking == {"faithfulness.drop", "context_recall.drop"}
+    assert blocking == {"questions.broken", "faithfulness.drop", "context_recall.drop"}
     assert verdict.exit_code == 1
     written = policy(metrics={"answer_relevancy": {"min": 0.8}})
     assert decide_gate(current, None, written).exit_code == 1, "what the user wrote wins over caution"
@@ -388,7 +396,7 @@ def test_rules_that_so_few_samples_can_never_break_are_named() -> None:
     rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
     one = run({"faithfulness": HIGH * 3}, tags=tags)
     (said,) = decide_gate(one, one, rules).warnings
-    assert "the floor of faithfulness on 'small' (3 samples), the drop of faithfulness on 'small' (3 samples)" in said
+    assert "the drop of faithfulness on 'small' (3 samples)" in said
 
 
 def test_a_slice_without_a_pair_is_warned_of() -> None:
@@ -417,7 +425,7 @@ def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again() ->
 
 def test_what_was_asked_about_again_is_suspected_for_longer() -> None:
     then = run({"faithfulness": right(20, 40)})
-    lost_and_won = [0.0] * 6 + [1.0] * 14 + [1.0] * 1 + [0.0] * 19  # 8 in 128 by chance
+    lost_and_won = [0.55] * 6 + [1.0] * 14 + [0.45] * 1 + [0.0] * 19  # 8 in 128 by chance, and no question broke
     status = [
         decide_gate(
             run({"faithfulness": lost_and_won}, manifest=manifest().model_copy(update={"confirmed": again})),
@@ -432,15 +440,8 @@ def test_what_was_asked_about_again_is_suspected_for_longer() -> None:
 def test_scores_that_the_history_rounded_are_no_losses() -> None:
     exact, stored = 6 / 11, 1375 / 2520  # rounded up
     baseline = run({"faithfulness": [[stored, stored]] * 40})
-    verdict = decide_gate(run({"faithfulness": [0.0] * 5 + [exact] * 35}), baseline, drop(0.02))
+    verdict = decide_gate(run({"faithfulness": [0.1] * 5 + [exact] * 35}), baseline, drop(0.02))
     assert verdict.status is Status.INCONCLUSIVE  # 1 in 32
-
-
-def test_floors_have_a_part_of_the_error_rate_beside_drops() -> None:
-    rules = {"faithfulness": {"min": 0.9}}, {"faithfulness": {"min": 0.9, "max_drop": 0.02}}
-    scores = run({"faithfulness": [1.0] * 44 + [0.0] * 11})  # .80, shown at .05 and not at .0075
-    statuses = [only(decide_gate(scores, scores, policy(metrics=one)), CheckKind.FLOOR).status for one in rules]
-    assert statuses == [Status.FAIL, Status.INCONCLUSIVE]
 
 
 def test_a_tag_of_few_samples_is_no_reason_to_call_a_run_inconclusive() -> None:

@@ -154,15 +154,3 @@ def test_what_is_not_settled_says_whether_it_blocks_and_how_often_was_asked() ->
     assert line(blocks).startswith("Blocked: not settled. Context recall")
     assert line(blocks, advisory=True).startswith("Not blocked, but look: ")
     assert line(verdict(Status.INCONCLUSIVE)) == "Not blocked, but look: The reason."
-
-
-def test_a_pass_says_what_would_have_been_seen() -> None:
-    held, warned = check(status=Status.PASS), check(CheckKind.FLOOR, action=Action.WARN)
-    found = verdict(Status.PASS, held, warned, visible_loss=0.123)
-    said = line(found)
-    assert said.startswith("Nothing is shown to be worse. 51 questions; 4 of 5 losses of 12 points")
-    assert "1 check that only warns" in said
-    lost = verdict(Status.PASS, held, check(action=Action.WARN))
-    assert line(lost).startswith("Nothing that blocks is shown to be worse.")
-    assert line(verdict(Status.PASS, held)).endswith(" 51 questions.")
-    assert line(verdict(Status.PASS, held, comparability=None)).startswith("Passed, with nothing to compare with.")

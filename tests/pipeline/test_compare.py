@@ -26,7 +26,7 @@ HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.
         (HIGH, LOW, "[metrics.politeness]\nmax_drop = 0.02\n", 1),
         (HIGH, HIGH, "[metrics.politenes]\nmin = 0.5\n", 2),
         (HIGH, HIGH, "[metrics.politeness]\nmin = 0.5\n[metrics.faithfulness]\nmin = 0.5\n", 5),
-        (HIGH, MIDDLING, '[gate]\ninconclusive = "fail"\n[metrics.politeness]\nmin = 0.88\n', 8),
+        (MIDDLING, MIDDLING, '[gate]\ninconclusive = "fail"\n[metrics.politeness]\nmin = 0.88\n', 8),
     ],
 )
 def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(

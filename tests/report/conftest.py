@@ -208,7 +208,6 @@ def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
     dropped = text.gate_reason if bad or text != Text() else "Faithfulness is shown not to drop by more than 0.02."
     unsettled: dict[str, Any] = {
         "status": Status.INCONCLUSIVE,
-        "n_more": 140,
         "reason": "Faithfulness may be above or below 0.85.",
     }
     return (
@@ -229,7 +228,6 @@ def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
             current=0.80,
             baseline=0.89,
             n=48,
-            n_more=55 if unclear else None,
             detectable_drop=0.035,
         ),
         check("answer_relevancy floor", floor, 0.75, (0.84, 0.80, 0.88)),

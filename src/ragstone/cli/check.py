@@ -85,7 +85,7 @@ def _fitted(judge: JudgeIdentity) -> str | None:
 def _must_pass(found: CheckResult) -> list[str]:
     must = found.policy.must_pass
     own = (one.id for one in found.golden if not one.draft and (must.every or one.bounds))
-    return list(dict.fromkeys((*must.samples, *own)))
+    return list(dict.fromkeys((*must.ids, *own)))
 
 
 @click.command(name="check")

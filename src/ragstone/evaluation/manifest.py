@@ -251,6 +251,7 @@ class Manifest(_Part):
     repeats: int = Field(default=1, ge=1)
     answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
     confirmed: bool = Field(default=False, description="whether it was asked again because of a doubt")
+    steady: bool = Field(default=False, description="whether it gave the same answers when it was asked again")
     observed: Observed | None = None
     canaries: Canaries | None = None
     planted: Planted | None = None

@@ -166,10 +166,13 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
 
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
-    ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
     blocking = [check for check in checks if check.action is Action.BLOCK]
+    broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in blocking)
+    ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
     found = [offer_for(check, policy_gate.decision) for check in blocking if check.kind is CheckKind.PAIRED]
     bad = [check for check in blocking if check.status in ending]
+    if broke:  # broken questions are accepted as the drops that they make
+        bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
     lost = {(check.metric, check.slice) for check in bad if check.kind in LEVELS}
     if not any(map(_is_beyond_accepting, bad)):
         found += [offer_for(check, policy_gate.decision) for check in bad if (check.metric, check.slice) not in lost]

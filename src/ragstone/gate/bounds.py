@@ -17,12 +17,6 @@ from ragstone.stats.losses import Change, Floats, Ints, row_means
 
 ROUNDING = 1e-9
 
-LEAN = 0.2
-"""A mean below its floor counts as evidence if a system exactly at the floor would score as low in fewer than this
-share of runs. Counting every mean below its floor would be too strict: of few samples, one often is. All slices
-together get as much as one floor.
-"""
-
 _NOTHING: Mapping[str, float] = {}
 
 

@@ -9,7 +9,6 @@ regression to the mean, changed or not. Shares were chosen with `bench/losses.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ragstone.gate.verdict import CHANGES, Action, Check, GateVerdict, Status
@@ -28,10 +27,6 @@ class Look:
 ONCE = Look(fail=0.4, suspect=1.0, ask=3.0)
 LAST = Look(fail=0.4, suspect=2.0, ask=2.0)
 
-FLOORS = 0.15
-"""The share of the error rate that the floors have at each look, if there are drops; without a baseline, they have it
-all."""
-
 AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""
 
@@ -42,27 +37,26 @@ def look_at(confirmed: bool) -> Look:
 
 
 def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tuple[Check, ...]:
-    """The blocking drops that more answers could decide, at the policy's error rate."""
+    """The blocking checks that more answers could decide: drops at the policy's error rate, and what is unsettled."""
     look = look_at(confirmed)
-    return tuple(check for check in _drops(verdict) if is_doubt(check, alpha, look))
+    blocking = (check for check in verdict.checks if check.action is Action.BLOCK)
+    return tuple(check for check in blocking if check.unsettled or is_doubt(check, alpha, look))
 
 
 def is_doubt(check: Check, alpha: float, look: Look) -> bool:
     """Whether more answers could decide a drop, even where it passes if nothing is asked again."""
-    p = check.p_value
-    return p is not None and AT_ONCE * alpha < p <= look.ask * alpha and check.is_beyond
+    if check.kind not in CHANGES or check.p_value is None:
+        return False
+    return AT_ONCE * alpha < check.p_value <= look.ask * alpha and check.is_beyond
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:
     """Whether no more answers are needed: a drop is clear, or the run fails or is an error for another reason."""
-    drops = tuple(_drops(verdict))
-    known = set(map(id, drops))
-    clear = any(check.p_value is not None and check.p_value <= AT_ONCE * alpha and check.is_beyond for check in drops)
-    bad = {Status.FAIL, Status.ERROR}
-    return clear or any(
-        check.status in bad and check.action is Action.BLOCK and id(check) not in known for check in verdict.checks
-    )
+    return any(_is_final(check, alpha) for check in verdict.checks if check.action is Action.BLOCK)
 
 
-def _drops(verdict: GateVerdict) -> Iterator[Check]:
-    return (check for check in verdict.checks if check.kind in CHANGES and check.action is Action.BLOCK)
+def _is_final(check: Check, alpha: float) -> bool:
+    """Whether a blocking check ends the run whatever more answers say."""
+    if check.kind in CHANGES:
+        return check.p_value is not None and check.p_value <= AT_ONCE * alpha and check.is_beyond
+    return check.status in (Status.FAIL, Status.ERROR) and not check.unsettled

@@ -16,6 +16,9 @@ USAGE = "usage_change"
 ORACLE = "oracle"
 """The kind of the shares of retrieval and generation; its data are `OracleShares`."""
 
+QUESTIONS = "question_changes"
+"""The kind of how many questions got worse and better; its data are `QuestionChanges`."""
+
 
 class Level(StrEnum):
     """How much a finding matters, the most first."""

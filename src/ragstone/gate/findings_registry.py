@@ -12,13 +12,13 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
 from ragstone.gate.preference import preference_notes, preference_warnings
+from ragstone.gate.question_changes import question_findings
 from ragstone.gate.resolution import sensitivity_findings
 from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
 from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.warnings import (
     assumed_directions,
-    below_by_chance,
     footnotes,
     forgotten,
     permissive,
@@ -54,7 +54,6 @@ FINDERS = (
     Finder("judge_changed", Level.WARNING, canary_warnings),
     Finder("planted", Level.WARNING, planted_warnings),
     Finder("default_rules", Level.WARNING, permissive),
-    Finder("below_by_chance", Level.ASIDE, below_by_chance),
     Finder("powerless", Level.ASIDE, powerless),
     Finder("retrieval", Level.NOTE, retrieval_notes),
     Finder("judge_changed", Level.NOTE, canary_notes),
@@ -65,7 +64,7 @@ FINDERS = (
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""
 
-FUNCTIONS = (usage_findings, alignment_findings, sensitivity_findings)
+FUNCTIONS = (question_findings, usage_findings, alignment_findings, sensitivity_findings)
 
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:

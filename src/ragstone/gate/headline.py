@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.diagnosis import Cause, catalogue
+from ragstone.gate.findings import QUESTIONS
+from ragstone.gate.question_changes import QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -21,8 +23,12 @@ from ragstone.gate.verdict import (
 from ragstone.metrics.registry import find_metric
 
 _SCORED = LEVELS | CHANGES
-_TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE}
+_LOSSES = CHANGES | {CheckKind.DRIFT}
+_TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
 """What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
+
+FEW = 10
+"""Of fewer questions, line one says what they can't show."""
 
 _BROKE = {
     Side.RETRIEVAL: ("retrieval broke", "retrieval falls short"),
@@ -68,6 +74,8 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     found = verdict.explanation.attribution if any(check.kind in _TOLD for check in bad) else None
     if found is None or found.cause is None:
         why = _said(bad[0]) if bad else _capital(verdict.reason)
+        if broken := [check for check in bad if check.kind is CheckKind.QUESTIONS]:
+            why = _capital(broken[0].reason)
         if len(must) > 1:
             why = f"{counted(len(must), 'must-pass sample')} failed: {some(must)}."
         return Headline(blocked, _capital(said.get("system.error_rate", why)))
@@ -93,19 +101,38 @@ def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, sample
 
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
-    checked = counted(samples, "question")
     warned = sum(check.status is not Status.PASS for check in verdict.checks if check.action is Action.WARN)
     also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
     if not verdict.is_compared:
         return Headline("Passed, with nothing to compare with.", _capital(verdict.reason))
-    sensitivity = verdict.sensitivity
-    seen = None if sensitivity is None else sensitivity.data.loss
-    would = (
-        "" if seen is None else f"; 4 of 5 losses of {100 * float(figure(seen)):.3g} points in one metric would show"
-    )
-    lost = any(one.status is Status.FAIL and one.kind in CHANGES | {CheckKind.DRIFT} for one in verdict.checks)
+    lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
     lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
-    return Headline(lead, f"{_capital(checked)}{would}.{also}")
+    changes = _changes(verdict)
+    if changes is not None and changes.broken:
+        lead = "Passed."
+    changed = changes is not None and (changes.broken or changes.mended)
+    counts = str(changes) if changed else _capital(counted(samples, "question"))
+    return Headline(lead, f"{counts}{_sensitivity(verdict, samples)}.{also}")
+
+
+def _changes(verdict: GateVerdict) -> QuestionChanges | None:
+    return next((finding.data for finding in verdict.of_kind(QUESTIONS)), None)
+
+
+def _sensitivity(verdict: GateVerdict, samples: int) -> str:
+    """What the run could have shown, as the end of a sentence."""
+    if verdict.sensitivity is None:
+        return ""
+    sensitivity = verdict.sensitivity.data
+    if sensitivity.broken is None:
+        return "; so few questions can't show a loss"
+    broken = counted(sensitivity.broken, "question")
+    if samples < FEW:
+        return f"; fewer than {broken} that break would not show"
+    if sensitivity.loss is None:
+        return f"; {broken} that break would show"
+    points = f"{100 * float(figure(sensitivity.loss)):.3g} points"
+    return f"; {broken} that break would show, and 4 of 5 losses of {points} in one metric"
 
 
 def _said(check: Check) -> str:

@@ -140,9 +140,11 @@ class Policy:
 
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
         """This policy for some of the samples: without must-pass samples and slices that are not among them."""
-        samples = tuple(name for name in self.must_pass.samples if name in ids)
+        must_pass = self.must_pass
+        samples = tuple(name for name in must_pass.samples if name in ids)
+        questions = {name: question for name, question in must_pass.questions.items() if name in ids}
         update = {
-            "must_pass": self.must_pass.model_copy(update={"samples": samples}),
+            "must_pass": must_pass.model_copy(update={"samples": samples, "questions": questions}),
             "slices": {tag: rules for tag, rules in self.slices.items() if tag in tags},
         }
         return replace(self, table=self.table.model_copy(update=update))

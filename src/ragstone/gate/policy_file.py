@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragstone.errors import ConfigError
-from ragstone.gate.policy_table import DEFAULT_METRICS, MetricRule, PolicyTable
+from ragstone.gate.policy_table import DEFAULT_METRICS, SHORT_FORMS, MetricRule, PolicyTable
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, key_lines
 from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.settings.load import parse_toml, read_text
@@ -35,7 +35,10 @@ def policy_schema() -> dict[str, Any]:
     schema = PolicyTable.model_json_schema()
     must_pass = schema["properties"]["must_pass"]
     ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
-    schema["properties"]["must_pass"] = {"anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"const": "all"}], **must_pass}
+    schema["properties"]["must_pass"] = {
+        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": list(SHORT_FORMS)}],
+        **must_pass,
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
 
 

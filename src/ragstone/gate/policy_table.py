@@ -44,6 +44,7 @@ class GateRules(_Table):
     on_judge_change: Literal["rejudge", "skip", "fail"] = "rejudge"
     unmatched: Literal["pair", "refuse"] = "pair"
     min_paired: Share = 0.8
+    max_broken_questions: Share = 0.05
     confirm: bool = Field(default=True, strict=True)
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = 5
 
@@ -133,13 +134,24 @@ class SystemRules(_Table):
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that must always pass. A plain list of ids, or "all", is the short form."""
+    """[must_pass]: samples that must always pass. A list of ids, "all" or "baseline" is the short form."""
 
     samples: tuple[Name, ...] = ()
+    questions: dict[Name, Name] = Field(default_factory=dict)
     every: bool = Field(default=False, strict=True)
+    baseline: bool = Field(default=False, strict=True)
     metrics: tuple[Name, ...] | None = None
     min: Share | None = None
     action: Action = Action.BLOCK
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The samples that are named, with their question or without."""
+        return tuple(dict.fromkeys((*self.samples, *self.questions)))
+
+
+SHORT_FORMS = {"all": "every", "baseline": "baseline"}
+"""What may stand for a list of ids in `must_pass`, and the key that it sets."""
 
 
 class LabelRules(_Table):
@@ -189,10 +201,12 @@ class PolicyTable(_Table):
     @field_validator("must_pass", mode="before")
     @classmethod
     def _ids_alone(cls, value: object) -> object:
-        table = {"samples": value} if isinstance(value, list | tuple) or value == "all" else value
-        if isinstance(table, dict) and table.get("samples") == "all":
-            table = {**table, "samples": (), "every": True}
-        return table
+        if isinstance(value, list | tuple) or (isinstance(value, str) and value in SHORT_FORMS):
+            value = {"samples": value}
+        samples = value.get("samples") if isinstance(value, dict) else None
+        if isinstance(value, dict) and isinstance(samples, str) and samples in SHORT_FORMS:
+            value = {**value, "samples": (), SHORT_FORMS[samples]: True}
+        return value
 
     @property
     def in_force(self) -> dict[str, MetricRule]:

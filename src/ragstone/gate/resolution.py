@@ -18,14 +18,16 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
+from ragstone.gate.question_changes import least_that_fails
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
-from ragstone.stats.family import POWER
-from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE
+from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE, Floats
 from ragstone.stats.normal import normal_quantile
 from ragstone.stats.power import design_effect, detectable_drop, variance_of_drop
 from ragstone.stats.variance import variance_components
 
+POWER = 0.8
+"""The probability with which a loss is to be found."""
 SHORT_SIGHTED = 0.15
 """If a golden set can't detect a smaller drop than this, there is a warning."""
 
@@ -147,6 +149,15 @@ def visible_loss(
     return found if found <= 1.0 else None
 
 
+def spread_of_noise(changes: Floats) -> float:
+    """The standard deviation of a paired difference that is noise, from the questions that got better.
+
+    Noise is as likely to raise a score as to lower it, so the gains say how large it is; the losses may be the loss
+    that is looked for, and would hide it.
+    """
+    return math.sqrt(2.0 * float(np.mean(np.maximum(changes, 0.0) ** 2)))
+
+
 def power_of_first_look(runs: int) -> float:
     """The power of the first look with which a loss is found at the second in 4 of 5 runs (`bench/losses.py`).
 
@@ -193,9 +204,13 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
         return
     watched = sights(evidence.rules, evidence.policy, evidence.current, checks=evidence.decided)
     text, is_warning = resolution(watched)
-    if text is not None:
-        level = Level.ASIDE if is_warning else Level.FACT
-        yield Finding("sensitivity", level, text, data=Sensitivity(visible(watched)))
+    if text is None:
+        return
+    loss, broken = visible(watched), least_that_fails(evidence)
+    if loss is not None and broken is not None and evidence.compared is not None:
+        loss = max(loss, broken / len(evidence.compared.samples))
+    level = Level.ASIDE if is_warning else Level.FACT
+    yield Finding("sensitivity", level, text, data=Sensitivity(loss, broken))
 
 
 def visible(found: Sequence[Sight]) -> float | None:

@@ -36,6 +36,7 @@ class CheckKind(StrEnum):
     DRIFT = "drift"
     COVERAGE = "coverage"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
+    QUESTIONS = "questions"
     LATENCY = "latency"
     USAGE = "usage"
     SYSTEM_RISE = "system_rise"
@@ -91,13 +92,12 @@ class Check:
     share for coverage, error rate and paired samples, seconds for latency. `threshold` is the bound that `estimate` is
     compared with (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `current`
     of paired samples is the share that is left if every edit of the golden set is accepted. `n` is the number of
-    samples (pairs) behind the estimate.
-    `n_more` is the number of additional samples that would settle an inconclusive check. `accepted` is the id of the
-    accepted drop that the threshold comes from, if any. `sample` is the id of the one sample that it is about, if any.
-    `reason` is one plain sentence; `short_reason` is the same without the name of the metric or sample, for readers who
-    see that already. `p_value` of a floor or ceiling is adjusted over the family: a small one is evidence
-    that the bound is violated. That of a drop or rise says the same of "no loss on these questions"; its interval is
-    for other questions of this kind, and decides only with ``decision = "assured"``.
+    samples (pairs) behind the estimate. `accepted` is the id of the accepted drop that the threshold comes from, if
+    any. `sample` is the id of the one sample that it is about, if any. `reason` is one plain sentence; `short_reason`
+    is the same without the name of the metric or sample, for readers who see that already. `p_value` is that of "no
+    loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken questions. An
+    interval is for other questions of this kind, and decides only with ``decision = "assured"``. `unsettled`: it would
+    be decided otherwise, or more surely, if the system were asked again.
     """
 
     name: str
@@ -113,12 +113,12 @@ class Check:
     current: float | None = None
     baseline: float | None = None
     n: int = 0
-    n_more: int | None = None
     detectable_drop: float | None = None
     accepted: str | None = None
     sample: str | None = None
     short_reason: str | None = None
     p_value: float | None = None
+    unsettled: bool = False
 
     @property
     def level(self) -> Level:
@@ -139,11 +139,6 @@ class Check:
             return False
         less = self.kind in (CheckKind.CEILING, CheckKind.RISE)
         return self.estimate > self.threshold if less else self.estimate < self.threshold
-
-    @property
-    def is_below_by_chance(self) -> bool:
-        """Whether a floor passes with an estimate below it (or a ceiling above it), by no more than chance explains."""
-        return self.status is Status.PASS and self.kind in LEVELS and self.is_beyond
 
 
 _LEVELS = {Status.FAIL: Level.FAILURE, Status.INCONCLUSIVE: Level.DOUBT, Status.ERROR: Level.ERROR}
@@ -338,9 +333,14 @@ class OracleShares:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What the golden set could have shown: `loss` is the smallest loss found in 4 of 5 runs; None: none at all."""
+    """What the golden set could have shown.
+
+    `loss` is the smallest loss of a mean that is found in 4 of 5 runs, and never less than as many broken questions as
+    fail a run; None: none at all. `broken` are these questions; None: not even all of them fail it.
+    """
 
     loss: float | None
+    broken: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

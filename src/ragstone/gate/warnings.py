@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from ragstone.evaluation.scores import MetricScores
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.comparability import Pairing, is_judged
-from ragstone.gate.confirm import FLOORS, look_at
+from ragstone.gate.confirm import look_at
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.resolution import watched_drops
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Action, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.metrics.registry import lower_is_better
@@ -94,34 +94,17 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
 
 
 def powerless(evidence: Evidence) -> Iterator[str]:
-    """A warning that names the rules that can never fail with this few samples."""
-    policy, drops = evidence.policy, watched_drops(evidence.rules)
-    whole = policy.alpha * look_at(evidence.confirmed or policy.gate.confirm).fail
-    floors = [check for check in evidence.decided if check.kind in LEVELS and check.action is Action.BLOCK]
-    slices = max(1, len({rule.slice for rule in evidence.rules} - {None}))
-    found = []
-    for check in evidence.decided:
-        if check.action is not Action.BLOCK:
-            continue
-        if check.kind in CHANGES:
-            parts = sum(other.kind in CHANGES and other.slice is not None for other in evidence.decided)
-            never = check.slice is not None and 0.5**check.n * parts > whole * (PARTS_SHARE if drops else 1.0)
-        elif check.kind in LEVELS and check.threshold is not None:
-            floor = check.threshold if check.kind is CheckKind.FLOOR else 1.0 - check.threshold
-            part = 1.0 if check.slice is None else 1.0 / slices
-            never = (1.0 - floor) ** check.n * len(floors) > policy.alpha * part * (FLOORS if drops else 1.0)
-        else:
-            continue
-        if never and check.status is not Status.FAIL:
-            where = "" if check.slice is None else f" on '{check.slice}'"
-            found.append(f"the {check.kind} of {check.metric}{where} ({counted(check.n, 'sample')})")
-    if found:
-        yield f"These checks can never fail with so few samples: {some(found)}."
-
-
-def below_by_chance(evidence: Evidence) -> Iterator[str]:
-    """Warnings: floors that pass with an estimate below them, which could look like an error."""
-    return (check.reason for check in evidence.decided if check.is_below_by_chance)
+    """A warning that names the slices whose drops can never fail with this few samples."""
+    look = look_at(evidence.confirmed or evidence.policy.gate.confirm)
+    level = evidence.policy.alpha * look.fail * (PARTS_SHARE if watched_drops(evidence.rules) else 1.0)
+    parts = [check for check in evidence.decided if check.kind in CHANGES and check.slice is not None]
+    never = [
+        f"the {check.kind} of {check.metric} on '{check.slice}' ({counted(check.n, 'sample')})"
+        for check in parts
+        if check.action is Action.BLOCK and check.status is not Status.FAIL and 0.5**check.n * len(parts) > level
+    ]
+    if never:
+        yield f"These checks can never fail with so few samples: {some(never)}."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:

@@ -35,7 +35,8 @@ class Confirmed:
 
 
 async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session: Session) -> Confirmed:
-    """Ask every question again, up to `confirm_repeats` times, if a blocking drop is suspected.
+    """Ask every question again, up to `confirm_repeats` times, if a blocking drop is suspected, or a check failed that
+    more answers could settle.
 
     The error rate is split as in gate/confirm.py. If more answers can't be had within the budget and the time limit, or
     some of them fail, the first verdict stands and says so: it is valid on its own, because money and time do not
@@ -61,12 +62,20 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
         except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
             return _standing(first, _why(error))
         if _all_alike(more):
-            note = "Asked again, the system gave the same answers: the verdict needs no more."
-            return replace(first, verdict=verdict.with_findings(_finding(note)))
+            return _steady(run, decide)
         crashed = any(one.kind is CheckKind.ERROR_RATE and one.status is Status.FAIL for one in decided.checks)
         if decided.status is Status.ERROR or (crashed and not run.scores().system.failed_answers):
             return _standing(first, "some of the new answers failed")
         return _adopted(first, more, decided, alpha)
+
+
+def _steady(run: RunDirectory, decide: Decide) -> Confirmed:
+    """`run`, whose system says the same when it is asked again: each of its answers is a fact."""
+    steady = run.with_manifest(run.manifest.model_copy(update={"steady": True}))
+    verdict = decide(steady)
+    write_manifest(run.path, steady.manifest.model_copy(update={"verdict": verdict.status.value}))
+    note = "Asked again, the system gave the same answers: each of them is a fact."
+    return Confirmed(steady, verdict.with_findings(_finding(note)))
 
 
 def _never(session: Session) -> str | None:

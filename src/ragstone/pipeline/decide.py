@@ -52,7 +52,7 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
 def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
     """`policy` for the part of a golden set whose samples have these ids and tags, and a warning as of `policy_for`."""
     part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
-    lost = [f"must-pass sample {name}" for name in policy.must_pass.samples if name not in part.must_pass.samples]
+    lost = [f"must-pass sample {name}" for name in policy.must_pass.ids if name not in part.must_pass.ids]
     lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
     drawn = counted(len(tags), "sample")
     return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())

@@ -153,6 +153,7 @@ def _neutral(manifest: Manifest, metrics: Sequence[Metric], golden: GoldenManife
         repeats=manifest.repeats,
         answers=manifest.answers,
         confirmed=manifest.confirmed or manifest.answers > 1,
+        steady=manifest.steady,
         observed=manifest.observed,
         planted=manifest.planted,
         policy_hash=policy_hash(terms.policy),

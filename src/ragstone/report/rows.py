@@ -101,7 +101,7 @@ def _metric_row(
         max_drop=None if lower else allowed,
         status=deciding.status if deciding else None,
         action=deciding.action if deciding else None,
-        state=metric_state(deciding, floor, drop),
+        state=metric_state(deciding, drop),
         deciding=deciding,
         n=next((check.n for check in (floor, drop, target) if check is not None), len(values)),
         not_applicable=len(scores.not_applicable) if slice_ is None else 0,
@@ -135,8 +135,8 @@ def _plain_change(values: Mapping[str, float], baseline: MetricScores | None) ->
     return sum(pairs) / len(pairs) if pairs else None
 
 
-def metric_state(check: Check | None, floor: Check | None = None, drop: Check | None = None) -> str:
-    """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear, ~40 more samples``.
+def metric_state(check: Check | None, drop: Check | None = None) -> str:
+    """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear``.
 
     A pass with an estimate on the wrong side of its threshold says why; what does not pass says so if it only warns.
     """
@@ -146,12 +146,9 @@ def metric_state(check: Check | None, floor: Check | None = None, drop: Check | 
     if check.status is Status.FAIL:
         return _FAILED.get(check.kind, "failed") + warns
     if check.status is Status.INCONCLUSIVE:
-        more = f", ~{formatting.counted(formatting.round_up(check.n_more), 'more sample')}" if check.n_more else ""
-        return f"{check.kind} unclear{warns}{more}"
+        return f"{check.kind} unclear{warns}"
     if check.status is Status.ERROR:
         return f"error{warns}"
-    if floor is not None and floor.is_below_by_chance:
-        return f"pass: {_FAILED[floor.kind]} by chance"
     if drop is None or drop.estimate is None or drop.threshold is None:
         return "pass"
     sign = -1.0 if drop.kind is CheckKind.RISE else 1.0

@@ -192,9 +192,6 @@ def _one_change(changes: Sequence[str], length: int) -> str:
 
 def _where(view: ReportView) -> tuple[str, str]:
     """The half to look at, and the one thing to do."""
-    more = max((one.n_more or 0 for one in view.checks if one.status is Status.INCONCLUSIVE), default=0)
-    if view.status is Status.INCONCLUSIVE and more:
-        return "", f"About {formatting.counted(formatting.round_up(more), 'more sample')} would settle it."
     crashed = view.status is Status.FAIL and view.attribution is None
     if view.failures and (view.status is Status.ERROR or crashed):
         first = view.failures[0].samples[0]

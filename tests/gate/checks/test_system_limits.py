@@ -89,7 +89,7 @@ def test_each_limit_is_a_check_and_gets_its_share_of_the_error_rate() -> None:
     (latency,) = of_kind(found, CheckKind.LATENCY)
     checks = of_kind(found, CheckKind.USAGE)
     assert len(checks) == 4
-    assert {check.interval.confidence for check in checks if check.interval} == {1 - 2 * 0.05 / 6}
+    assert {check.interval.confidence for check in checks if check.interval} == {1 - 2 * 0.15 * 0.05 / 5}
     assert latency.status is Status.PASS
 
 

@@ -49,10 +49,9 @@ def test_a_target_only_warns(values: list[float], metric: str, rule: dict[str, f
     assert ("only warns did not pass" in verdict.reason) is (status == "fail")
 
 
-@pytest.mark.parametrize(("values", "status"), [([0.2, 0.3] * 60, "fail"), ([1.0, 0.5, 0.8, 0.8], "pass")])
-def test_where_the_mean_is_below_its_floor_the_target_is_not_mentioned(values: list[float], status: str) -> None:
-    _, found = decided(values, min=0.8, target=0.95)
-    assert found["faithfulness.floor"].status == status  # the second not by more than chance explains
+def test_where_the_mean_is_below_its_floor_the_target_is_not_mentioned() -> None:
+    _, found = decided([1.0, 0.5, 0.8, 0.8], min=0.8, target=0.95)
+    assert found["faithfulness.floor"].status == "fail"
     assert "faithfulness.target" not in found
 
 

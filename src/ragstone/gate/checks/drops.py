@@ -1,19 +1,38 @@
-"""Decides drops: is a loss shown on these questions, and is it estimated larger than is allowed?"""
+"""Has no mean dropped (or risen, where less is better) by more than is allowed?
+
+A drop fails if it is shown to be a loss on these questions, beyond their own noise (stats/losses.py), and estimated
+larger than is allowed. It is inconclusive if that is suspected; if there are too few samples to show even a collapse;
+or if it is larger than is allowed and comes from questions that broke. With ``decision = "assured"`` the whole interval
+of the drop, which is for other questions of this kind, must be within what is allowed; with ``"point"``, the means
+alone are compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from ragstone.formatting import bound, change, counted, digits_for, figure, percent, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
-from ragstone.gate.confirm import look_at
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.comparability import differences
+from ragstone.gate.confirm import is_doubt, look_at
+from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.resolution import Spread, visible_loss
-from ragstone.stats.family import Decision, Hypothesis, deviation_of, samples_to_settle
+from ragstone.gate.question_changes import MIN_BROKEN
+from ragstone.gate.resolution import Spread, spread_of_noise, visible_loss
+from ragstone.gate.source import KeyPath
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.losses import p_values
 
+COLLAPSE = 0.5
+"""A loss of more than this is never a pass for lack of samples."""
 MIN_TAGGED = 5
 """A tag of fewer samples is not looked at by itself: not even their total collapse would show."""
 MAX_TAGS = 50
@@ -21,9 +40,84 @@ MAX_TAGS = 50
 MAX_TAG_CHARS = 200
 """A longer tag is not looked at by itself: it would fill every report, and does not fit into a history."""
 
+_KEYS = {way.change: way.change_key for way in (HIGHER, LOWER)}
 
-def drops_by_tag(asked: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
-    """The drops to look for among the samples of each tag: of the metrics whose drops over all samples are `asked`.
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The change of one mean. `p_value` is that of "no loss on these questions", adjusted over all drops."""
+
+    check: BoundCheck
+    interval: Estimate
+    p_value: float
+    detectable: float | None
+    fails: bool
+    suspected: bool
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it is estimated larger than is allowed."""
+        return self.interval.estimate < self.check.bound - ROUNDING
+
+    @property
+    def unharmed(self) -> bool:
+        """Whether no sample got worse: then there is no drop to rule out, however few the samples."""
+        return bool(np.all(self.check.values >= 0.0))
+
+
+class Drops(Checker):
+    """The drops and rises with one action, and those among the samples of each tag: there, only what doesn't pass."""
+
+    kinds = (CheckKind.DROP, CheckKind.RISE)
+    policy_key = ()
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        drops = [check for check in evidence.asked if check.kind is CheckKind.DROP and check.action is self._action]
+        decision = evidence.policy.gate.decision
+        looks_at_tags = decision == "evidence" and self._action is Action.BLOCK
+        tagged = drops_by_tag(drops, evidence) if looks_at_tags else ()
+        decided = decide_drops((*drops, *tagged), evidence)
+        own = [_check(drop, evidence, few=True) for drop in decided[: len(drops)]]
+        yield from own
+        failed = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}
+        for drop in decided[len(drops) :]:
+            check = _check(drop, evidence, few=False)
+            doubtful = is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
+            if (check.status is not Status.PASS or doubtful) and check.metric not in failed:
+                yield check
+
+    def unguarded(self, evidence: Evidence) -> Iterator[str]:
+        if self._action is not Action.BLOCK:
+            return  # the other family reports for both
+        rules = [rule for rule in evidence.rules if rule.max_drop is not None]
+        pairing = evidence.pairing
+        if not rules:
+            return
+        if pairing is None:
+            yield "There is no baseline, so no drop was checked."
+        elif evidence.compared is None:
+            yield f"No drop was checked: {' '.join(differences(pairing.comparability))}"
+        else:
+            skipped = pairing.comparability.skipped
+            metrics = {rule.metric for rule in rules}
+            yield from dict.fromkeys(skipped[metric] for metric in sorted(metrics & skipped.keys()))
+            checked = {(check.metric, check.slice) for check in evidence.decided if check.kind in CHANGES}
+            for rule in rules:
+                if rule.metric in pairing.metrics and (rule.metric, rule.slice) not in checked:
+                    yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
+
+    def key(self, check: Check) -> KeyPath:
+        if check.metric is None:
+            return ()
+        rule = ("metrics", check.metric, _KEYS[check.kind])
+        return rule if check.slice is None else ("slices", check.slice, *rule)
+
+
+def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
+    """The drops to look for among the samples of each tag: of the metrics whose `drops` over all samples are checked.
 
     Not where the policy has a rule of its own, nor where a drop of the metric, or of the tag, is accepted.
     """
@@ -34,55 +128,145 @@ def drops_by_tag(asked: Sequence[BoundCheck], evidence: Evidence) -> tuple[Bound
                 members.setdefault(tag, set()).add(sample_id)
     usual = range(MIN_TAGGED, len(evidence.current.samples))
     tags = sorted((tag for tag, ids in members.items() if len(ids) in usual), key=lambda tag: (-len(members[tag]), tag))
-    ruled = {(one.rule.metric, one.rule.slice) for one in asked} | evidence.policy.widened.keys()
-    whole = [one.rule for one in asked if one.rule.slice is None and one.rule.accepted is None]
+    ruled = {(drop.rule.metric, drop.rule.slice) for drop in drops} | evidence.policy.widened.keys()
+    whole = [drop.rule for drop in drops if drop.rule.slice is None and drop.rule.accepted is None]
     rules = [
         replace(rule, slice=tag, samples=frozenset(members[tag]), min=None, target=None, written=False)
         for tag in tags[:MAX_TAGS]
         for rule in whole
         if (rule.metric, tag) not in ruled
     ]
-    found = questions(evidence.current, evidence.pairing, rules)
-    return tuple(one for one in found if len(one.units) >= MIN_TAGGED)
+    checks = questions(evidence.current, evidence.pairing, rules)
+    return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
 
 
-def decide_drops(asked: Sequence[BoundCheck], evidence: Evidence) -> list[Decision]:
-    """The decisions on `asked`, which share the policy's error rate; tags and slices have a part of it together."""
-    if not asked:
+def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> list[Drop]:
+    """The decisions on `drops`, which share the policy's error rate; tags and slices have a part of it together."""
+    if not drops:
         return []
     policy, look = evidence.policy, look_at(evidence.confirmed)
-    labels = group_labels(evidence.current, asked[0].ids)
-    found = p_values(list(changes_of(asked)), groups=labels, seed=evidence.seed)
-    parts = any(one.rule.slice is not None for one in asked)
-    metrics = sum(one.rule.slice is None for one in asked)
-    decisions = []
-    for one, p in zip(asked, found, strict=True):
-        n, groups = len(one.values), None if labels is None else labels[one.units]
-        interval = mean_interval(one.values, confidence=1.0 - policy.alpha, bounds=one.bounds, groups=groups)
-        beyond = interval.estimate < one.bound - ROUNDING
-        below = bool(beyond and p <= look.fail * policy.alpha)
-        hypothesis = Hypothesis(one.name, one.values, one.units, one.bound, one.bounds, groups)
-        level = look.fail * policy.alpha / max(1, metrics)
-        decisions.append(
-            Decision(
-                estimate=interval.estimate,
-                interval=interval,
-                p_below=float(p),
-                below=below,
-                above=interval.low >= one.bound and not below,
-                n=n,
-                n_more=0 if below or not beyond else samples_to_settle(hypothesis, level=level, alpha=policy.alpha),
+    labels = group_labels(evidence.current, drops[0].ids)
+    p_of = p_values(list(changes_of(drops)), groups=labels, seed=evidence.seed)
+    parts = any(drop.rule.slice is not None for drop in drops)
+    metrics = sum(drop.rule.slice is None for drop in drops)
+    decided = []
+    for drop, p in zip(drops, p_of.tolist(), strict=True):
+        groups = None if labels is None else labels[drop.units]
+        interval = mean_interval(drop.values, confidence=1.0 - policy.alpha, bounds=drop.bounds, groups=groups)
+        beyond = interval.estimate < drop.bound - ROUNDING
+        n = len(drop.values)
+        spread = Spread(drop.rule.metric, spread_of_noise(drop.values), "", n, n / (interval.n_groups or n), 1.0)
+        decided.append(
+            Drop(
+                drop,
+                interval,
+                p_value=p,
                 detectable=visible_loss(
-                    Spread(one.rule.metric, deviation_of(hypothesis), "", n, n / (interval.n_groups or n)),
+                    spread,
                     n,
-                    allowed=-one.bound,
+                    allowed=-drop.bound,
                     policy=policy,
                     metrics=metrics,
                     parts=parts,
-                    runs=1 if one.change is None else one.change.then.shape[1],
+                    runs=1 if drop.change is None else drop.change.then.shape[1],
                 ),
-                p_adjusted=float(p),
-                suspected=bool(beyond and p <= look.suspect * policy.alpha),
+                fails=beyond and p <= look.fail * policy.alpha,
+                suspected=beyond and p <= look.suspect * policy.alpha,
             )
         )
-    return decisions
+    return decided
+
+
+def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
+    """The check of a drop; with `few`, a collapse of too few samples to show it is inconclusive."""
+    status = _status(drop, evidence, few=few)
+    bound_check, rule = drop.check, drop.check.rule
+    check = Check(
+        name=bound_check.name,
+        kind=CheckKind.DROP,
+        status=status,
+        action=bound_check.action,
+        reason=f"{rule.title} {_reason(drop, status)}.",
+        metric=rule.metric,
+        slice=rule.slice,
+        estimate=drop.interval.estimate,
+        interval=Interval.of(drop.interval),
+        threshold=bound_check.bound,
+        current=bound_check.current,
+        baseline=bound_check.baseline,
+        n=drop.interval.n,
+        detectable_drop=drop.detectable,
+        accepted=rule.accepted,
+        p_value=drop.p_value,
+    )
+    return as_reported(check) if rule.lower_is_better else check
+
+
+def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
+    decision = evidence.policy.gate.decision
+    if decision == "point":
+        return Status.FAIL if drop.is_beyond else Status.PASS
+    if drop.unharmed:
+        return Status.PASS
+    if decision == "assured":
+        return Status.PASS if drop.interval.low >= drop.check.bound and not drop.fails else Status.FAIL
+    if drop.fails:
+        return Status.FAIL
+    collapsed = few and drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0
+    doubtful = drop.suspected or collapsed or (few and _is_of_broken_questions(drop, evidence))
+    return Status.INCONCLUSIVE if doubtful else Status.PASS
+
+
+def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
+    """Whether it is a part of more broken questions than pass: then it is no pass either."""
+    unsettled = any(check.kind is CheckKind.QUESTIONS and check.status is not Status.PASS for check in evidence.decided)
+    broken = int(np.count_nonzero(drop.check.values <= -GAP))
+    return unsettled and drop.is_beyond and broken >= MIN_BROKEN - 1
+
+
+def _reason(drop: Drop, status: Status) -> str:
+    check, way, estimate = drop.check, drop.check.rule.direction, drop.interval.estimate
+    n = counted(drop.interval.n, "paired sample")
+    if not check.values.any():
+        return f"is the same as in the baseline on each of {n}"
+    moved = change(way.shown_change(estimate), digits_for(estimate, [check.bound]))
+    fell = f"{way.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
+    allowed, limit = _allowed(check), _limit(check)
+    if status is Status.FAIL and estimate < check.bound:
+        return f"{fell}; {allowed}"
+    if status is Status.INCONCLUSIVE:
+        return f"{fell}: {_doubt(drop)}"
+    start = f"changed by {moved} from the baseline on {n}"
+    if drop.unharmed:
+        return f"{start}: no sample got worse"
+    if status is Status.FAIL:
+        return f"{start}: a {way.change} of more than {limit} is not ruled out ({_span(drop)})"
+    if drop.is_beyond:
+        return f"{fell}, no more than chance explains; {allowed}"
+    return f"{start}; {allowed}"
+
+
+def _doubt(drop: Drop) -> str:
+    if drop.suspected:
+        return "suspected, but not shown"
+    if drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0:
+        return "too few to show even a collapse"
+    broken = int(np.count_nonzero(drop.check.values <= -GAP))
+    return f"by {counted(broken, 'question')} that broke"
+
+
+def _allowed(check: BoundCheck) -> str:
+    change_word = check.rule.direction.change
+    if check.rule.accepted is not None:
+        return f"a {change_word} of {_limit(check)} is accepted ({check.rule.accepted})"
+    return f"no {change_word} is allowed" if check.bound == 0.0 else f"a {change_word} of {_limit(check)} is allowed"
+
+
+def _limit(check: BoundCheck) -> str:
+    return threshold(-check.bound) if check.rule.accepted is None else bound(-check.bound)
+
+
+def _span(drop: Drop) -> str:
+    way = drop.check.rule.direction
+    low, high = sorted((way.shown_change(drop.interval.low), way.shown_change(drop.interval.high)))
+    return f"{percent(drop.interval.confidence)} interval {change(low)} to {change(high)}"

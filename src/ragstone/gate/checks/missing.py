@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import chain
 
 from ragstone.evaluation.scores import MetricScores, RunScores
-from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
+from ragstone.gate.checks.drops import Drops
+from ragstone.gate.checks.floors import Floors
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.stats.intervals import p_proportion_at_most
@@ -79,4 +80,5 @@ def _with_worst(run: RunScores, missing: Mapping[str, Collection[str]], evidence
 
 
 def _floors_and_drops(evidence: Evidence) -> Iterator[Check]:
-    return chain.from_iterable(FloorsAndDrops(action).evaluate(evidence) for action in Action)
+    kinds = (kind(action) for action in Action for kind in (Floors, Drops))
+    return chain.from_iterable(checker.evaluate(evidence) for checker in kinds)

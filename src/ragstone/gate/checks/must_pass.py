@@ -1,12 +1,19 @@
-"""Did the samples pass that must always pass?"""
+"""Did the samples pass that must always pass?
+
+Each answer to such a sample is compared with what it must reach. Of a system that was asked several times, the majority
+decides, so that a flaky answer is no failure; a failure of the first answers is asked again before the run fails.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ragstone.evaluation.scores import MetricScores, RunScores
-from ragstone.formatting import counted, figure, some, threshold
+from ragstone.formatting import clipped, counted, figure, some, threshold
+from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
+from ragstone.gate.comparability import same_question
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import metrics_of
@@ -16,18 +23,27 @@ from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 _SAME = 1e-9
 """Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
-_UNKNOWN = MetricScores({})
+_NO_SCORES = MetricScores({})
 
-
-_Wanted = Mapping[tuple[str, Direction], float]
+Required = Mapping[tuple[str, Direction], float]
 """What the scores of a sample must reach, as they are reported: by metric, and whether less is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Whether a sample passed, and why not. `unsettled`: more answers could settle it."""
+
+    status: Status
+    why: str = ""
+    unsettled: bool = False
 
 
 class MustPass(Checker):
     """One check for each must-pass sample that did not pass, and one that counts those that did.
 
     A sample with bounds of its own is one of them; for a metric that has both, its own count. Where every sample must
-    pass, those without a score to compare are counted, and left to the check of coverage.
+    pass, those without a score to compare are counted, and left to the check of coverage. With ``baseline``, all
+    samples that passed in every known run of the baseline are must-pass samples.
     """
 
     kinds = (CheckKind.MUST_PASS,)
@@ -35,116 +51,197 @@ class MustPass(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         must, run = evidence.policy.must_pass, evidence.current
-        asked = _asked(evidence)
-        passed, left, total = 0, list[str](), len(asked)
-        for sample_id, wanted in asked.items():
-            status, why = _result(run, sample_id, wanted)
-            if status is Status.PASS:
+        required = must_pass_samples(evidence)
+        passed, not_compared, total = 0, list[str](), len(required)
+        for sample_id, bounds in required.items():
+            result = _result(evidence, sample_id, bounds)
+            named = sample_id in must.ids or (sample_id in run.samples and run.samples[sample_id].bounds)
+            if result.status is Status.PASS:
                 passed += 1
-            elif status is Status.ERROR and sample_id not in must.samples and not run.samples[sample_id].bounds:
-                left.append(f"{sample_id}: {why}")
+            elif result.status is Status.ERROR and not named:
+                not_compared.append(f"{sample_id}: {result.why}")
             else:
-                yield self._check(evidence, status, f"must-pass sample {sample_id}: {why}.", f"{why}.", 1, sample_id)
-        aside = f" Not compared: {some(left)}." if left else ""
+                yield _check(evidence, result, f"must-pass sample {sample_id}: {result.why}.", 1, sample_id)
+        aside = f" Not compared: {some(not_compared)}." if not_compared else ""
         if passed:
-            every = "its only sample" if total == 1 else f"all {total:,} samples" if not left else f"{passed:,} samples"
-            short = every if passed + len(left) == total else f"the other {passed} of {total} samples"
-            said = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
-            yield self._check(evidence, Status.PASS, said, short, passed)
-        elif left and len(left) == total:
+            every = "its only sample" if total == 1 else f"all {total:,} samples"
+            short = every if passed == total else f"{passed:,} of {total:,} samples"
+            reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
+            yield _check(evidence, Result(Status.PASS, short), reason, passed)
+        elif not_compared and len(not_compared) == total:
             why = f"no sample has a score to compare.{aside}"
-            yield self._check(evidence, Status.ERROR, f"must-pass samples: {why}", why, 0)
-
-    def _check(
-        self, evidence: Evidence, status: Status, reason: str, short: str, n: int, sample_id: str | None = None
-    ) -> Check:
-        return Check(
-            name="must_pass" if sample_id is None else f"must_pass.{sample_id}",
-            kind=CheckKind.MUST_PASS,
-            status=status,
-            action=evidence.policy.must_pass.action,
-            reason=reason,
-            short_reason=short,
-            sample=sample_id,
-            n=n,
-        )
+            yield _check(evidence, Result(Status.ERROR, why.rstrip(".")), f"must-pass samples: {why}", 0)
 
     def found(self, check: Check) -> str:
-        return (check.short_reason or "") if check.status is Status.PASS else "failed"
+        return (check.short_reason or "").rstrip(".") if check.status is Status.PASS else "failed"
+
+
+def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
+    """The must-pass samples, those that the policy names first, and what each must reach."""
+    must, samples, floors = evidence.policy.must_pass, evidence.current.samples, _floors(evidence)
+    every = samples if must.every else ()
+    passed_before = _passed_in_baseline(evidence, floors) if must.baseline else ()
+    required: dict[str, Required] = dict.fromkeys((*must.ids, *every, *passed_before), floors)
+    for sample_id, facts in samples.items():
+        if facts.bounds:
+            required[sample_id] = {**required.get(sample_id, {}), **_own(evidence.current, facts.bounds)}
+    return required
 
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     """By how much must-pass samples miss what they must reach, by metric and sample id."""
-    found: dict[str, dict[str, float]] = {}
-    for sample_id, wanted in _asked(evidence).items():
-        for (metric, way), required in wanted.items():
-            value = evidence.current.metrics.get(metric, _UNKNOWN).values.get(sample_id)
-            if value is not None and (gap := _gap(value, required, way)) > _SAME:
-                found.setdefault(metric, {})[sample_id] = gap
-    return found
+    short: dict[str, dict[str, float]] = {}
+    for sample_id, required in must_pass_samples(evidence).items():
+        for (metric, way), bound in required.items():
+            value = evidence.current.metrics.get(metric, _NO_SCORES).values.get(sample_id)
+            if value is not None and (gap := _gap(value, bound, way)) > _SAME:
+                short.setdefault(metric, {})[sample_id] = gap
+    return short
 
 
-def _gap(value: float, required: float, way: Direction) -> float:
-    return value - required if way.lower_is_better else required - value
+def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: str | None = None) -> Check:
+    return Check(
+        name="must_pass" if sample_id is None else f"must_pass.{sample_id}",
+        kind=CheckKind.MUST_PASS,
+        status=result.status,
+        action=evidence.policy.must_pass.action,
+        reason=reason,
+        short_reason=f"{result.why}.",
+        sample=sample_id,
+        n=n,
+        unsettled=result.unsettled,
+    )
 
 
-def _asked(evidence: Evidence) -> dict[str, _Wanted]:
-    """The must-pass samples, those that the policy names first, and what each must reach."""
-    must, samples, floors = evidence.policy.must_pass, evidence.current.samples, _floors(evidence)
-    found: dict[str, _Wanted] = dict.fromkeys((*must.samples, *(samples if must.every else ())), floors)
-    for sample_id, facts in samples.items():
-        if facts.bounds:
-            found[sample_id] = {**found.get(sample_id, {}), **_own(evidence.current, facts.bounds)}
-    return found
+def _gap(value: float, bound: float, way: Direction) -> float:
+    return value - bound if way.lower_is_better else bound - value
 
 
-def _floors(evidence: Evidence) -> _Wanted:
+def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
+    """The paired samples that reached the floors in every known run of the baseline."""
+    if evidence.compared is None:
+        return
+    baseline = evidence.compared.baseline
+    for sample_id in evidence.compared.samples:
+        failing, answers = _failing_answers(baseline, sample_id, floors)
+        if answers and not failing and sample_id not in baseline.system.failures:
+            yield sample_id
+
+
+def _floors(evidence: Evidence) -> Required:
     """What the policy asks of each must-pass sample."""
-    must, names = evidence.policy.must_pass, any(rule.written and rule.slice is None for rule in evidence.rules)
-    needed = {
-        rule.metric: must.min if must.min is not None and not rule.lower_is_better else rule.min
-        for rule in evidence.rules
-        if rule.slice is None
-        if (rule.written or not names if must.metrics is None else {rule.metric, rule.key} & set(must.metrics))
-    }
-    ruled = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
-    needed.update({metric: must.min for metric in must.metrics or () if metric not in ruled})
-    ways = dict.fromkeys(needed, HIGHER) | {rule.metric: rule.direction for rule in evidence.rules}
-    return {(name, ways[name]): ways[name].shown(floor) for name, floor in needed.items() if floor is not None}
+    must, whole = evidence.policy.must_pass, [rule for rule in evidence.rules if rule.slice is None]
+    any_named = any(rule.written for rule in whole)
+    floors: dict[str, float | None] = {}
+    for rule in whole:
+        selected = rule.written or not any_named
+        if must.metrics is not None:
+            selected = rule.metric in must.metrics or rule.key in must.metrics
+        if selected:
+            own_floor = must.min is not None and not rule.lower_is_better
+            floors[rule.metric] = must.min if own_floor else rule.min
+    with_rules = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
+    floors.update({metric: must.min for metric in must.metrics or () if metric not in with_rules})
+    ways = dict.fromkeys(floors, HIGHER) | {rule.metric: rule.direction for rule in evidence.rules}
+    return {(name, ways[name]): ways[name].shown(floor) for name, floor in floors.items() if floor is not None}
 
 
-def _own(run: RunScores, bounds: Iterable[Bound]) -> _Wanted:
+def _own(run: RunScores, bounds: Iterable[Bound]) -> Required:
     """What the bounds of a sample ask of it."""
     ways = {"min": HIGHER, "max": LOWER}
     return {(metric, ways[key]): value for key, name, value in bounds for metric in metrics_of(name, run, {})}
 
 
-def _result(run: RunScores, sample_id: str, wanted: _Wanted) -> tuple[Status, str]:
-    """Whether the sample passed, and why not."""
+def _result(evidence: Evidence, sample_id: str, required: Required) -> Result:
+    run = evidence.current
     if sample_id not in run.samples:
-        return Status.ERROR, "it is not in this run"
-    if sample_id in run.system.failures:
-        return Status.FAIL, f"the system under test failed on it: {run.system.failures[sample_id]}"
-    below, unscored, excused, reached = list[str](), list[str](), list[str](), 0
-    for (metric, way), required in wanted.items():
-        scores = run.metrics.get(metric, _UNKNOWN)
-        if sample_id in scores.failed:
-            lost = scores.failed[sample_id]
-            (below if lost.by == "system" else unscored).append(f"{metric} could not be scored: {lost.reason}")
-        elif sample_id in scores.values:
-            value = scores.values[sample_id]
-            missed = _gap(value, required, way) > _SAME
-            reached += not missed
-            if missed:
-                most = "at most " if way.lower_is_better else ""
-                below.append(f"{metric} is {figure(value, required)}, required {most}{threshold(required)}")
-        else:
-            why = scores.not_applicable.get(sample_id, "it was not measured")
-            lacking = metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS))
-            (unscored if lacking else excused).append(f"{metric}: {why}")
-    if below:
-        return Status.FAIL, some(below)
+        return Result(Status.ERROR, "it is not in this run")
+    if other := _other_question(evidence, sample_id):
+        return Result(Status.ERROR, other)
+    each = answers_per_sample(run)
+    crashed = run.system.failed_answers.get(sample_id, 0)
+    if 2 * crashed > each or (crashed and each == 1):
+        why = f"the system under test failed on it: {run.system.failures.get(sample_id, 'no answer')}"
+        return Result(Status.FAIL, why, unsettled=_is_open(evidence, crashed))
+    unscored, excused = _unscored(run, sample_id, required)
+    failing, answers = _failing_answers(run, sample_id, required)
+    lost = [reason for by_system, reason in unscored if by_system]
+    if lost and (each == 1 or not answers):
+        return Result(Status.FAIL, some(lost), unsettled=_is_open(evidence, 1))
+    if 2 * failing > answers:
+        why = _misses(run, sample_id, required, failing, answers)
+        return Result(Status.FAIL, why, unsettled=_is_open(evidence, failing))
     if unscored:
-        return Status.ERROR, some(unscored)
+        return Result(Status.ERROR, some([reason for _, reason in unscored]))
+    if answers:
+        return Result(Status.PASS)
     why = f" ({some(excused)})" if excused else ""
-    return (Status.PASS, "") if reached else (Status.ERROR, f"no metric with a floor has a score for it{why}")
+    return Result(Status.ERROR, f"no metric with a floor has a score for it{why}")
+
+
+def _is_open(evidence: Evidence, failing: int) -> bool:
+    """Whether the majority could still pass, if each question were asked as often as the policy allows."""
+    manifest = evidence.current.manifest
+    steady = manifest is not None and manifest.steady
+    return not steady and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
+
+
+def _other_question(evidence: Evidence, sample_id: str) -> str:
+    """Why a must-pass sample is not the one that it was; empty if it is."""
+    question = evidence.current.samples[sample_id].question
+    pinned = evidence.policy.must_pass.questions.get(sample_id)
+    if pinned is not None:
+        same = " ".join(pinned.split()) == " ".join(question.split())
+        return "" if same else f"it asks “{clipped(question)}”, and the policy says “{clipped(pinned)}”"
+    pairing = evidence.pairing
+    if pairing is None or sample_id not in pairing.baseline.samples or sample_id not in evidence.policy.must_pass.ids:
+        return ""
+    if same_question(pairing.current, pairing.baseline, sample_id):
+        return ""
+    before = pairing.baseline.samples[sample_id].question
+    return f"it is another question than in the baseline (“{clipped(before)}”); name its text in [must_pass.questions]"
+
+
+def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:
+    """How many answers to a sample miss what they must reach in any metric, and how many have a score."""
+    failing, scored = set[int](), set[int]()
+    for (metric, way), bound in required.items():
+        scores = run.metrics.get(metric, _NO_SCORES)
+        if sample_id not in scores.values:
+            continue
+        for number, value in enumerate(scores.answers.get(sample_id, (scores.values[sample_id],))):
+            if value is not None:
+                scored.add(number)
+                if _gap(value, bound, way) > _SAME:
+                    failing.add(number)
+    return len(failing), len(scored)
+
+
+def _misses(run: RunScores, sample_id: str, required: Required, failing: int, answers: int) -> str:
+    """What a sample misses, in words."""
+    misses = []
+    for (metric, way), bound in required.items():
+        value = run.metrics.get(metric, _NO_SCORES).values.get(sample_id)
+        if value is not None and _gap(value, bound, way) > _SAME:
+            most = "at most " if way.lower_is_better else ""
+            misses.append(f"{metric} is {figure(value, bound)}, required {most}{threshold(bound)}")
+    often = f"{failing} of {answers} answers fail" if answers > 1 else ""
+    return ": ".join(part for part in (often, some(misses)) if part)
+
+
+def _unscored(run: RunScores, sample_id: str, required: Required) -> tuple[list[tuple[bool, str]], list[str]]:
+    """The metrics that should have a score and don't, each with whether the system is to blame; and those that don't
+    apply."""
+    unscored, excused = list[tuple[bool, str]](), list[str]()
+    for metric, _ in required:
+        scores = run.metrics.get(metric, _NO_SCORES)
+        if sample_id in scores.failed:
+            failure = scores.failed[sample_id]
+            unscored.append((failure.by == "system", f"{metric} could not be scored: {failure.reason}"))
+        elif sample_id not in scores.values:
+            why = scores.not_applicable.get(sample_id, "it was not measured")
+            if metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS)):
+                unscored.append((False, f"{metric}: {why}"))
+            else:
+                excused.append(f"{metric}: {why}")
+    return unscored, excused

@@ -8,11 +8,13 @@ from ragstone.gate.checks.agreement import Agreement
 from ragstone.gate.checks.answers import Answers, Collapsed, NoAnswer
 from ragstone.gate.checks.baseline import Baseline
 from ragstone.gate.checks.broken import Broken
+from ragstone.gate.checks.broken_questions import BrokenQuestions
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.coverage import Coverage, NothingDecided, Unfinished
 from ragstone.gate.checks.drift import Drift
+from ragstone.gate.checks.drops import Drops
 from ragstone.gate.checks.error_rate import ErrorRate
-from ragstone.gate.checks.floors_and_drops import FloorsAndDrops
+from ragstone.gate.checks.floors import Floors
 from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
@@ -34,11 +36,14 @@ CHECKERS: tuple[Checker, ...] = (
     Answers(),
     Collapsed(),
     Drift(),
-    FloorsAndDrops(Action.BLOCK),
+    BrokenQuestions(),
+    Floors(Action.BLOCK),
+    Drops(Action.BLOCK),
     SystemLimits(Action.BLOCK),
     SystemRises(Action.BLOCK),
     Broken(),
-    FloorsAndDrops(Action.WARN),
+    Floors(Action.WARN),
+    Drops(Action.WARN),
     SystemLimits(Action.WARN),
     SystemRises(Action.WARN),
     Targets(),

@@ -18,7 +18,6 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.usage import cost_usd, tokens
 from ragstone.formatting import answer_cost, counted, percent, seconds, whole
 from ragstone.gate.checks.checker import Checker
-from ragstone.gate.checks.families import family_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
@@ -27,6 +26,10 @@ from ragstone.stats.intervals import quantile_interval, student_interval
 
 MIN_REPORTED = 0.98
 """The share of answers that must report their tokens for a limit on them to be decided."""
+
+
+SHARE = 0.15
+"""The share of the policy's error rate that all limits have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class SystemLimits(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         if evidence.policy.system.action is self._action:
             for key, limit in evidence.policy.system.limits.items():
-                yield _check(key, limit, evidence, family_of(evidence, self._action).alpha_apart)
+                yield _check(key, limit, evidence, error_rate_of_a_limit(evidence.policy))
 
     def key(self, check: Check) -> KeyPath:
         return ("system", _key(check))
@@ -74,6 +77,12 @@ class SystemLimits(Checker):
 
     def wanted(self, check: Check) -> str:
         return "" if check.threshold is None else f"at most {_LIMITS[_key(check)].shown(check.threshold)}"
+
+
+def error_rate_of_a_limit(policy: Policy) -> float:
+    """The error rate of each limit of the system: they share a part of the policy's, by Bonferroni's inequality."""
+    limits = len(policy.system.limits) + len(policy.system.rises)
+    return SHARE * policy.alpha / limits
 
 
 def _key(check: Check) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ragstone.formatting import counted, seconds
 from ragstone.gate.checks.checker import Checker
-from ragstone.gate.checks.families import family_of
-from ragstone.gate.checks.system_limits import measured_answers
+from ragstone.gate.checks.system_limits import error_rate_of_a_limit, measured_answers
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
@@ -42,7 +41,7 @@ class SystemRises(Checker):
             if isinstance(measured, str):
                 yield Check(f"system.{key}", CheckKind.SYSTEM_RISE, Status.ERROR, system.action, measured)
                 continue
-            alpha = family_of(evidence, self._action).alpha_apart
+            alpha = error_rate_of_a_limit(evidence.policy)
             for usage in figures:
                 if usage.figure.limit == key and usage.is_telling:
                     yield _check(usage, max_rise, evidence.policy, alpha)

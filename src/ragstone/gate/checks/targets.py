@@ -50,7 +50,7 @@ class Targets(Checker):
 
 
 def _holds(level: Check) -> bool:
-    return level.status is Status.PASS and not level.is_below_by_chance
+    return level.status is Status.PASS
 
 
 def _measured(evidence: Evidence, rule: Rule) -> Estimate | None:

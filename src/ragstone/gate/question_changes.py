@@ -1,0 +1,197 @@
+"""Which questions broke since the baseline, and which were mended: facts, where the system always says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.bounds import BoundCheck, answers_per_sample
+from ragstone.gate.comparability import Pairing
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.findings import QUESTIONS, Finding, Level
+from ragstone.gate.grouping import group_labels
+from ragstone.gate.verdict import Action, CheckKind
+from ragstone.stats.flips import Flips, flips_of, least_broken
+from ragstone.stats.losses import Floats
+from ragstone.system.response import RETRIEVAL
+
+MIN_BROKEN = 3
+"""Fewer broken questions never fail a run by their number alone."""
+SHOWN = 0.005
+"""As many broken questions are shown if chance alone breaks as many with at most this probability."""
+SUSPECTED, STILL_SUSPECTED = 0.13, 0.02
+"""The probabilities up to which chance is doubted: of one answer to each question, of which three that broke, and none
+mended, have a probability of 1/8; and once each was asked again."""
+RECORDED = "file:"
+"""How an entrypoint of recorded answers begins."""
+SAME_ANSWERS = 0.9
+"""The share of the other questions that have the same answer and contexts as before if the system does not vary."""
+MIN_SAME = 5
+"""Fewer questions with the same answer don't show that a system does not vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionChanges:
+    """What became of `questions` paired questions. `broken` and `mended` are their ids, sorted.
+
+    `steady`: the system gives the same answer whenever it is asked, so that each of them is a fact. `p_value` is the
+    probability of as many broken questions by chance, if it is not.
+    """
+
+    questions: int
+    broken: tuple[str, ...]
+    mended: tuple[str, ...]
+    steady: bool
+    p_value: float
+    asked_again: bool = False
+
+    def __str__(self) -> str:
+        """``3 of 15 questions got worse, none better``."""
+        better = f"{len(self.mended):,}" if self.mended else "none"
+        return f"{len(self.broken):,} of {self.questions:,} questions got worse, {better} better"
+
+    @property
+    def shown(self) -> bool:
+        """Whether the questions are broken beyond chance."""
+        return self.steady or self.p_value <= SHOWN
+
+    @property
+    def suspected(self) -> bool:
+        """Whether chance is a poor explanation of the broken questions."""
+        return self.shown or self.p_value <= (STILL_SUSPECTED if self.asked_again else SUSPECTED)
+
+
+def question_changes(evidence: Evidence) -> QuestionChanges | None:
+    """The questions that broke or were mended, by the metrics with a blocking drop; None without a comparable baseline.
+
+    A question also broke if the system fails on it now and did not before.
+    """
+    compared = evidence.compared
+    if compared is None:
+        return None
+    drops = [check for check in evidence.asked if _counts(check)]
+    ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
+    flips = flips_of([check.change for check in drops if check.change is not None], len(ids))
+    paired = set(compared.samples)
+    each = answers_per_sample(evidence.current)
+    crashed = {name for name, times in evidence.current.system.failed_answers.items() if times >= each}
+    failed = (crashed - compared.baseline.system.failures.keys()) & paired
+    broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
+    mended = {ids[unit] for unit in flips.mended.nonzero()[0].tolist()} - failed
+    return QuestionChanges(
+        questions=len(paired),
+        broken=tuple(sorted(broken)),
+        mended=tuple(sorted(mended)),
+        steady=is_steady(compared, drops, {*broken, *mended}),
+        p_value=_p_value(evidence, ids, flips, failed),
+        asked_again=evidence.confirmed,
+    )
+
+
+def question_findings(evidence: Evidence) -> Iterator[Finding]:
+    """How many questions got worse and how many better."""
+    changes = question_changes(evidence)
+    if changes is not None and changes.questions:
+        yield Finding(QUESTIONS, Level.FACT, f"{changes}.", data=changes)
+
+
+def allowed_share(evidence: Evidence) -> float:
+    """The share of the questions that may break: what the policy says, or else at least the largest drop it allows."""
+    gate = evidence.policy.gate
+    if "max_broken_questions" in gate.model_fields_set:
+        return gate.max_broken_questions
+    return max([gate.max_broken_questions, *(-check.bound for check in evidence.asked if _counts(check))])
+
+
+def least_that_fails(evidence: Evidence) -> int | None:
+    """The fewest broken questions, none of them mended, that fail this run by their number; None: not even all do."""
+    changes = question_changes(evidence)
+    if changes is None:
+        return None
+    return least_broken(
+        changes.questions,
+        more_than=allowed_share(evidence),
+        chance=0.0 if changes.steady else chance_of_one(evidence),
+        p=SHOWN,
+        at_least=MIN_BROKEN,
+    )
+
+
+def chance_of_one(evidence: Evidence) -> float:
+    """The probability that one question, right or wrong by chance, looks broken when all answers are there.
+
+    Each question has one answer of the baseline; recorded answers can't be asked for again.
+    """
+    gate = evidence.policy.gate
+    asks_again = gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current)
+    again = gate.confirm_repeats if asks_again else 0
+    return 1.0 / (2.0 + again)
+
+
+def is_recorded(run: RunScores) -> bool:
+    """Whether the answers of a run were recorded, or are not known: they can't be asked for again."""
+    return run.manifest is None or run.manifest.system.entrypoint.startswith(RECORDED)
+
+
+def _counts(check: BoundCheck) -> bool:
+    """Whether a question can break by this check: a blocking drop over all samples that is not accepted."""
+    rule = check.rule
+    whole = rule.slice is None and rule.accepted is None
+    return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
+
+
+def is_steady(compared: Pairing, drops: Collection[BoundCheck], changed: Collection[str]) -> bool:
+    """Whether the system is known to give the same answer whenever it is asked.
+
+    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all questions but
+    the `changed` ones have the answers and contexts that they had in the baseline. In any case, scores must be the same
+    in all known runs.
+    """
+    run, manifest = compared.current, compared.current.manifest
+    if any(_varies(check.change.then) for check in drops if check.change is not None):
+        return False
+    if manifest is not None and (manifest.steady or _said_the_same(run)):
+        return True
+    if not is_recorded(run):
+        return False
+    others = [name for name in compared.samples if name not in changed]
+    same = sum(_is_unchanged(compared, name) for name in others)
+    return same >= MIN_SAME and same >= SAME_ANSWERS * len(others)
+
+
+def _varies(scores: Floats) -> bool:
+    """Whether the scores (n, runs) of more than a few questions differ between runs of the baseline."""
+    if scores.shape[1] == 1:
+        return False
+    differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
+    return bool(differing > (1.0 - SAME_ANSWERS) * len(scores))
+
+
+def _said_the_same(run: RunScores) -> bool:
+    """Whether each question was asked several times, and got the same answer each time."""
+    answers = run.system.answers
+    asked_again = run.manifest is not None and run.manifest.answers > 1
+    retrieves = run.manifest is not None and run.manifest.system.part == RETRIEVAL
+    if not asked_again or retrieves or not answers or run.system.failed_answers:
+        return False
+    return all(len(set(each)) == 1 for each in answers.values())
+
+
+def _is_unchanged(compared: Pairing, name: str) -> bool:
+    """Whether a question has the answer and the contexts that it had in the baseline."""
+    now, before = compared.current.system, compared.baseline.system
+    answers, contexts = now.answers.get(name), now.contexts.get(name)
+    if answers is None or contexts is None:
+        return False
+    return set(answers) == set(before.answers.get(name, ())) and contexts == before.contexts.get(name)
+
+
+def _p_value(evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Collection[str]) -> float:
+    """The probability of as many broken questions by chance; related questions count once.
+
+    A failure of the system is as unlikely as a lost score.
+    """
+    labels = group_labels(evidence.current, ids)
+    p = flips.p_value if labels is None else flips.of_groups(labels).p_value
+    return p if flips.broken.any() or not failed else 0.5 ** len(failed)

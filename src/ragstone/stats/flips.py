@@ -1,0 +1,99 @@
+"""Which questions broke or were mended: their scores before and now don't overlap.
+
+Two sets of scores of one question, `l` before and `k` now, don't overlap if the worst of one is far better than the
+best of the other. If all scores come from one source, it is chance which of them are called the newest ones, and every
+choice of `l` of the `l + k` scores is as likely to be those before: the best `l` are so with a probability of
+1 / C(l + k, l). With that, an exact binomial test says whether as many questions broke by chance (a permutation test
+within each question: E. Edgington and P. Onghena, "Randomization Tests", 2007, chapter 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.stats.intervals import p_proportion_at_most
+from ragstone.stats.losses import Change, Floats, Ints
+
+Bools = NDArray[np.bool_]
+
+GAP = 0.5
+"""The worst score of one side and the best of the other differ by at least this, from one change of half a score on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """The questions that broke or were mended, as masks (n,).
+
+    `chance` (n,) is the probability that chance alone makes the scores of a question look broken; 0 where no order of
+    its scores does.
+    """
+
+    broken: Bools
+    mended: Bools
+    chance: Floats
+
+    @property
+    def p_value(self) -> float:
+        """The probability of as many broken questions by chance, if nothing changed; at most, if chances differ."""
+        broken, possible = int(self.broken.sum()), int(np.count_nonzero(self.chance))
+        if broken == 0:
+            return 1.0
+        return p_proportion_at_most(broken, possible, float(self.chance.max()))
+
+    def of_groups(self, labels: Ints) -> Flips:
+        """The flips of groups of related questions: one broke if one of its questions did and none was mended."""
+        names = np.unique(labels)
+        broken, mended = (np.isin(names, labels[mask]) for mask in (self.broken, self.mended))
+        chance = np.array([self.chance[labels == name].max() for name in names])
+        return Flips(broken & ~mended, mended & ~broken, chance)
+
+
+def flips_of(changes: Sequence[Change], questions: int) -> Flips:
+    """The flips of `questions` questions in several metrics, whose units are indices of questions.
+
+    A question broke if it did in a metric and was mended in none, and the other way round.
+    """
+    broken, mended = np.zeros(questions, dtype=np.bool_), np.zeros(questions, dtype=np.bool_)
+    orders: list[set[tuple[int, ...]]] = [set() for _ in range(questions)]
+    possible = np.zeros(questions)
+    for change in changes:
+        both = np.concatenate([change.then, change.now], axis=1)
+        spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
+        for row in np.flatnonzero(spread >= GAP).tolist():
+            unit, now, before = int(change.units[row]), change.now[row], change.then[row]
+            latest, earlier = now[np.isfinite(now)], before[np.isfinite(before)]
+            if not latest.size or not earlier.size:
+                continue
+            broken[unit] |= bool(earlier.min() - latest.max() >= GAP)
+            mended[unit] |= bool(latest.min() - earlier.max() >= GAP)
+            order = _best_if_apart(np.concatenate([earlier, latest]), earlier.size)
+            if order is not None:
+                orders[unit].add(order)
+                possible[unit] = 1.0 / math.comb(earlier.size + latest.size, latest.size)
+    chance = np.minimum(1.0, possible * np.array([len(known) for known in orders], dtype=np.float64))
+    return Flips(broken & ~mended, mended & ~broken, chance)
+
+
+def _best_if_apart(scores: Floats, best: int) -> tuple[int, ...] | None:
+    """The places of the `best` highest scores, if they are apart from the others; else None."""
+    order = np.argsort(-scores, kind="stable")
+    if scores[order[best - 1]] - scores[order[best]] < GAP:
+        return None
+    return tuple(sorted(order[:best].tolist()))
+
+
+def least_broken(questions: int, *, more_than: float, chance: float, p: float, at_least: int) -> int | None:
+    """The fewest broken questions of `questions`, none mended, that are more than the share `more_than`, at least
+    `at_least`, and not explained by `chance` at the probability `p`; None if not even all of them are enough.
+
+    `chance` is that of one question, as of `Flips`; 0 for a system that doesn't vary.
+    """
+    for broken in range(at_least, questions + 1):
+        if broken > more_than * questions and chance**broken <= p:
+            return broken
+    return None

@@ -1,0 +1,92 @@
+"""Questions that broke or were mended, and what chance explains."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone.stats.flips import GAP, flips_of, least_broken
+from ragstone.stats.losses import Change
+
+NAN = math.nan
+
+
+def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
+    latest, earlier = (np.array(scores, dtype=np.float64) for scores in (now, then))
+    places = np.arange(len(latest)) if units is None else np.array(units)
+    return Change(places, latest, earlier, np.zeros(len(latest), dtype=np.bool_))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "broken", "mended"),
+    [
+        pytest.param([1.0], [0.0], True, False, id="lost"),
+        pytest.param([0.0], [1.0], False, True, id="won"),
+        pytest.param([1.0], [1.0 - GAP], True, False, id="half of it"),
+        pytest.param([1.0], [1.0 - GAP + 0.01], False, False, id="less than half"),
+        pytest.param([1.0, 1.0], [0.0, 0.2], True, False, id="each time"),
+        pytest.param([1.0, 1.0], [0.0, 1.0], False, False, id="right once more"),
+        pytest.param([1.0, 0.0], [0.0, 0.0], False, False, id="wrong before too"),
+        pytest.param([1.0, NAN], [0.0, NAN], True, False, id="scores that are missing"),
+    ],
+)
+def test_a_question_broke_if_its_scores_before_and_now_are_far_apart(
+    then: list[float], now: list[float], broken: bool, mended: bool
+) -> None:
+    flips = flips_of([change([now], [then])], 1)
+    assert (flips.broken.tolist(), flips.mended.tolist()) == ([broken], [mended])
+
+
+def test_of_several_metrics_one_that_broke_is_enough_unless_another_was_mended() -> None:
+    first = change([[0.0], [0.0], [1.0]], [[1.0], [1.0], [1.0]])
+    second = change([[1.0], [1.0]], [[0.0], [1.0]], units=[0, 2])
+    flips = flips_of([first, second], 3)
+    assert flips.broken.tolist() == [False, True, False]
+    assert flips.mended.tolist() == [False, False, False]
+
+
+def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_look_broken() -> None:
+    scores = [1.0, 0.9, 0.1, 0.0, 0.2]
+    flips = flips_of([change([scores[2:]], [scores[:2]])], 1)
+    looks_broken = [min(before) - max(set(scores) - set(before)) >= GAP for before in combinations(scores, 2)]
+    assert flips.chance.tolist() == pytest.approx([sum(looks_broken) / len(looks_broken)])
+
+
+def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
+    then = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
+    now = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95
+    flips = flips_of([change(now, then)], 100)
+    assert flips.p_value == pytest.approx(0.5)  # at least 3 of 5 heads
+    assert flips_of([change(then, then)], 100).p_value == 1.0
+
+
+def test_metrics_that_agree_on_the_order_count_once() -> None:
+    lost = change([[0.0]] * 4, [[1.0]] * 4)
+    assert flips_of([lost, lost, lost], 4).p_value == pytest.approx(1 / 16)
+
+
+def test_related_questions_count_once() -> None:
+    flips = flips_of([change([[0.0]] * 6, [[1.0]] * 6)], 6)
+    assert flips.p_value == pytest.approx(1 / 64)
+    assert flips.of_groups(np.array([7, 7, 7, 8, 8, 8])).p_value == pytest.approx(1 / 4)
+
+
+def test_as_many_questions_break_by_chance_as_is_said() -> None:
+    rng = np.random.default_rng(5)
+    shown = 0
+    for _ in range(400):
+        skill = rng.uniform(0.2, 1.0, 60)[:, None]
+        then, now = (rng.random((60, k)) < skill for k in (1, 4))
+        shown += flips_of([change(now, then)], 60).p_value <= 0.1
+    assert shown / 400 <= 0.13
+
+
+@pytest.mark.parametrize(
+    ("questions", "chance", "least"), [(15, 0.0, 3), (100, 0.0, 6), (2, 0.0, None), (15, 1 / 7, 3), (15, 0.5, 8)]
+)
+def test_the_fewest_broken_questions_that_fail(questions: int, chance: float, least: int | None) -> None:
+    assert least_broken(questions, more_than=0.05, chance=chance, p=0.005, at_least=3) == least
