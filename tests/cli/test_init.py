@@ -102,11 +102,6 @@ def test_plan_gives_numbers_that_can_be_reached_under_the_policy_of_init(
     assert "no number of samples" not in done.stdout
     assert "the current 20 samples detect a drop of 0.2" in done.stdout
     assert re.search(r"With \d+ more samples, a drop of 0\.2 is detected\.", done.stdout)
-    # What the policy shows as an example is no trap either.
-    policy = tmp_path / "thresholds.toml"
-    policy.write_text(re.sub(r"^# (\[metrics|min =|max_drop =)", r"\1", policy.read_text(), flags=re.MULTILINE))
-    assert tomllib.loads(policy.read_text())["metrics"]
-    assert "no number of samples" not in ragstone(["plan"], tmp_path, env=env).stdout
 
 
 def test_the_policy_says_what_the_golden_set_of_the_folder_can_show(tmp_path: Path) -> None:
@@ -297,3 +292,25 @@ def test_a_second_init_keeps_all_and_says_what_is_left_to_do(tmp_path: Path) -> 
     assert 'set entrypoint = "python:rag:answer" under [system]' in done.stdout
     assert "replace the questions in golden/golden.jsonl" in done.stdout
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_after_a_first_run_init_writes_floors_that_the_system_clears(tmp_path: Path) -> None:
+    (tmp_path / "rag.py").write_text(RAG)
+    ragstone(["init"], tmp_path)
+    policy = tmp_path / "thresholds.toml"
+    assert "metrics" not in tomllib.loads(policy.read_text())
+    assert "floors" not in ragstone(["init"], tmp_path).stdout, "there is no run yet"
+    ragstone(["gate"], tmp_path)
+    again = ragstone(["init"], tmp_path, exit_code=0)
+    assert "floors thresholds.toml, from the run in ragstone-run" in again.stdout
+    rules = tomllib.loads(policy.read_text())["metrics"]
+    assert rules
+    for metric, rule in rules.items():
+        assert f"{metric} {rule['min']:.2f} (measured" in again.stdout
+    shown = policy.read_text()
+    assert "asked once, so 4 of 10 answers are assumed to change" in " ".join(shown.split())
+    gated = ragstone(["gate", "--verbose"], tmp_path)
+    assert "below the floor" not in gated.stdout
+    policy.write_text(shown + "# mine\n")
+    assert "floors" not in ragstone(["init"], tmp_path).stdout, "what was written stays"
+    assert policy.read_text() == shown + "# mine\n"

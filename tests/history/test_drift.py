@@ -211,11 +211,13 @@ def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_ar
     assert not measured(enough, 30, 0.1, judge_key="b" * 16, judge="openai new").warnings
 
 
-def test_a_pull_request_is_never_blocked_by_drift() -> None:
-    drift = measured(steady(20), 20, 0.1, main=False)
-    assert failed(drift)
-    assert {check.action for check in drift.checks} == {Action.WARN}
-    assert drift.below == ()
+def test_a_pull_request_is_blocked_by_the_step_that_it_adds_and_not_by_one_of_the_branch() -> None:
+    own = measured(steady(20), 20, 0.1, main=False)
+    assert {check.action for check in own.checks if check.status is Status.FAIL} == {Action.BLOCK}
+    assert own.below == ()
+    slow = measured(falling(24), 24, 0.06, main=False)
+    assert failed(slow)
+    assert {check.action for check in slow.checks} == {Action.WARN}
 
 
 def test_a_run_is_never_its_own_past() -> None:

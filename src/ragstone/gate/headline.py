@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.diagnosis import Cause, catalogue
 from ragstone.gate.findings import QUESTIONS
-from ragstone.gate.question_changes import QuestionChanges
+from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -26,9 +26,6 @@ _SCORED = LEVELS | CHANGES
 _LOSSES = CHANGES | {CheckKind.DRIFT}
 _TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
 """What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
-
-FEW = 10
-"""Of fewer questions, line one says what they can't show."""
 
 _BROKE = {
     Side.RETRIEVAL: ("retrieval broke", "retrieval falls short"),
@@ -128,7 +125,7 @@ def _sensitivity(verdict: GateVerdict, samples: int) -> str:
         return "; so few questions can't show a loss"
     broken = counted(sensitivity.broken, "question")
     if samples < FEW:
-        return f"; fewer than {broken} that break would not show"
+        return f"; fewer than {sensitivity.broken} that break would not show"
     if sensitivity.loss is None:
         return f"; {broken} that break would show"
     points = f"{100 * float(figure(sensitivity.loss)):.3g} points"

@@ -18,6 +18,8 @@ from ragstone.system.response import RETRIEVAL
 
 MIN_BROKEN = 3
 """Fewer broken questions never fail a run by their number alone."""
+FEW = 10
+"""Of fewer questions, line one says what they can't show."""
 SHOWN = 0.005
 """As many broken questions are shown if chance alone breaks as many with at most this probability."""
 SUSPECTED, STILL_SUSPECTED = 0.13, 0.02
@@ -116,6 +118,16 @@ def least_that_fails(evidence: Evidence) -> int | None:
         p=SHOWN,
         at_least=MIN_BROKEN,
     )
+
+
+def needed_questions(samples: int) -> str:
+    """What so few samples can't show, and how many are needed; empty for FEW or more."""
+    if samples >= FEW:
+        return ""
+    needed = f"{10 * MIN_BROKEN} are needed to show that one in ten broke."
+    if samples < MIN_BROKEN:
+        return f"So few questions can't show any loss; {needed}"
+    return f"Of so few questions, fewer than {MIN_BROKEN} that break don't show; {needed}"
 
 
 def chance_of_one(evidence: Evidence) -> float:

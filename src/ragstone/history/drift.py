@@ -156,6 +156,13 @@ class _Found:
     def excess(self) -> float:
         return self.step.change + self.spared
 
+    def of_a_pull_request(self) -> _Found:
+        """This loss where the newest run is that of a pull request, which blocks only if the loss begins with it."""
+        newest = len(self.observed.looks) - 1
+        if self.shown and not self.slowly and self.observed.first_after() == newest:
+            return self
+        return replace(self, asked=tuple(replace(asked, action=Action.WARN) for asked in self.asked))
+
     @property
     def is_part(self) -> bool:
         """Whether it is part of a loss of the mean."""
@@ -198,16 +205,16 @@ def measure_drift(
     """Compare the run of `line`, with per-sample `scores`, with the runs in `history`.
 
     `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull request. Then the report says
-    what the main branch has lost, and nothing here blocks. `decided` are the checks of a run that was decided: a drop
-    that failed, or is not settled, is a loss from then on.
+    what the main branch has lost, and only a loss that begins with this run blocks. `decided` are the checks of a run
+    that was decided: a drop that failed, or is not settled, is a loss from then on.
     """
     asked = _asked(policy, run)
     if not asked:
         return Drift()
-    watch = _Watch(history, line, scores, run, policy)
+    watch = _Watch(history, line, scores, run, policy, main=main)
     if not main:
         said = tuple(_notice(part) for one in asked for part in watch.past(one.metric).open)
-        found = watch.scanned([replace(one, action=Action.WARN) for one in asked])
+        found = watch.scanned(asked)
         return replace(found, warnings=(*said, *found.warnings), below=())
     followed = [watch.followed(one, part) for one in asked for part in watch.past(one.metric).open]
     found = watch.scanned(asked)
@@ -245,7 +252,10 @@ def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple
 class _Watch:
     """A run of the branch, or of a pull request, and the runs before it."""
 
-    def __init__(self, history: History, line: RunLine, scores: Compact, run: RunScores, policy: Policy) -> None:
+    def __init__(
+        self, history: History, line: RunLine, scores: Compact, run: RunScores, policy: Policy, *, main: bool
+    ) -> None:
+        self.main = main
         self.line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
         self.codes = sample_codes(scores.samples)
         self.groups = group_codes(scores.samples)
@@ -364,6 +374,8 @@ class _Watch:
                 lowest = min(one.excess for one in found)
                 found = [replace(one, shown=one.shown or one.is_part or one.excess == lowest) for one in found]
             found += [whole] if whole is not None else []
+        if not self.main:
+            found = [one.of_a_pull_request() for one in found]
         parts = []
         for one in found:
             if one.shown and len(one.asked) == 1:

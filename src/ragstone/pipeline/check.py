@@ -20,6 +20,7 @@ from ragstone.evaluation.writer import refuse_foreign
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
+from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
@@ -350,4 +351,5 @@ def _resolution(
     measured = {metric.info.name for metric in metrics}
     rules = tuple(rule for rule in as_judged(rules, policy, offline=judge.offline) if rule.metric in measured)
     found = sights(rules, policy, before, samples=samples)
-    return resolution(found)[0]
+    sentences = (resolution(found)[0], needed_questions(samples))
+    return " ".join(sentence for sentence in sentences if sentence) or None

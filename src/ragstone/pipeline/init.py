@@ -12,6 +12,8 @@ from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.formatting import figure
 from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.pipeline.init_floors import MeasuredFloors, measured_floors
 from ragstone.pipeline.init_workflow import find_place, read_text, workflow_text
 from ragstone.pipeline.plan import plan, usual_drops
 from ragstone.pipeline.survey.look import FoundGolden, Survey
@@ -26,6 +28,15 @@ PLACEHOLDER = "python:my_package.rag:answer"
 IGNORED = "ragstone-run/"
 """The line of .gitignore that keeps run directories out of git."""
 
+NO_FLOORS = """\
+# Floors: after a first `ragstone gate`, run `ragstone init` again. It writes floors here that your system clears by
+# more than its noise, and says how it chose them.
+"""
+"""What a starter policy has in place of floors, until there is a run."""
+
+RUN = IGNORED.rstrip("/")
+"""The run directory that floors are measured on."""
+
 _IGNORE_FILE = ".gitignore"
 _ANYWHERE = frozenset(f"{before}ragstone-run{after}" for before in ("", "**/") for after in ("", "/"))
 _HERE = _ANYWHERE | {f"/{line}" for line in ("ragstone-run", "ragstone-run/")}
@@ -38,12 +49,13 @@ _MAX_IGNORE_BYTES = 1_000_000
 class Written:
     """Paths that were written, and those that were kept because they existed, relative to the folder.
 
-    `ignores`: run directories were added to .gitignore.
+    `ignores`: run directories were added to .gitignore. `floors` were written to thresholds.toml.
     """
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
     ignores: bool = False
+    floors: MeasuredFloors | None = None
 
 
 def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Written:
@@ -59,7 +71,7 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
     target = find_place(root, home.relative_to(root).as_posix())
     texts = {
         "ragstone.toml": config,
-        "thresholds.toml": _policy(golden),
+        POLICY_FILE: _policy(golden),
         **({} if golden is not None else {GOLDEN: _shipped("golden.jsonl")}),
         os.path.relpath(root / target.workflow, home): workflow_text(target, root, home, proposal.entrypoint, found),
     }
@@ -67,7 +79,21 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
     kept: list[str] = []
     for place, text in texts.items():
         (written if _write_new(home / place, text) else kept).append(place)
-    return Written(tuple(written), tuple(kept), ignores=_ignore_runs(home, repository))
+    floors = _write_floors(home / POLICY_FILE, measured_floors(home, RUN))
+    kept = [place for place in kept if floors is None or place != POLICY_FILE]
+    return Written(tuple(written), tuple(kept), _ignore_runs(home, repository), floors)
+
+
+def _write_floors(path: Path, floors: MeasuredFloors | None) -> MeasuredFloors | None:
+    """Put `floors` in the place that a starter policy keeps for them; None if there are none, or no such place."""
+    if floors is None:
+        return None
+    with disk_errors(path, "can't be changed"):
+        text = read_text(path, "")
+        if NO_FLOORS not in text:
+            return None
+        path.write_text(text.replace(NO_FLOORS, floors.toml()), "utf-8", "surrogateescape", "\n")
+    return floors
 
 
 def is_starter(path: Path) -> bool:
@@ -146,10 +172,14 @@ def _policy(golden: FoundGolden | None) -> str:
         if each and len(each) == len(drops)
         else "are too few to show any drop"
     )
-    return _shipped("thresholds.toml").replace(
-        "# PLAN\n",
-        "# Samples needed to see a drop in 4 of 5 runs, by `ragstone plan`:\n"
-        f"# {needed}. Today's golden set has {size:,}, which {shows}.\n",
+    return (
+        _shipped("thresholds.toml")
+        .replace(
+            "# PLAN\n",
+            "# Samples needed to see a drop in 4 of 5 runs, by `ragstone plan`:\n"
+            f"# {needed}. Today's golden set has {size:,}, which {shows}.\n",
+        )
+        .replace("# FLOORS\n", NO_FLOORS)
     )
 
 

@@ -58,7 +58,7 @@ def _status(changes: QuestionChanges, allowed: float) -> Status:
 def _reason(changes: QuestionChanges, status: Status, allowed: float) -> str:
     named = f": {some(list(changes.broken))}" if changes.broken else ""
     if status is Status.FAIL:
-        return f"{changes}, and at most {percent(allowed)} may{named}."
+        return f"{changes} (at most {percent(allowed)} may){named}."
     if status is Status.INCONCLUSIVE and changes.shown:
         return f"{changes}{named}."
     if status is Status.INCONCLUSIVE:

@@ -1,0 +1,43 @@
+"""Floors that a system clears by more than its noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragstone.pipeline.init_floors import MIN_QUESTIONS, floors_of
+from tests.gate.conftest import build_run, make_manifest
+
+
+def test_a_floor_is_the_mean_less_its_noise_and_less_one_question() -> None:
+    (steady,) = floors_of(build_run({"faithfulness": [0.9] * 20}))
+    assert steady.mean == pytest.approx(0.9)
+    assert (steady.questions, steady.floor) == (20, 0.85)
+    (varied,) = floors_of(build_run({"faithfulness": [1.0, 0.6] * 10}))
+    assert varied.floor == pytest.approx(0.8 - 2.33 * np.sqrt(2 * 0.4 * np.var([1.0, 0.6] * 10, ddof=1) / 20), abs=0.01)
+
+
+def test_the_noise_is_that_of_the_answers_where_there_are_several() -> None:
+    alike = build_run({"faithfulness": [[1.0, 1.0], [0.6, 0.6]] * 10}, manifest=make_manifest(answers=2))
+    (floor,) = floors_of(alike)
+    assert floor.floor == 0.75, "questions differ, their answers don't: one question less"
+    (noisy,) = floors_of(build_run({"faithfulness": [[1.0, 0.0]] * 100}, manifest=make_manifest(answers=2)))
+    assert noisy.floor == pytest.approx(0.5 - 2.33 * np.sqrt(1.5 * 0.5 / 100), abs=0.01)
+
+
+def test_a_system_that_stays_as_it_is_seldom_falls_below_its_floor() -> None:
+    rng = np.random.default_rng(3)
+    below = 0
+    for _ in range(300):
+        first = rng.random(60) < 0.8
+        changed = rng.random(60) < 0.4
+        second = np.where(changed, rng.random(60) < 0.8, first)
+        (floor,) = floors_of(build_run({"faithfulness": first.astype(float).tolist()}))
+        below += second.mean() < floor.floor
+    assert below / 300 <= 0.03
+
+
+def test_few_questions_low_means_and_other_metrics_get_none() -> None:
+    few = [1.0] * (MIN_QUESTIONS - 1)
+    scores = build_run({"faithfulness": few, "context_recall": [0.0] * 20, "answer_relevancy": [0.9] * 20})
+    assert list(floors_of(scores)) == []
