@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from ragstone.gate.diagnosis import Cause, diagnosis_of
+from ragstone.gate.findings import QUESTIONS, Finding, Level
 from ragstone.gate.headline import headline_of
+from ragstone.gate.question_changes import QuestionChanges
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -17,6 +19,7 @@ from ragstone.gate.verdict import (
     Comparability,
     GateVerdict,
     RetrievalChanges,
+    Sensitivity,
     Side,
     Status,
 )
@@ -154,3 +157,48 @@ def test_what_is_not_settled_says_whether_it_blocks_and_how_often_was_asked() ->
     assert line(blocks).startswith("Blocked: not settled. Context recall")
     assert line(blocks, advisory=True).startswith("Not blocked, but look: ")
     assert line(verdict(Status.INCONCLUSIVE)) == "Not blocked, but look: The reason."
+
+
+def passed(
+    broken: int = 0, mended: int = 0, samples: int = 51, loss: float | None = 0.123, least: int | None = 3
+) -> str:
+    ids = tuple(map(str, range(broken))), tuple(map(str, range(mended)))
+    changes = QuestionChanges(samples, *ids, steady=True, seems_steady=True, p_value=1.0)
+    found = verdict(Status.PASS, check(status=Status.PASS), check(CheckKind.FLOOR, action=Action.WARN))
+    facts = (
+        Finding(QUESTIONS, Level.FACT, "", data=changes),
+        Finding("sensitivity", Level.FACT, "", data=Sensitivity(loss, least)),
+    )
+    return line(found.with_findings(after=facts), samples=samples)
+
+
+def test_a_pass_counts_questions_and_says_what_would_have_been_seen() -> None:
+    said = passed()
+    assert said.startswith("Nothing is shown to be worse. 51 questions; 3 questions that break would show")
+    assert "4 of 5 losses of 12 points in one metric" in said
+    assert "1 check that only warns" in said
+    assert passed(broken=1, mended=2).startswith("Passed. 1 of 51 questions got worse, 2 better; ")
+    assert passed(mended=2).startswith("Nothing is shown to be worse. 0 of 51 questions got worse, 2 better; ")
+
+
+def test_a_pass_of_few_questions_says_what_they_cannot_show() -> None:
+    assert "fewer than 3 that break would not show" in passed(samples=9)
+    assert "so few questions can't show a loss" in passed(samples=2, loss=None, least=None)
+    assert "12 points" not in passed(samples=9)
+
+
+def test_a_pass_with_a_loss_that_only_warns_or_nothing_to_compare_with_says_so() -> None:
+    held = check(status=Status.PASS)
+    lost = verdict(Status.PASS, held, check(action=Action.WARN))
+    assert line(lost).startswith("Nothing that blocks is shown to be worse.")
+    assert line(verdict(Status.PASS, held)).endswith(" 51 questions.")
+    assert line(verdict(Status.PASS, held, comparability=None)).startswith("Passed, with nothing to compare with.")
+
+
+def test_questions_that_surely_broke_are_settled_however_the_run_ends() -> None:
+    reason = "10 of 100 questions got worse, 10 better: a, b."
+    moved = check(CheckKind.QUESTIONS, Status.INCONCLUSIVE, metric=None, reason=reason)
+    assert line(verdict(Status.INCONCLUSIVE, moved)) == f"Not blocked, but look: {reason}"
+    assert line(verdict(Status.INCONCLUSIVE, replace(moved, unsettled=True))).endswith("Not settled.")
+    broke = replace(moved, status=Status.FAIL)
+    assert line(verdict(Status.FAIL, broke, check())) == f"Blocked: {reason}"

@@ -23,6 +23,8 @@ from ragstone.gate.verdict import (
 from ragstone.metrics.registry import find_metric
 
 _SCORED = LEVELS | CHANGES
+_FACTS = LEVELS | {CheckKind.QUESTIONS}
+"""What is known of these questions can be all that there is to know, even where it does not fail the run."""
 _LOSSES = CHANGES | {CheckKind.DRIFT}
 _TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
 """What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
@@ -62,8 +64,9 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
         lead = "Blocked: not settled." if verdict.inconclusive_blocks and not advisory else "Not blocked, but look:"
         if not bad:
             return Headline(lead, _capital(verdict.reason))
+        is_fact = bad[0].kind in _FACTS and not bad[0].unsettled
         asked = f" Asked {answers} times, not settled." if answers > 1 else " Not settled."
-        return Headline(lead, f"{_said(bad[0])}{asked}")
+        return Headline(lead, f"{_said(bad[0])}{'' if is_fact else asked}")
     said = {check.name: check.reason for check in bad}
     if "system.answers" in said:  # none, or the same to all: the causes of the samples are only what follows from that
         return Headline(blocked, _capital(said["system.answers"]))

@@ -22,9 +22,9 @@ FEW = 10
 """Of fewer questions, line one says what they can't show."""
 SHOWN = 0.005
 """As many broken questions are shown if chance alone breaks as many with at most this probability."""
-SUSPECTED, STILL_SUSPECTED = 0.13, 0.02
-"""The probabilities up to which chance is doubted: of one answer to each question, of which three that broke, and none
-mended, have a probability of 1/8; and once each was asked again."""
+ASKED, SUSPECTED, STILL_SUSPECTED = 0.25, 0.13, 0.02
+"""The probabilities up to which chance is doubted enough to ask again (two questions that broke, and none mended, have
+1/4), to say so (three have 1/8), and to say so once each question was asked again."""
 RECORDED = "file:"
 """How an entrypoint of recorded answers begins."""
 SAME_ANSWERS = 0.9
@@ -37,14 +37,16 @@ MIN_SAME = 5
 class QuestionChanges:
     """What became of `questions` paired questions. `broken` and `mended` are their ids, sorted.
 
-    `steady`: the system gives the same answer whenever it is asked, so that each of them is a fact. `p_value` is the
-    probability of as many broken questions by chance, if it is not.
+    `steady`: the system gives the same answer whenever it is asked, so that each of them is a fact; `seems_steady`: it
+    is not known, but nearly all other questions have the answers that they had. `p_value` is the probability of as many
+    broken questions by chance, if it is not.
     """
 
     questions: int
     broken: tuple[str, ...]
     mended: tuple[str, ...]
     steady: bool
+    seems_steady: bool
     p_value: float
     asked_again: bool = False
 
@@ -57,6 +59,15 @@ class QuestionChanges:
     def shown(self) -> bool:
         """Whether the questions are broken beyond chance."""
         return self.steady or self.p_value <= SHOWN
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether asking again could say more: that the system doesn't vary, or that chance does not explain this."""
+        if self.steady:
+            return False
+        if self.asked_again:
+            return self.suspected
+        return self.seems_steady or self.p_value <= ASKED
 
     @property
     def suspected(self) -> bool:
@@ -81,11 +92,13 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
     failed = (crashed - compared.baseline.system.failures.keys()) & paired
     broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
     mended = {ids[unit] for unit in flips.mended.nonzero()[0].tolist()} - failed
+    others = paired - broken - mended
     return QuestionChanges(
         questions=len(paired),
         broken=tuple(sorted(broken)),
         mended=tuple(sorted(mended)),
-        steady=is_steady(compared, drops, {*broken, *mended}),
+        steady=is_steady(compared, drops, others),
+        seems_steady=have_same_answers(compared, others),
         p_value=_p_value(evidence, ids, flips, failed),
         asked_again=evidence.confirmed,
     )
@@ -153,21 +166,23 @@ def _counts(check: BoundCheck) -> bool:
     return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
 
 
-def is_steady(compared: Pairing, drops: Collection[BoundCheck], changed: Collection[str]) -> bool:
+def is_steady(compared: Pairing, drops: Collection[BoundCheck], others: Collection[str]) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
-    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all questions but
-    the `changed` ones have the answers and contexts that they had in the baseline. In any case, scores must be the same
-    in all known runs.
+    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all `others`, the
+    questions that neither broke nor were mended, have the answers that they had in the baseline. In any case, scores
+    must be the same in all known runs.
     """
     run, manifest = compared.current, compared.current.manifest
     if any(_varies(check.change.then) for check in drops if check.change is not None):
         return False
     if manifest is not None and (manifest.steady or _said_the_same(run)):
         return True
-    if not is_recorded(run):
-        return False
-    others = [name for name in compared.samples if name not in changed]
+    return is_recorded(run) and have_same_answers(compared, others)
+
+
+def have_same_answers(compared: Pairing, others: Collection[str]) -> bool:
+    """Whether nearly all of these questions have the answers and contexts that they had in the baseline."""
     same = sum(_is_unchanged(compared, name) for name in others)
     return same >= MIN_SAME and same >= SAME_ANSWERS * len(others)
 

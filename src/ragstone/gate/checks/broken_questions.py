@@ -30,6 +30,7 @@ class BrokenQuestions(Checker):
             return
         broken, allowed = len(changes.broken), allowed_share(evidence)
         status = _status(changes, allowed)
+        over = is_over(changes, allowed)
         share = broken / changes.questions
         yield Check(
             name="questions.broken",
@@ -42,13 +43,19 @@ class BrokenQuestions(Checker):
             current=share,
             n=changes.questions,
             p_value=changes.p_value,
-            unsettled=status is not Status.PASS and not changes.steady,
+            unsettled=over and changes.unsettled,
         )
+
+
+def is_over(changes: QuestionChanges, allowed: float) -> bool:
+    """Whether more questions broke than are allowed, and more than one."""
+    broken = len(changes.broken)
+    return broken > allowed * changes.questions and broken >= MIN_BROKEN - 1
 
 
 def _status(changes: QuestionChanges, allowed: float) -> Status:
     broken, mended = len(changes.broken), len(changes.mended)
-    if broken <= allowed * changes.questions or broken < MIN_BROKEN - 1:
+    if not is_over(changes, allowed):
         return Status.PASS
     if changes.shown and broken - mended >= MIN_BROKEN:
         return Status.FAIL
