@@ -11,9 +11,9 @@ _RELATIVE_TOLERANCE = 4.0 * sys.float_info.epsilon
 def root_between(function: Callable[[float], float], start: float, end: float, *, tolerance: float) -> float:
     """A zero of the continuous `function`, whose signs at `start` and `end` differ, to within `tolerance`.
 
-    By false position: the next guess is where a line between both ends crosses zero. An end that stays twice counts
-    half, so that both ends approach the zero. Source: M. Dowell and P. Jarratt, "A modified regula falsi method for
-    computing the root of an equation" (1971).
+    By false position: the next guess is where a line between both ends crosses zero. The value at an end that stays
+    twice is scaled down, so that both ends approach the zero. Source: N. Anderson and Å. Björck, "A new high order
+    method of regula falsi type for computing a root of an equation" (1973).
     Raises ValueError where the signs are the same.
     """
     low, high = min(start, end), max(start, end)
@@ -34,12 +34,17 @@ def root_between(function: Callable[[float], float], start: float, end: float, *
             return guess
         moved = "low" if (at_guess > 0.0) == (at_low > 0.0) else "high"
         if moved == "low":
-            low, at_low = guess, at_guess
             if moved_before == "low":
-                at_high /= 2.0
+                at_high *= _scale(at_low, at_guess)
+            low, at_low = guess, at_guess
         else:
-            high, at_high = guess, at_guess
             if moved_before == "high":
-                at_low /= 2.0
+                at_low *= _scale(at_high, at_guess)
+            high, at_high = guess, at_guess
         moved_before = moved
     return (low + high) / 2.0
+
+
+def _scale(before: float, now: float) -> float:
+    """By how much the value at the other end is reduced when the value at one went from `before` to `now`."""
+    return 1.0 - now / before if abs(now) < abs(before) else 0.5
