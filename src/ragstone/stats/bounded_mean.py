@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def positive_probability(weights: Floats, counts: Floats) -> Floats:
     bottom = a.min(axis=-1)
     mixed = (top > _TINY) & (bottom < -_TINY)
     answer = np.where((top > _TINY) | (bottom >= -_TINY), 1.0, 0.0)
-    if not np.any(mixed):
+    if not mixed.any():
         return np.asarray(answer, dtype=np.float64)
     picked = a[mixed] if a.ndim > 1 else a[None, :]
     answer_mixed = _saddlepoint(picked, np.broadcast_to(counts, a.shape)[mixed] if a.ndim > 1 else counts[None, :])
@@ -89,8 +90,8 @@ def _saddlepoint(a: Floats, c: Floats) -> Floats:
     s = np.zeros(len(a))
     for _ in range(_STEPS):
         ratio = a / (1.0 - s[:, None] * a)
-        slope = np.sum(c * ratio, axis=1)
-        curve = np.sum(c * ratio * ratio, axis=1)
+        slope = (c * ratio).sum(axis=1)
+        curve = (c * ratio * ratio).sum(axis=1)
         low = np.where(slope < 0, s, low)
         high = np.where(slope > 0, s, high)
         step = s - slope / curve
@@ -100,14 +101,14 @@ def _saddlepoint(a: Floats, c: Floats) -> Floats:
         if done.all():
             break
     one_less = 1.0 - s[:, None] * a
-    k0 = -np.sum(c * np.log(one_less), axis=1)
-    k2 = np.sum(c * (a / one_less) ** 2, axis=1)
+    k0 = -(c * np.log(one_less)).sum(axis=1)
+    k2 = (c * (a / one_less) ** 2).sum(axis=1)
     w = np.sign(s) * np.sqrt(np.maximum(-2.0 * k0, 0.0))
     u = s * np.sqrt(k2)
     near = np.abs(w) < 1e-4
     safe_w = np.where(near, 1.0, w)
     safe_u = np.where(near, 1.0, u)
-    skew = 2.0 * np.sum(c * a**3, axis=1) / np.sum(c * a**2, axis=1) ** 1.5
+    skew = 2.0 * (c * a**3).sum(axis=1) / (c * a**2).sum(axis=1) ** 1.5
     star = np.where(near, skew / 6.0 + w, w + np.log(safe_u / safe_w) / safe_w)
     return np.array([normal_cdf(-z) for z in star.tolist()])
 
@@ -130,6 +131,11 @@ def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -
         from scipy.special import betainc
 
         return float(1.0 - betainc(ones + 1, n - ones, share))
+    return _p_between(blocks, bound, hi)
+
+
+def _p_between(blocks: Blocks, bound: float, hi: float) -> float:
+    """The p-value of "the mean is at least `bound`" where values lie between the bounds, and below `hi`."""
     a = np.append(blocks.totals - blocks.sizes * bound, blocks.typical_size * (hi - bound))
     return float(positive_probability(a, np.append(blocks.counts, 1.0)))
 
@@ -158,18 +164,22 @@ def upper_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> fl
 
         return lo + (hi - lo) * float(betaincinv(ones + 1, n - ones, 1.0 - level))
     mean = max(lo, float(np.sum(blocks.totals * blocks.counts)) / blocks.n)
-    if mean >= hi or p_mean_at_least(blocks, hi, bounds) >= level:
+    if mean >= hi:
         return hi
     target = normal_quantile(level)
 
     # On the normal scale the p-value is almost linear in the bound, so few steps are needed.
+    @cache
     def excess(bound: float) -> float:
-        return normal_quantile(min(max(p_mean_at_least(blocks, bound, bounds), 1e-300), 1.0 - 1e-16)) - target
+        return normal_quantile(min(max(_p_between(blocks, bound, hi), 1e-300), 1.0 - 1e-16)) - target
 
     squares = float(np.sum(blocks.counts * (blocks.totals - blocks.sizes * mean) ** 2))
     guess = mean - 1.5 * target * math.sqrt(squares) / blocks.n + 4.0 * blocks.typical_size * (hi - mean) / blocks.n
-    far = guess if guess < hi and excess(guess) < 0.0 else hi
-    return root_between(excess, mean, far, tolerance=1e-8)
+    if guess < hi and excess(guess) < 0.0:
+        return root_between(excess, mean, guess, tolerance=1e-8)
+    if excess(hi) >= 0.0:
+        return hi
+    return root_between(excess, mean, hi, tolerance=1e-8)
 
 
 def lower_limit(blocks: Blocks, level: float, bounds: tuple[float, float]) -> float:
