@@ -6,6 +6,7 @@ import pytest
 import seeded_faults
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "name", ["half empty", "top k", "reranker", "be brief", "at a length", "abstain", "judge", "time"]
 )
@@ -15,6 +16,7 @@ def test_a_seeded_fault_is_named(name: str) -> None:
     assert found.cause or found.fault.name == 'the prompt says "be brief"', found.said
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["unchanged", "numbered steps", "one more context", "slower"])
 def test_a_harmless_change_has_no_cause(name: str) -> None:
     ((_, _, said),) = seeded_faults.harmless(("ferry",), name)

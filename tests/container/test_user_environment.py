@@ -71,6 +71,7 @@ def test_output_is_shown_while_the_step_goes_on(run: Callable[..., str], open_fo
     assert shown == "one\ntwo\n"
 
 
+@pytest.mark.heavy
 @needs_root
 def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callable[..., str]) -> None:
     shown = run(f"head -c {2 * MAX_LOG_BYTES} /dev/zero | tr '\\0' x; true", LONG)

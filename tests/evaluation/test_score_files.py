@@ -65,6 +65,7 @@ def test_a_value_that_is_missing_is_a_failed_score_and_in_no_mean(tmp_path: Path
     assert set(scores.samples) == {"a", "b"}
 
 
+@pytest.mark.heavy
 def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(tmp_path: Path) -> None:
     rows = "".join(f"{number},m,1\n" for number in range(MAX_SAMPLES + 1))
     with pytest.raises(ConfigError, match="has scores of 100,001 samples, more than 100,000") as caught:

@@ -248,6 +248,7 @@ def test_a_workbook_with_two_tables_is_refused(tmp_path: Path) -> None:
         load_golden_set("a.xlsx", root=tmp_path)
 
 
+@pytest.mark.heavy
 def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (MAX_UNPACKED_BYTES + 1))

@@ -51,6 +51,7 @@ def test_groups_are_kept_and_samples_without_one_stand_alone() -> None:
     assert group_codes(compact(scores({"faithfulness": [1.0] * 4}), ["faithfulness"]).samples) is None
 
 
+@pytest.mark.heavy
 def test_of_a_large_run_the_same_part_is_kept_each_time() -> None:
     names = [f"q{index}" for index in range(30_000)]
     one = compact(scores({"a": [0.5] * 30_000, "b": [1.0] * 30_000}, ids=names), ["a", "b"])

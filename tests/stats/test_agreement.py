@@ -79,6 +79,7 @@ def test_units_rated_once_are_left_out() -> None:
     assert krippendorff_alpha(longer) == krippendorff_alpha(paired)
 
 
+@pytest.mark.heavy
 def test_intervals_cover_the_coefficient_of_the_population() -> None:
     rng = np.random.default_rng(2)
     inside = 0

@@ -62,6 +62,7 @@ def last_step(values: Floats, **more: NDArray[np.int64]) -> Step:
     return found
 
 
+@pytest.mark.heavy
 def test_where_nothing_changes_hardly_any_look_alarms() -> None:
     assert sum(len(alarms(draw(30, 60, seed=seed))) for seed in range(20)) <= 2
 
@@ -78,6 +79,7 @@ def test_a_lasting_loss_is_found_and_the_first_run_after_it_named() -> None:
     assert np.mean(named) >= 0.9
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("n", "runs", "enough"), [(200, 21, 0.8), (60, 31, 0.6)])
 def test_half_a_point_lost_a_merge_is_found(n: int, runs: int, enough: float) -> None:
     found = [bool(alarms(draw(runs, n, loss=0.005, seed=seed), columns=1)) for seed in range(10)]

@@ -99,6 +99,7 @@ def test_groups_of_another_length_and_confidences_out_of_range_are_refused() -> 
             mean_interval(np.ones(3), confidence=confidence)
 
 
+@pytest.mark.heavy
 def test_intervals_of_rare_large_losses_cover_the_truth() -> None:
     # Here a t interval covers about four times in five.
     rng = np.random.default_rng(12)

@@ -72,6 +72,7 @@ def test_a_lucky_answer_among_several_is_noise() -> None:
     assert p_of(lucky)[0] == pytest.approx((5 / 6) ** 8)
 
 
+@pytest.mark.heavy
 def test_one_bad_answer_in_twenty_is_no_loss_however_many_answers_it_is_compared_with() -> None:
     """Nothing changed: each answer scores 1, or seldom 0. One is compared with five before, four with two."""
     rng = np.random.default_rng(5)
@@ -175,6 +176,7 @@ def test_a_hundred_thousand_questions_are_decided() -> None:
     assert p_of(fallen(values))[0] < 1e-6
 
 
+@pytest.mark.heavy
 def test_unchanged_runs_are_failed_at_most_as_often_as_stated() -> None:
     rng = np.random.default_rng(9)
     failed = 0

@@ -60,6 +60,7 @@ def test_few_labels_that_all_agree_still_leave_a_width() -> None:
     assert found.low == pytest.approx(0.025 ** (1 / 10))
 
 
+@pytest.mark.heavy
 def test_the_interval_covers_the_mean_of_the_labels() -> None:
     n = 20
     rng = np.random.default_rng(n)
@@ -95,6 +96,7 @@ def test_labels_that_do_not_fit_are_refused(
         powered_mean(labels, predictions, rest)
 
 
+@pytest.mark.heavy
 def test_a_mean_stays_unbiased_when_the_uncertain_are_drawn_more_often() -> None:
     rng = np.random.default_rng(7)
     scores = rng.beta(2.0, 1.2, 400)
@@ -141,6 +143,7 @@ def test_probabilities_add_up_to_the_sample_and_follow_the_sizes(sizes: list[flo
     assert len(drawn) == len(set(drawn.tolist())) == n
 
 
+@pytest.mark.heavy
 def test_each_unit_is_drawn_with_its_probability() -> None:
     shares = inclusion_probabilities(np.array([1.0, 2.0, 3.0, 10.0, 0.5, 0.5]), 3)
     counts = np.bincount(np.concatenate([systematic_sample(shares, seed=s) for s in range(4000)]), minlength=6)
@@ -167,6 +170,7 @@ def grouped(rng: np.random.Generator, groups: int, size: int, *, shares: bool) -
     return labels, np.where(judged > 1.0, 1.0 - labels, labels), group
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("size", "shares", "whole_groups"), [(5, True, False), (20, False, True), (20, True, False)])
 def test_the_interval_covers_where_answers_of_a_group_are_alike(size: int, shares: bool, whole_groups: bool) -> None:
     rng = np.random.default_rng(size)

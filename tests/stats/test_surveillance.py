@@ -210,6 +210,7 @@ def test_what_is_a_little_beyond_a_line_is_found_in_time_and_what_is_better_neve
     assert not any(beyond(days(rng, [0.55] * 400)))
 
 
+@pytest.mark.heavy
 def test_at_a_line_false_alarms_are_as_rare_as_stated() -> None:
     rng = np.random.default_rng(8)
     began = 0

@@ -108,6 +108,7 @@ def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, wh
     assert says in caught.value.message
 
 
+@pytest.mark.heavy
 def test_more_answers_than_a_golden_set_can_have_samples_are_refused(room: Any) -> None:
     room.write("out.jsonl", "".join(f'{{"id": {number}, "answer": "a"}}\n' for number in range(MAX_SAMPLES + 2)))
     with pytest.raises(SystemUnderTestError, match="the file has more than 100,000 recorded answers") as caught:
@@ -145,6 +146,7 @@ def test_a_file_that_changes_meanwhile_gives_no_wrong_answer(room: Any) -> None:
     assert failure.kind is SystemFailureKind.MISSING
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("shape", ["lines", "list"])
 def test_memory_does_not_grow_with_the_size_of_the_records(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "out.json"

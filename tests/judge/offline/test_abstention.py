@@ -150,6 +150,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("place", range(len(PATTERNS)))
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())

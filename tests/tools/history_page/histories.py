@@ -36,13 +36,12 @@ def made(
     kept: int | None = None,
     seed: int = 3,
     steps: int = 4,
-    exact: bool = True,
 ) -> History:
     """`count` runs of `samples` samples with the headline metrics. `kept`: the newest runs that have scores of samples.
 
     Three in four are merges, the fourth is the nightly run of the commit before. The judge changes after half of the
     runs, the golden set after three quarters, the system's version every ten runs; a tenth of the runs are releases.
-    Scores are multiples of 1/`steps`. `exact` False: intervals of slices are made up, which is faster.
+    Scores are multiples of 1/`steps`. Intervals of slices are made up, which is faster.
     """
     rng = np.random.default_rng(seed)
     skill = rng.normal(0.0, 0.12, (samples, len(HEADLINE)))
@@ -70,10 +69,10 @@ def made(
             name: MetricScores({f"q{at}": float(values[at, column]) for at in range(samples)}, version="1")
             for column, name in enumerate(HEADLINE)
         }
-        parts = {name: _mean(values[:, column], exact=True) for column, name in enumerate(HEADLINE)}
+        parts = {name: _mean(values[:, column]) for column, name in enumerate(HEADLINE)}
         tags = {
             f"topic {tag}": {
-                name: _mean(values[tag :: max(1, slices), column], exact=exact) for column, name in enumerate(HEADLINE)
+                name: _made_up_mean(values[tag :: max(1, slices), column]) for column, name in enumerate(HEADLINE)
             }
             for tag in range(slices)
         }
@@ -113,10 +112,12 @@ def made(
     return replace(history, runs=tuple(lines), samples=known)
 
 
-def _mean(values: np.typing.NDArray[np.float64], *, exact: bool) -> MeanPart:
+def _mean(values: np.typing.NDArray[np.float64]) -> MeanPart:
+    interval = mean_interval(values)
+    return MeanPart(mean=interval.estimate, low=interval.low, high=interval.high, n=interval.n)
+
+
+def _made_up_mean(values: np.typing.NDArray[np.float64]) -> MeanPart:
     mean = float(values.mean())
-    if not exact:
-        reach = 1.96 * float(values.std()) / len(values) ** 0.5
-        return MeanPart(mean=mean, low=max(0.0, mean - reach), high=min(1.0, mean + reach), n=len(values))
-    found = mean_interval(values)
-    return MeanPart(mean=found.estimate, low=found.low, high=found.high, n=found.n)
+    reach = 1.96 * float(values.std()) / len(values) ** 0.5
+    return MeanPart(mean=mean, low=max(0.0, mean - reach), high=min(1.0, mean + reach), n=len(values))
