@@ -228,6 +228,7 @@ def test_what_is_in_line_one_stays_text_in_the_title_of_an_issue(
     check(found, github, checkout)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("source", ["golden question", "recorded answer", "recorded error", "last words"])
 @settings(
     max_examples=4,

@@ -22,7 +22,13 @@ SERVERS: dict[str, tuple[Callable[[], Server], bool, bool, float, int]] = {
 """Each server, whether it says how long to wait, whether it counts tokens, and the most time and refusals."""
 
 
-@pytest.mark.parametrize("name", SERVERS)
+QUICK = ("full minutes", "a bucket of five, silent", "tokens, silent")
+"""Servers of each kind of limit; the others take longer and are heavy."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.heavy) for name in SERVERS]
+)
 def test_a_limit_is_learned_from_few_refusals_and_used_to_the_full(name: str) -> None:
     make, says, tokens, most_time, most_refused = SERVERS[name]
     found = measure(Case(name, make, says, tokens), 1.0)

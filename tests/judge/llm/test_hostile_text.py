@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import tomllib
@@ -109,28 +110,39 @@ def test_a_hundred_kinds_of_injection_are_tried() -> None:
     assert sum("reply" in kind for kind in KINDS.values()) == 38
 
 
+TASKS = (*HEADLINE, "context relevance")
+
+
+@pytest.mark.parametrize(("kind", "task"), list(zip(KINDS, itertools.cycle(TASKS), strict=False)))
+def test_an_injection_stays_in_its_block(world: Any, kind: str, task: str) -> None:
+    check_injection(world, kind, task)
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_of_injection_leaves_its_block(world: Any, kind: str) -> None:
+def test_no_kind_of_injection_leaves_its_block_in_any_task(world: Any, kind: str) -> None:
+    for task in TASKS:
+        check_injection(world, kind, task)
+
+
+def check_injection(world: Any, kind: str, task: str) -> None:
     """What is asked, and all that is outside of the blocks, is the same as for a text that asks for nothing."""
     text = f"{HARMLESS} {KINDS[kind]['text']}"
-    for task in (*HEADLINE, "context relevance"):
-        calm = harmless_requests(world, task)
-        requests, _ = asked(world, EVERYTHING[task], text)
-        for request, before in zip(requests, calm, strict=True):
-            assert request.body["messages"][:-1] == before.body["messages"][:-1]
-            assert [name for name, _ in BLOCKS.findall(request.data)] == [
-                name for name, _ in BLOCKS.findall(before.data)
-            ]
-            outside, same = (re.sub(r"\d{12}", "", BLOCKS.sub("", one.data)) for one in (request, before))
-            assert outside == same
-            for name, shown in BLOCKS.findall(request.data):
-                assert "<<<" not in shown
-                assert "＜＜" not in shown
-                assert shown == neutral(shown)
-                if name == "answer" or (name.startswith("context") and task != "context relevance"):
-                    assert shown == f"{neutral(text)}\n"
-                elif name.endswith("statements"):
-                    assert len(shown.splitlines()) == 1
+    calm = harmless_requests(world, task)
+    requests, _ = asked(world, EVERYTHING[task], text)
+    for request, before in zip(requests, calm, strict=True):
+        assert request.body["messages"][:-1] == before.body["messages"][:-1]
+        assert [name for name, _ in BLOCKS.findall(request.data)] == [name for name, _ in BLOCKS.findall(before.data)]
+        outside, same = (re.sub(r"\d{12}", "", BLOCKS.sub("", one.data)) for one in (request, before))
+        assert outside == same
+        for name, shown in BLOCKS.findall(request.data):
+            assert "<<<" not in shown
+            assert "＜＜" not in shown
+            assert shown == neutral(shown)
+            if name == "answer" or (name.startswith("context") and task != "context relevance"):
+                assert shown == f"{neutral(text)}\n"
+            elif name.endswith("statements"):
+                assert len(shown.splitlines()) == 1
 
 
 @pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if "reply" in kind])
