@@ -10,7 +10,6 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.findings import Level
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from ragstone.metrics.score import Failed, FailedBy
@@ -372,22 +371,39 @@ def test_the_smallest_drop_that_is_seen_is_said_once() -> None:
     detectable = only(verdict, CheckKind.DROP).detectable_drop
     assert detectable is not None
     assert verdict.sensitivity is not None
-    assert f"a drop of {detectable:.2f} in 4 of 5 runs" in verdict.sensitivity.text
+    assert f"a loss of {detectable:.2f} in a mean in 4 of 5 runs" in verdict.sensitivity.text
     assert verdict.warnings == ()
     first = decide_gate(run({"faithfulness": HIGH * 10}), None, drop(0.02))
     assert first.sensitivity is not None
-    assert "a drop of 0.0" in first.sensitivity.text
+    assert "a loss of 0.0" in first.sensitivity.text
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [([1.0, 0.0, 0.5, 1.0] * 5, [0.0, 1.0, 1.0, 0.5] * 5, "only a drop of 0."), ([1.0] * 3, [1.0] * 3, "(3 samples)")],
-)
-def test_a_golden_set_that_sees_no_small_drop_is_warned_of(before: list[float], after: list[float], says: str) -> None:
-    verdict = decide_gate(run({"faithfulness": after}), run({"faithfulness": before}), drop(0.02))
-    assert verdict.sensitivity is not None
-    assert verdict.sensitivity.level is Level.ASIDE
-    assert says in verdict.warnings[0]
+def test_a_loss_of_the_run_itself_does_not_enter_what_it_could_have_shown() -> None:
+    before = run({"faithfulness": [0.9, 0.8] * 30})
+    noisy = [0.9, 0.8, 0.95, 0.75] * 15
+    losses = []
+    for lost in (0, 12, 30):
+        after = run({"faithfulness": [score - 0.4 for score in noisy[:lost]] + noisy[lost:]})
+        seen = decide_gate(after, before, drop(0.02)).sensitivity
+        assert seen is not None
+        losses.append(seen.data.loss)
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_what_is_said_to_show_is_never_less_than_the_questions_that_fail_a_run() -> None:
+    right_or_wrong = run({"faithfulness": [1.0] * 15})
+    seen = decide_gate(right_or_wrong, right_or_wrong, drop(0.02)).sensitivity
+    assert seen is not None
+    assert seen.data.broken == 8, "of scores that can't be asked for again, by a sign test"
+    assert seen.data.loss >= 8 / 15
+
+
+def test_a_golden_set_that_can_show_no_loss_of_a_mean_says_so() -> None:
+    few = run({"faithfulness": [1.0] * 3})
+    seen = decide_gate(few, few, drop(0.02)).sensitivity
+    assert seen is not None
+    assert "too small to detect a loss of any size" in seen.text
+    assert (seen.data.loss, seen.data.broken) == (None, None)
 
 
 def test_rules_that_so_few_samples_can_never_break_are_named() -> None:

@@ -262,9 +262,9 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
         (
             Facts(compared=True, lost=True),
             Side.RETRIEVAL,
-            "Generation dropped (faithfulness −0.51), but answers depend",
+            "Generation: faithfulness −0.51.",
         ),
-        (Facts(compared=True, said=Said(statements=2, unsupported=1)), Side.GENERATION, "Generation dropped"),
+        (Facts(compared=True, said=Said(statements=2, unsupported=1)), Side.GENERATION, "Generation: faithfulness"),
     ],
 )
 def test_the_causes_decide_the_half_whatever_the_metrics_are(facts: Facts, side: Side, says: str) -> None:

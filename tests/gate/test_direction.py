@@ -157,13 +157,10 @@ def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
     verdict = decided(rates(0.65, name=name), rates(0.15, name=name), metrics={"noise_sensitivity": {"max_rise": 0.02}})
     assert verdict.explanation.attribution is not None
     assert verdict.explanation.attribution.side is Side.GENERATION
-    assert "Generation got worse (noise_sensitivity_relevant +0.50)" in verdict.explanation.attribution.reason
+    assert "Generation: noise_sensitivity_relevant +0.50" in verdict.explanation.attribution.reason
     lone = decided(rates(0.65, name=name), None, metrics={"noise_sensitivity": {"max": 0.2}})
     assert lone.explanation.attribution is not None
-    assert (
-        lone.explanation.attribution.reason
-        == "Only generation is outside its limits (noise_sensitivity_relevant 0.65)."
-    )
+    assert lone.explanation.attribution.reason == "Outside its limits: noise_sensitivity_relevant 0.65."
 
 
 def test_the_report_tells_a_rise_as_worse() -> None:

@@ -92,7 +92,7 @@ def explain(evidence: Evidence, facts_of: FactsOf | None) -> Explanation:
     regressions, regressed_left = worst_regressions(evidence)
     named = {regression.sample_id for regression in regressions}
     return Explanation(
-        attribution=blame(evidence.current, attribute(evidence, diagnosis, retrieval)),
+        attribution=blame(evidence.current, attribute(evidence, diagnosis)),
         diagnosis=diagnosis,
         retrieval=retrieval,
         regressions=regressions,

@@ -28,9 +28,6 @@ from ragstone.stats.variance import variance_components
 
 POWER = 0.8
 """The probability with which a loss is to be found."""
-SHORT_SIGHTED = 0.15
-"""If a golden set can't detect a smaller drop than this, there is a warning."""
-
 LOSS = 0.5
 """Assumed fall of each score that falls, for the detectable drop: a drop adds variance that two equal runs do not show.
 """
@@ -56,21 +53,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The smallest `drop` in `metric` that `n` samples detect in 4 of 5 runs; None: none at all.
-
-    Where less is better, it is the smallest rise. The policy allows drops up to `allowed`.
-    """
+    """The smallest loss in `metric` that `n` samples detect in 4 of 5 runs; None: none at all."""
 
     metric: str
-    drop: float | None
+    loss: float | None
     n: int
-    lower_is_better: bool = False
-    allowed: float = 0.0
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it would take a larger drop than most would want to miss, or than the policy allows anyway."""
-        return self.drop is not None and self.drop > max(SHORT_SIGHTED, 1.5 * self.allowed)
 
 
 def sights(
@@ -92,13 +79,13 @@ def sights(
     for rule in drops:
         if rule.metric in checked:
             check = checked[rule.metric]
-            found.append(Sight(rule.metric, check.detectable_drop, check.n, rule.lower_is_better, rule.max_drop or 0.0))
+            found.append(Sight(rule.metric, check.detectable_drop, check.n))
             continue
         spread = spread_of(rule.metric, run, None)
         if spread is not None:
             n = samples if samples is not None else spread.n
             drop = visible_loss(spread, n, allowed=rule.max_drop or 0.0, policy=policy, metrics=len(drops))
-            found.append(Sight(rule.metric, drop, n, rule.lower_is_better, rule.max_drop or 0.0))
+            found.append(Sight(rule.metric, drop, n))
     return found
 
 
@@ -173,50 +160,39 @@ def error_of_a_drop(policy: Policy, metrics: int, *, parts: bool) -> tuple[float
     return alpha, (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))
 
 
-def resolution(found: Sequence[Sight]) -> tuple[str | None, bool]:
-    """One sentence on what the golden set detects, and whether it is a warning; None if no drop is limited."""
-    if not found:
-        return None, False
-    lower = {one.lower_is_better for one in found}
-    drop = "drop" if lower == {False} else "rise" if lower == {True} else "drop or rise"
-    blind = [f"{one.metric} ({counted(one.n, 'sample')})" for one in found if one.drop is None]
+def resolution(watched: Sequence[Sight]) -> str | None:
+    """One sentence on what the golden set detects; None if no drop is limited."""
+    if not watched:
+        return None
+    blind = [f"{sight.metric} ({counted(sight.n, 'sample')})" for sight in watched if sight.loss is None]
     if blind:
         return (
-            f"This golden set is too small to detect a {drop} of any size in {', '.join(blind)}; "
-            "ragstone plan says how many samples are needed.",
-            True,
+            f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; "
+            "ragstone plan says how many samples are needed."
         )
-    worst = visible(found) or 0.0
-    each = ", ".join(f"{one.metric} {figure(one.drop or 0.0)}" for one in found)
-    each = found[0].metric if len(found) == 1 else each
-    if any(one.is_short for one in found):
-        return (
-            f"Of this golden set, only a {drop} of {figure(worst)} or more shows in 4 of 5 runs ({each}); "
-            "ragstone plan says how many samples are needed for less.",
-            True,
-        )
-    return f"This golden set detects a {drop} of {figure(worst)} in 4 of 5 runs ({each}).", False
+    each = ", ".join(f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched)
+    worst = figure(visible(watched) or 0.0)
+    return f"This golden set detects a loss of {worst} in a mean in 4 of 5 runs ({each})."
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
-    """What this golden set could have shown, where drops need evidence; a warning if it is not much."""
+    """What this golden set could have shown, where drops need evidence."""
     if evidence.policy.gate.decision != "evidence":
         return
     watched = sights(evidence.rules, evidence.policy, evidence.current, checks=evidence.decided)
-    text, is_warning = resolution(watched)
+    text = resolution(watched)
     if text is None:
         return
     loss, broken = visible(watched), least_that_fails(evidence)
     if loss is not None and broken is not None and evidence.compared is not None:
         loss = max(loss, broken / len(evidence.compared.samples))
-    level = Level.ASIDE if is_warning else Level.FACT
-    yield Finding("sensitivity", level, text, data=Sensitivity(loss, broken))
+    yield Finding("sensitivity", Level.FACT, text, data=Sensitivity(loss, broken))
 
 
-def visible(found: Sequence[Sight]) -> float | None:
+def visible(watched: Sequence[Sight]) -> float | None:
     """The loss that 4 of 5 runs find in each metric; None if in some none is found, or none is watched."""
-    drops = [one.drop for one in found if one.drop is not None]
-    return max(drops) if drops and len(drops) == len(found) else None
+    losses = [sight.loss for sight in watched if sight.loss is not None]
+    return max(losses) if losses and len(losses) == len(watched) else None
 
 
 def imagined_run(policy: Policy) -> RunScores:

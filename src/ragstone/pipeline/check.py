@@ -351,5 +351,5 @@ def _resolution(
     measured = {metric.info.name for metric in metrics}
     rules = tuple(rule for rule in as_judged(rules, policy, offline=judge.offline) if rule.metric in measured)
     found = sights(rules, policy, before, samples=samples)
-    sentences = (resolution(found)[0], needed_questions(samples))
+    sentences = (resolution(found), needed_questions(samples))
     return " ".join(sentence for sentence in sentences if sentence) or None
