@@ -40,6 +40,7 @@ from ragstone.evaluation.serialise import record_and_facts_from_line, record_to_
 from ragstone.gate.changes import Corpus, changes_line, changes_since
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.facts import Facts, facts_of
+from ragstone.gate.golden_set_change import golden_set_change
 from ragstone.gate.headline import headline_of
 from ragstone.gate.verdict import GateVerdict, Side, Status
 from ragstone.golden.sample import Sample
@@ -290,7 +291,8 @@ def compared(bench: Judged, items: Sequence[Item], *, strict: bool = False) -> S
         return found
 
     verdict = decide_gate(now, then, policy(), facts_of=known)
-    since = changes_line(changes_since(now, then, corpus), worse=verdict.status is Status.FAIL)
+    changes = changes_since(now, then, corpus, golden_set_change(now, then, renamed={}))
+    since = changes_line(changes, worse=verdict.status is Status.FAIL)
     return said_of(verdict, len(now.samples), since)
 
 

@@ -83,6 +83,7 @@ EXAMPLES: Mapping[str, Example] = {
                 "on_no_baseline": "fail",
                 "on_judge_change": "skip",
                 "unmatched": "refuse",
+                "max_edited": 0.5,
                 "min_paired": 0.5,
             },
             "metrics": {**RULES, "faithfulness": {**RULES["faithfulness"], "max_drift": 0.1}},

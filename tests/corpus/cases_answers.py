@@ -131,7 +131,7 @@ def _model(model: str, bench: Workbench) -> Steps:
     bench.write_rows(ANSWERS, _answers(model))
     first = bench.gate(out="first")
     other = MODELS[(MODELS.index(model) + 1) % len(MODELS)]
-    bench.policy(POLICY)
+    bench.policy(f"{POLICY}max_edited = 0.2\n")  # each model has a few questions that others don't have
     bench.write_rows(ANSWERS, _answers(other))
     bench.write_rows(GOLDEN, _samples(other))
     return {"first run": first, f"replaced by {other}": bench.gate(baseline="first")}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, commit, git, make_project, start, wait_for_lines
@@ -334,15 +335,31 @@ def _renamed(question: Question) -> Question:
 _QUESTIONS = ferry.questions()
 _RENAMED_REPLIES = [replace(reply, question=_renamed(reply.question)) for reply in HEALTHY]
 _REWORDED = [replace(question, text=f"Please tell me: {question.text}") for question in _QUESTIONS]
+_OTHER_IDS = {question.id: other.id for question, other in pairwise((*_QUESTIONS, _QUESTIONS[0]))}
+
+
+def _reordered(question: Question) -> Question:
+    """The question under the id of the next one."""
+    return replace(question, id=_OTHER_IDS[question.id])
+
+
+_REORDERED = [_reordered(question) for question in _QUESTIONS]
+_REORDERED_REPLIES = [replace(reply, question=_reordered(reply.question)) for reply in HEALTHY]
+_REORDERED_INVENTED = [replace(reply, question=_reordered(reply.question)) for reply in INVENTED]
 _MORE = [
     replace(question, id=f"new-{question.id}", text=f"{question.text} (as of today)") for question in _QUESTIONS[:10]
 ]
 _MORE_REPLIES = [replace(reply, question=more) for reply, more in zip(HEALTHY, _MORE, strict=False)]
 for _name, _questions, _text, _replies in (
+    ("three removed", _QUESTIONS[3:], POLICY, HEALTHY),
+    ("three reworded", (*_REWORDED[:3], *_QUESTIONS[3:]), POLICY, HEALTHY),
+    ("three reworded, and broken", (*_REWORDED[:3], *_QUESTIONS[3:]), POLICY, (*INVENTED[:3], *HEALTHY[3:])),
+    ("all ids in another order", _REORDERED, POLICY, _REORDERED_REPLIES),
+    ("all ids in another order, and broken", _REORDERED, POLICY, _REORDERED_INVENTED),
     ("an eighth removed", _QUESTIONS[8:], POLICY, HEALTHY),
     ("a third removed", _QUESTIONS[21:], POLICY, HEALTHY),
     ("an eighth removed, and unmatched refused", _QUESTIONS[8:], '[gate]\nunmatched = "refuse"\n', HEALTHY),
-    ("a third removed, and that allowed", _QUESTIONS[21:], "[gate]\nmin_paired = 0.5\n", HEALTHY),
+    ("a third removed, and that allowed", _QUESTIONS[21:], "[gate]\nmax_edited = 0.5\n", HEALTHY),
     ("a third removed, and broken", _QUESTIONS[21:], POLICY, INVENTED),
     ("ten added", (*_QUESTIONS, *_MORE), POLICY, (*HEALTHY, *_MORE_REPLIES)),
     ("ten added, and broken", (*_QUESTIONS, *_MORE), POLICY, (*INVENTED, *_MORE_REPLIES)),

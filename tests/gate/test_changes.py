@@ -10,6 +10,7 @@ import pytest
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.changes import Corpus, changes_line, changes_since
+from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.verdict import Changed
 from ragstone.golden.sample import Sample
 from ragstone.judge.protocol import JudgeIdentity
@@ -79,9 +80,10 @@ def test_what_changed_is_one_line() -> None:
         hashes={"s1": "y", "s2": "z"},
         offset=1,
     )
-    line = changes_line(changes_since(now, then, corpus((record("abcd"), record("acde")))), worse=True)
+    golden = GoldenSetChange(gone=1, reworded=1, new=1)
+    line = changes_line(changes_since(now, then, corpus((record("abcd"), record("acde"))), golden), worse=True)
     parts = (
-        "(1 changed, 1 new, 1 gone)",
+        "(1 gone, 1 reworded, 1 new)",
         "1 document gone",
         "judge-1 to openai judge-2",
         "policy",
@@ -90,8 +92,8 @@ def test_what_changed_is_one_line() -> None:
     places = [line.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
-    assert changes_line(changes_since(then, then, Corpus()), worse=True) == ""
-    assert changes_since(build_run({"mrr": [1.0]}), then, Corpus()) == ()
+    assert changes_line(changes_since(then, then, Corpus(), GoldenSetChange()), worse=True) == ""
+    assert changes_since(build_run({"mrr": [1.0]}), then, Corpus(), GoldenSetChange()) == ()
 
 
 @pytest.mark.parametrize(("worse", "samples", "blamed"), [(True, 40, True), (False, 40, False), (True, 4, False)])

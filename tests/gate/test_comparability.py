@@ -119,10 +119,33 @@ def test_samples_that_were_given_ids_are_paired_by_their_content() -> None:
     [
         ({"new": "a", "other": "a"}, {"old": "a"}),  # two samples with this content: which one was renamed?
         ({"new": "a"}, {"old": "a", "older": "a"}),
-        ({"new": "a", "old": "x"}, {"old": "a"}),  # the old id has another content now: the sample was changed
         ({"new": None}, {"old": None}),
         ({"new": "a"}, {"old": "b"}),
     ],
 )
 def test_samples_are_not_paired_by_content_in_doubt(now: dict[str, str | None], then: dict[str, str | None]) -> None:
     assert new_ids(now, then) == {}
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "ids"),
+    [
+        ({"a": "1", "b": "2"}, {"a": "2", "b": "1"}, {"a": "b", "b": "a"}),
+        ({"new": "1", "old": "2"}, {"old": "1"}, {"old": "new"}),
+        ({"a": "2", "b": "3", "c": "4"}, {"a": "1", "b": "2", "c": "3", "d": "4"}, {"b": "a", "c": "b", "d": "c"}),
+    ],
+    ids=["swapped", "another question under the old id", "numbered by rows, of which the first is gone"],
+)
+def test_a_question_is_known_by_its_content_also_under_the_id_of_another(
+    now: dict[str, str | None], then: dict[str, str | None], ids: dict[str, str]
+) -> None:
+    assert new_ids(now, then) == ids
+
+
+def test_a_question_that_lost_its_id_to_another_gets_the_one_that_is_free() -> None:
+    baseline = run({"faithfulness": [0.1, 0.2, 0.3]}, hashes={"s0": "1", "s1": "2", "s2": "3"})
+    current = run({"faithfulness": [0.2, 0.3]}, hashes={"s0": "2", "s1": "3"})
+    named, stored = with_ids_of(current, baseline)
+    assert named.metrics["faithfulness"].values == {"s0": 0.2, "s1": 0.3, "s2": 0.1}
+    assert stored == {"s0": "s1", "s1": "s2", "s2": "s0"}
+    assert with_ids_of(current, named) == (named, {})

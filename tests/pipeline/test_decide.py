@@ -155,8 +155,8 @@ def golden_of(project: Path, count: int) -> None:
     file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:count]), encoding="utf-8")
 
 
-def paired(found: GateOutcome) -> list[str]:
-    return [check.reason for check in found.verdict.checks if check.kind is CheckKind.PAIRED]
+def edits(found: GateOutcome) -> list[str]:
+    return [check.reason for check in found.verdict.checks if check.kind is CheckKind.GOLDEN_SET]
 
 
 def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_spent(project: Path) -> None:
@@ -164,8 +164,8 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     golden_of(project, 15)
     found = gated(project, "out", **COMPARED)
     assert found.exit_code == 6
-    assert "15 of 30 samples" in paired(found)[0]
-    assert "50 %, required 80 %" in paired(found)[0]
+    assert "15 of 30 questions" in edits(found)[0]
+    assert "50 %, at most 5 % may" in edits(found)[0]
     assert found.run is not None
     assert not found.run.manifest.standing.eligible
     [command] = found.verdict.accept
@@ -175,7 +175,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
 
     passed = gated(project, "accepted", **COMPARED)
     assert passed.exit_code == 0
-    assert not paired(passed)
+    assert not edits(passed)
     assert any("up to 50 % of the baseline's samples is accepted" in warning for warning in passed.verdict.warnings)
     golden_of(project, 5)
     assert gated(project, "more", **COMPARED).exit_code == 6
@@ -187,7 +187,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
 
 def test_an_edit_is_accepted_with_the_directory_of_its_run(project: Path) -> None:
     gated(project, "main")
-    golden_of(project, 27)
+    golden_of(project, 29)
     gated(project, "out", **COMPARED)
     with pytest.raises(ConfigError, match="nothing to accept"):
         accepted(project, "out", "golden set")
@@ -203,7 +203,7 @@ def test_samples_that_the_gate_itself_leaves_out_do_not_count_as_lost(project: P
     limited = gated(project, "limited", gate__baseline="main", golden__limit=10)
     assert limited.exit_code == 0, limited.verdict.reason
     assert ragstone.compare(project / "limited", project / "main", {"metrics": {"faithfulness": {"max_drop": 0.1}}})
-    assert not paired(limited)
+    assert not edits(limited)
 
 
 def test_samples_put_before_the_others_do_not_push_those_out_of_a_limit(project: Path) -> None:
@@ -213,4 +213,4 @@ def test_samples_put_before_the_others_do_not_push_those_out_of_a_limit(project:
     golden.write_text("".join(rows[10:18] + rows[:10]), encoding="utf-8")
     found = gated(project, "out", gate__baseline="main", golden__limit=10)
     assert found.exit_code == 6
-    assert paired(found)[0].startswith("only 2 of 10 samples of the baseline")
+    assert edits(found)[0].startswith("8 of 10 questions of the baseline")

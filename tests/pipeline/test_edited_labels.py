@@ -133,10 +133,10 @@ def test_scores_of_the_baseline_are_those_by_the_labels_of_now(project: Project)
 def test_a_metric_without_labels_any_more_ends_with_6(project: Project) -> None:
     edit(project, reference=None)
     found = project.gate("same", "main")
-    [check] = [check for check in found.verdict.checks if check.kind is CheckKind.PAIRED]
+    [check] = [check for check in found.verdict.checks if check.kind is CheckKind.GOLDEN_SET]
     assert found.exit_code == 6
     assert found.verdict.reason == check.reason
-    assert f"{N - EDITED} of {N} samples" in check.reason
+    assert f"{EDITED} of {N} questions" in check.reason
     assert "ragstone accept --metric 'golden set'" in check.reason
 
 
@@ -163,4 +163,4 @@ def test_a_comparison_that_judges_nothing_ends_with_6_where_references_changed(p
     policy = load_policy(project.root / "thresholds.toml")
     found = compare(project.root / "main", project.root / "same", policy)
     assert found.verdict.exit_code == 6
-    assert f"only {N - EDITED} of {N} samples" in found.verdict.reason
+    assert f"{EDITED} of {N} questions" in found.verdict.reason

@@ -14,6 +14,7 @@ from ragstone.evaluation import manifest
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate import alignment
 from ragstone.gate.facts import Facts, Said
+from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
@@ -56,6 +57,7 @@ DESCRIBED: dict[str, type] = {
     "FactsPart": Facts,
     "FailedSamplePart": parts.FailedSamplePart,
     "FailurePart": parts.FailurePart,
+    "GoldenSetChangePart": GoldenSetChange,
     "GonePart": tuple,
     "IntervalPart": Interval,
     "JudgePart": parts.JudgeFacts,

@@ -162,20 +162,23 @@ def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None,
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """What to accept for the checks of drops and of paired samples that end this run to pass.
+    """What to accept for the checks of drops and of the golden set that end this run to pass.
 
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
     blocking = [check for check in checks if check.action is Action.BLOCK]
     broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in blocking)
     ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
-    found = [offer_for(check, policy_gate.decision) for check in blocking if check.kind is CheckKind.PAIRED]
+    starved = any(check.kind is CheckKind.PAIRED for check in blocking)  # then accepting an edit does not help
+    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET and not starved]
+    found = [offer_for(check, policy_gate.decision) for check in edits if check.status in (Status.ERROR, *ending)][:1]
     bad = [check for check in blocking if check.status in ending]
     if broke:  # broken questions are accepted as the drops that they make
         bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
     lost = {(check.metric, check.slice) for check in bad if check.kind in LEVELS}
     if not any(map(_is_beyond_accepting, bad)):
-        found += [offer_for(check, policy_gate.decision) for check in bad if (check.metric, check.slice) not in lost]
+        drops = [check for check in bad if check.kind is not CheckKind.GOLDEN_SET]
+        found += [offer_for(check, policy_gate.decision) for check in drops if (check.metric, check.slice) not in lost]
     return tuple(offer for offer in found if offer is not None)
 
 
@@ -200,11 +203,8 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
-    if check.kind is CheckKind.PAIRED:
-        share, if_accepted = check.estimate, check.current
-        if share is None or not if_accepted or check.threshold is None or if_accepted < check.threshold:
-            return None  # the baseline lacks answers too
-        return _offer(GOLDEN_SET, None, 1.0 - share / if_accepted)
+    if check.kind is CheckKind.GOLDEN_SET:
+        return None if check.estimate is None else _offer(GOLDEN_SET, None, check.estimate)
     if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
-from ragstone.gate.comparability import judge_difference, same_content
+from ragstone.gate.comparability import judge_difference
+from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.judge_drift import moved
 from ragstone.gate.verdict import MIN_SAMPLES, Changed
 from ragstone.system.response import INDEX_DIGEST
@@ -66,15 +67,15 @@ class Corpus:
         return ", ".join(said) or ("another index" if self._moved else "")
 
 
-def changes_since(now: RunScores, then: RunScores, corpus: Corpus) -> tuple[Changed, ...]:
-    """What is known to have changed between two runs."""
+def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: GoldenSetChange) -> tuple[Changed, ...]:
+    """What is known to have changed between two runs; `golden` is what became of their golden set."""
     mine, theirs = now.manifest, then.manifest
     if mine is None or theirs is None:
         return ()
     judge = judge_difference(now, then) or ("its verdicts on the same texts" if moved(mine.canaries) else None)
     policies = {mine.policy_hash, theirs.policy_hash} - {None}
     found = (
-        Changed("golden set", ", ".join(_golden(now, then))),
+        Changed("golden set", ", ".join(golden.counts)),
         Changed("corpus", str(corpus), *corpus.lost),
         Changed("judge", "" if judge is None else judge.removeprefix("the judge changed ")),
         Changed("policy", "other rules" if len(policies) == 2 else ""),
@@ -90,13 +91,6 @@ def _code(now: Manifest, then: Manifest) -> str:
     if mine.commit != theirs.commit and mine.commit and theirs.commit:
         return f"{theirs.commit[:7]} → {mine.commit[:7]}"
     return f"{theirs.version} → {mine.version}" if mine.version != theirs.version else ""
-
-
-def _golden(now: RunScores, then: RunScores) -> Iterator[str]:
-    common = [name for name in now.samples if name in then.samples]
-    changed = sum(not same_content(now, then, name) for name in common)
-    counts = {"changed": changed, "new": len(now.samples) - len(common), "gone": len(then.samples) - len(common)}
-    yield from (f"{count:,} {word}" for word, count in counts.items() if count)
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.manifest import Manifest
@@ -129,10 +129,12 @@ def differences(found: Comparability) -> list[str]:
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:
     """Samples of `baseline` that have another id in `current`: id there → id here. Both map ids to content hashes.
 
-    Such a sample has an id that only one side knows, and a hash that each side has once among those.
+    A sample keeps its id where both sides have the same content under it, as far as is known. Of the others, one whose
+    content each side has once is the same sample, also if its id is that of another sample now.
     """
-    here = {name: content for name, content in current.items() if name not in baseline and content is not None}
-    there = {name: content for name, content in baseline.items() if name not in current and content is not None}
+    kept = {name for name in current.keys() & baseline.keys() if _same_hash(current[name], baseline[name])}
+    here = {name: content for name, content in current.items() if name not in kept and content is not None}
+    there = {name: content for name, content in baseline.items() if name not in kept and content is not None}
     once = Counter(here.values())
     owner = {content: name for name, content in here.items() if once[content] == 1}
     twice = Counter(there.values())
@@ -140,25 +142,52 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
 
 
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
-    """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed."""
-    names = new_ids(_contents(current, baseline), _contents(baseline, current))
-    given = set(names.values())
-    questions = {name: asked for name, asked in _questions(current, baseline).items() if name not in given}
-    names |= new_ids(
-        questions, {name: asked for name, asked in _questions(baseline, current).items() if name not in names}
-    )
+    """`baseline` with the ids that its samples have in `current`, and its own ids of those that were renamed.
+
+    A sample whose id is another one's now, and that `current` does not have, gets an id that became free.
+    """
+    common = current.samples.keys() & baseline.samples.keys()
+    kept = {name for name in common if _keeps_question(current, baseline, name)}
+    names = new_ids(_contents(current, kept), _contents(baseline, kept))
+    names |= new_ids(_questions(current, kept | set(names.values())), _questions(baseline, kept | names.keys()))
     if not names:
         return baseline, {}
+    names |= _displaced(names, baseline)
     return rekeyed(baseline, lambda name: names.get(name, name)), {new: old for old, new in names.items()}
 
 
-def _contents(run: RunScores, other: RunScores) -> dict[str, str | None]:
-    """The contents of the samples whose ids `other` does not know."""
-    return {name: run.samples[name].content_hash for name in run.samples if name not in other.samples}
+def _same_hash(now: str | None, then: str | None) -> bool:
+    return now is None or then is None or now == then
 
 
-def _questions(run: RunScores, other: RunScores) -> dict[str, str | None]:
-    return {name: next(iter(run.samples[name].parts), None) for name in run.samples if name not in other.samples}
+def _keeps_question(current: RunScores, baseline: RunScores, name: str) -> bool:
+    """Whether both runs ask the same question under the id `name`, as far as is known."""
+    now, then = current.samples[name], baseline.samples[name]
+    if now.parts and then.parts and now.parts[0] == then.parts[0]:
+        return True
+    return _same_hash(now.content_hash, then.content_hash)
+
+
+def _contents(run: RunScores, kept: Collection[str]) -> dict[str, str | None]:
+    """The contents of all samples but those with the ids `kept`."""
+    return {name: facts.content_hash for name, facts in run.samples.items() if name not in kept}
+
+
+def _questions(run: RunScores, kept: Collection[str]) -> dict[str, str | None]:
+    return {name: next(iter(facts.parts), None) for name, facts in run.samples.items() if name not in kept}
+
+
+def _displaced(names: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
+    """The new ids of samples whose id another one takes by `names`: the ids that those samples leave in turn."""
+    origins = {new: old for old, new in names.items()}
+    displaced = {}
+    for name in names.values():
+        if name in baseline.samples and name not in names:
+            free = name
+            while free in origins:
+                free = origins[free]
+            displaced[name] = free
+    return displaced
 
 
 def renamed_note(count: int) -> str:
@@ -199,8 +228,7 @@ def _same_samples(
 
 def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether a sample that both runs have is the same in both, as far as is known."""
-    now, then = current.samples[sample_id].content_hash, baseline.samples[sample_id].content_hash
-    return now is None or then is None or now == then
+    return _same_hash(current.samples[sample_id].content_hash, baseline.samples[sample_id].content_hash)
 
 
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.diagnosis import Cause, catalogue
-from ragstone.gate.findings import QUESTIONS
+from ragstone.gate.findings import QUESTIONS, Level
 from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
@@ -101,10 +101,11 @@ def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, sample
 
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
+    alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
     warned = sum(check.status is not Status.PASS for check in verdict.checks if check.action is Action.WARN)
     also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
     if not verdict.is_compared:
-        return Headline("Passed, with nothing to compare with.", _capital(verdict.reason))
+        return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
     lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
     lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
     changes = _changes(verdict)
@@ -112,7 +113,7 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
         lead = "Passed."
     changed = changes is not None and (changes.broken or changes.mended)
     counts = str(changes) if changed else _capital(counted(samples, "question"))
-    return Headline(lead, f"{counts}{_sensitivity(verdict, samples)}.{also}")
+    return Headline(f"{alerts}{lead}", f"{counts}{_sensitivity(verdict, samples)}.{also}")
 
 
 def _changes(verdict: GateVerdict) -> QuestionChanges | None:

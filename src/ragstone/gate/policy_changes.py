@@ -46,8 +46,10 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     given = new_ids(head, base)
-    removed = [name for name in base if name not in head and name not in given]
-    changed = [name for name in base if name in head and base[name] != head[name]]
+    taken = set(given.values())
+    stayed = [name for name in base if name not in given]
+    removed = [name for name in stayed if name not in head or name in taken]
+    changed = [name for name in stayed if name in head and name not in taken and base[name] != head[name]]
     found = []
     turned = [name for name in base if given.get(name, name) in drafts]
     if turned:

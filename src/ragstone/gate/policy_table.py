@@ -43,6 +43,7 @@ class GateRules(_Table):
     on_no_baseline: Literal["pass", "warn", "fail"] = "pass"
     on_judge_change: Literal["rejudge", "skip", "fail"] = "rejudge"
     unmatched: Literal["pair", "refuse"] = "pair"
+    max_edited: Share = 0.05
     min_paired: Share = 0.8
     max_broken_questions: Share = 0.05
     confirm: bool = Field(default=True, strict=True)

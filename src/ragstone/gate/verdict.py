@@ -44,12 +44,13 @@ class CheckKind(StrEnum):
     AGREEMENT = "agreement"
     BASELINE = "baseline"
     PAIRED = "paired"
+    GOLDEN_SET = "golden_set"
     ANSWERS = "answers"
     SHARE = "share"
     PLANTED = "planted"
 
 
-COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED})
+COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED, CheckKind.GOLDEN_SET})
 """Checks of what a run is compared with."""
 
 SYSTEM = frozenset({CheckKind.ANSWERS, CheckKind.ERROR_RATE})

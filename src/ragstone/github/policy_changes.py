@@ -258,7 +258,8 @@ def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | N
         found.append("the policy differs from that of the baseline's run")
     before = baseline.scores().samples
     then, now = {name: facts.content_hash for name, facts in before.items()}, _hashes(golden)
-    gone = len(then.keys() - now.keys() - new_ids(now, then).keys())
+    given = new_ids(now, then)
+    gone = len((then.keys() - now.keys() | set(given.values()) & then.keys()) - given.keys())
     if gone:
         found.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
     if policy.accepted:

@@ -133,7 +133,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     of = [
         one
         for one in checks
-        if ((one.metric, one.slice) == target or (metric, one.kind) == (GOLDEN_SET, CheckKind.PAIRED))
+        if ((one.metric, one.slice) == target or (metric, one.kind) == (GOLDEN_SET, CheckKind.GOLDEN_SET))
     ]
     floors = [one for one in checks if (one.status, one.action) == (Status.FAIL, Action.BLOCK) and one.kind in LEVELS]
     floor = next((one for one in floors if one in of), floors[0] if floors else None)
@@ -149,9 +149,9 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             raise ConfigError(said, where=policy.where(*key), hint=hint)
         left = f"{said} So the run fails still. {hint}"
     if offer is None:
-        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.PAIRED}), None)
+        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.GOLDEN_SET}), None)
         if metric == GOLDEN_SET:
-            said = "enough of the baseline's samples are compared." if change is None else change.reason
+            said = "no more questions of the baseline were edited than may be." if change is None else change.reason
         elif change is None:
             said = f"{title_of(*target)} has no {change_word(metric)} check in this run"
         else:

@@ -18,14 +18,15 @@ from ragstone.evaluation.scores import RunScores, means, without_drafts
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
 from ragstone.gate.changes import Corpus, changes_since
-from ragstone.gate.comparability import renamed_note, with_ids_of
+from ragstone.gate.comparability import renamed_note, same_question, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.facts import Facts, facts_of
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
+from ragstone.gate.golden_set_change import GoldenSetChange, golden_set_change, golden_set_finding
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict, OracleShares, Status
+from ragstone.gate.verdict import Changed, GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
@@ -114,7 +115,10 @@ class ComparedRun:
     def with_ids_of(self, current: RunScores) -> ComparedRun:
         """This run with the ids that samples with the same content have in `current`."""
         scores, stored = with_ids_of(current, self.scores)
-        return self if not stored else replace(self, scores=scores, stored_ids={**self.stored_ids, **stored})
+        if not stored:
+            return self
+        ids = {name: self.stored_ids.get(before, before) for name, before in stored.items()}
+        return replace(self, scores=scores, stored_ids={**self.stored_ids, **ids})
 
     def beside(self, current: ComparedRun) -> ComparedRun:
         """This run as the baseline of `current`, with its ids."""
@@ -215,12 +219,16 @@ def decide(
         *findings("drift", Level.WARNING, drift.warnings),
         after=(*findings("drift", Level.NOTE, drift.notes), *findings("judge_name", Level.NOTE, moving)),
     )
-    changes = () if baseline is None else changes_since(current.scores, baseline.scores, corpus)
+    golden, changes = GoldenSetChange(), tuple[Changed, ...]()
+    if baseline is not None:
+        golden = golden_set_change(current.scores, baseline.scores, renamed=baseline.stored_ids, drafts=current.drafts)
+        changes = changes_since(current.scores, baseline.scores, corpus, golden)
     verdict = verdict.with_findings(
+        *golden_set_finding(golden),
         after=(
             *oracle_findings(current, terms.policy.gate.confidence),
             *(Finding(CHANGED, Level.FACT, change.how, change.what, change) for change in changes),
-        )
+        ),
     )
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
@@ -255,7 +263,9 @@ def oracle_findings(current: ComparedRun, confidence: float) -> tuple[Finding, .
 def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
     """Sentences on drafts and their scores, and on samples with new ids."""
     metrics = {} if current.drafts is None else current.drafts.metrics
-    renamed = 0 if baseline is None else sum(name in current.scores.samples for name in baseline.stored_ids)
+    renamed = 0
+    if baseline is not None:
+        renamed = sum(_is_renamed(name, current.scores, baseline.scores) for name in baseline.stored_ids)
     return render_lines(
         "notes.txt.j2",
         "ragstone.pipeline",
@@ -263,6 +273,11 @@ def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
         means=means({name: scores for name, scores in metrics.items() if scores.values}),
         renamed=renamed_note(renamed) if renamed else "",
     )
+
+
+def _is_renamed(name: str, current: RunScores, baseline: RunScores) -> bool:
+    """Whether a sample that was given the id `name` is one of the run, and not one that lost its id to another."""
+    return name in current.samples and same_question(current, baseline, name)
 
 
 def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:

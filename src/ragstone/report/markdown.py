@@ -203,7 +203,7 @@ def context(view: ReportView, detail: Detail) -> dict[str, object]:
         "run": _run(view) if detail.about else None,
         "reproduce": "\n".join(view.reproduce) if detail.about else "",
         "accept": "\n".join(view.accept) if detail.about else "",
-        "accepts_edit": any(check.kind is CheckKind.PAIRED for check in view.checks),
+        "accepts_edit": any(check.kind is CheckKind.GOLDEN_SET for check in view.checks),
         "run_url": view.run_url,
         "artifact_url": view.artifact_url,
     }

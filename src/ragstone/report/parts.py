@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.facts import Facts
+from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.headline import Headline
 from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
@@ -337,6 +338,7 @@ class ReportView:
     """What changed since the baseline: a line, empty if nothing did."""
 
     changes: tuple[Changed, ...] = ()
+    golden_set_change: GoldenSetChange | None = None
     usage_changes: tuple[UsageChange, ...] = ()
     usage: str = ""
     """What an answer took and cost before, and now: a line, empty if nothing is known."""

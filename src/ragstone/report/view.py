@@ -13,7 +13,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import percent
 from ragstone.gate.alignment import contexts_used
 from ragstone.gate.changes import changes_line
-from ragstone.gate.findings import CHANGED, USAGE, Level
+from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, USAGE, Level
 from ragstone.gate.headline import headline_of
 from ragstone.gate.speed_and_price import usage_line
 from ragstone.gate.verdict import GateVerdict, Status
@@ -94,6 +94,7 @@ def build_view(
         judge=judge,
         cost=current.manifest.cost if current.manifest is not None else None,
         warnings=(
+            *(() if verdict.status is Status.PASS else verdict.texts(Level.ALERT)),  # a pass has them in line one
             *verdict.texts(Level.WARNING),
             *(language_warnings(facts.question for facts in current.samples.values()) if grades else ()),
             *verdict.texts(Level.ASIDE),
@@ -115,6 +116,7 @@ def build_view(
         artifact_url=links.artifact,
         changed=changes_line(changes, worse=verdict.status is Status.FAIL),
         changes=changes,
+        golden_set_change=next((finding.data for finding in verdict.of_kind(GOLDEN_SET_CHANGE)), None),
         usage_changes=usage_changes,
         usage=usage_line(usage_changes),
     )

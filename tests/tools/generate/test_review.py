@@ -66,7 +66,7 @@ def test_a_sample_that_is_turned_into_a_draft_is_named_with_its_scores(project: 
     mark(project, lambda number: number % 3 == 0)
     found = gated(project, "out", gate__baseline="main")
     assert found.exit_code == 6  # a third of the baseline is no longer compared
-    (project / "thresholds.toml").write_text(POLICY.replace("[gate]", "[gate]\nmin_paired = 0.6"), encoding="utf-8")
+    (project / "thresholds.toml").write_text(POLICY.replace("[gate]", "[gate]\nmax_edited = 0.4"), encoding="utf-8")
     found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.PASS
     (warning,) = (one for one in found.view.warnings if "draft" in one)

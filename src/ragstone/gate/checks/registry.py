@@ -15,6 +15,7 @@ from ragstone.gate.checks.drift import Drift
 from ragstone.gate.checks.drops import Drops
 from ragstone.gate.checks.error_rate import ErrorRate
 from ragstone.gate.checks.floors import Floors
+from ragstone.gate.checks.golden_set import GoldenSetEdits
 from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
@@ -28,6 +29,7 @@ from ragstone.gate.verdict import Action, Check
 CHECKERS: tuple[Checker, ...] = (
     NoAnswer(),
     Baseline(),
+    GoldenSetEdits(),
     Paired(),
     PlantedAnswers(),
     Coverage(),

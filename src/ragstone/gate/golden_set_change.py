@@ -1,0 +1,116 @@
+"""What became of the questions of the baseline in the golden set of a run: gone, reworded, relabelled and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.comparability import same_content, same_question
+from ragstone.gate.findings import GOLDEN_SET_CHANGE, Finding, Level
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenSetChange:
+    """How many questions of the baseline are not as they were, and how many are new."""
+
+    gone: int = 0
+    drafts: int = 0
+    """Turned into drafts, which count in no check."""
+    reworded: int = 0
+    """The id asks another question."""
+    relabelled: int = 0
+    """The same question has another reference, relevant ids or other labels."""
+    swapped: int = 0
+    """Under the id of another question, which its own rules may name."""
+    new: int = 0
+
+    @property
+    def touches_the_baseline(self) -> bool:
+        """Whether any question of the baseline is not as it was."""
+        return any((self.gone, self.drafts, self.reworded, self.relabelled, self.swapped))
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """``18 gone``, ``4 reworded``."""
+        counts = {
+            "gone": self.gone,
+            "reworded": self.reworded,
+            "relabelled": self.relabelled,
+            "turned into drafts" if self.drafts > 1 else "turned into a draft": self.drafts,
+            "under the id of another": self.swapped,
+            "new": self.new,
+        }
+        return tuple(f"{count:,} {word}" for word, count in counts.items() if count)
+
+    def __str__(self) -> str:
+        """``18 questions are gone, 4 reworded.``; empty if nothing changed."""
+        if not self.counts:
+            return ""
+        first, *others = self.counts
+        number, _, word = first.partition(" ")
+        questions = "question is" if number == "1" else "questions are"
+        return f"{', '.join([f'{number} {questions} {word}', *others])}."
+
+
+def golden_set_change(
+    current: RunScores, baseline: RunScores, *, renamed: Mapping[str, str], drafts: RunScores | None = None
+) -> GoldenSetChange:
+    """Compare the golden sets of two runs. `baseline` has the ids that its samples have in `current`.
+
+    `renamed` maps those ids to the baseline's own; `drafts` are the samples of the run that count in no check.
+    """
+    common = [name for name in baseline.samples if name in current.samples]
+    asked_alike = [name for name in common if same_question(current, baseline, name)]
+    missing = [name for name in baseline.samples if name not in current.samples]
+    drafted = _drafted(missing, baseline, drafts)
+    ids_now = current.samples.keys() | (set() if drafts is None else drafts.samples.keys())
+    ids_before = {renamed.get(name, name) for name in baseline.samples}
+    took_another_id = [
+        name for name in asked_alike if name in renamed and (name in ids_before or renamed[name] in ids_now)
+    ]
+    return GoldenSetChange(
+        gone=len(missing) - drafted - left_out(current, len(missing) - drafted, len(baseline.samples)),
+        drafts=drafted,
+        reworded=len(common) - len(asked_alike),
+        relabelled=sum(_is_relabelled(current, baseline, name) for name in asked_alike),
+        swapped=len(took_another_id),
+        new=len(current.samples) - len(common),
+    )
+
+
+def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
+    """The change as a finding, beside line one if a question of the baseline is not as it was."""
+    if not change.counts:
+        return ()
+    level = Level.ALERT if change.touches_the_baseline else Level.FACT
+    return (Finding(GOLDEN_SET_CHANGE, level, str(change), data=change),)
+
+
+def left_out(current: RunScores, missing: int, total: int) -> int:
+    """How many of the `missing` samples, of `total` of the baseline, the gate itself did not evaluate.
+
+    A limit leaves out no more than it must: otherwise, samples that are put before the others would push those out.
+    """
+    manifest = current.manifest
+    if manifest is None:
+        return 0
+    golden, evaluated = manifest.golden, manifest.counts.total
+    unasked = min(missing, max(0, golden.samples - evaluated)) if evaluated else 0
+    limited = max(0, total - golden.samples) if golden.limited else 0
+    return unasked + min(missing - unasked, limited)
+
+
+def _drafted(missing: Collection[str], baseline: RunScores, drafts: RunScores | None) -> int:
+    if drafts is None:
+        return 0
+    contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
+    return sum(name in drafts.samples or baseline.samples[name].content_hash in contents for name in missing)
+
+
+def _is_relabelled(current: RunScores, baseline: RunScores, name: str) -> bool:
+    """Whether the labels of a question differ; not if only its group does, which no score depends on."""
+    if same_content(current, baseline, name):
+        return False
+    now, then = current.samples[name], baseline.samples[name]
+    return now.parts != then.parts or now.group == then.group
