@@ -92,7 +92,7 @@ def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str =
     (path / "houses.py").write_text(system, encoding="utf-8")
     (path / "thresholds.toml").write_text(policy, encoding="utf-8")
     (path / "ragstone.toml").write_text(
-        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 2\n',
+        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 1\n',
         encoding="utf-8",
     )
     return path

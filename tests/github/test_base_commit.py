@@ -22,7 +22,7 @@ from tests.github.runs import artifact_of
 POLICY = '[gate]\nmin_coverage = 0.5\ndecision = "point"\n\n[metrics.faithfulness]\nmax_drop = 0.05\n'
 CONFIG = (
     '[golden]\npaths = ["golden.jsonl"]\n[run]\nmetrics = ["faithfulness"]\n'
-    '[system]\nentrypoint = "python:rag:answer"\n'
+    '[system]\nentrypoint = "python:rag:answer"\nconcurrency = 1\n'
 )
 RAG = """
 import json, pathlib
