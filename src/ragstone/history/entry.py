@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 
 import numpy as np
 
@@ -76,16 +77,18 @@ def judge_key(judge: JudgeIdentity) -> str:
 
 def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None) -> Iterator[tuple[str, MeanPart]]:
     for name, scores in metrics.items():
-        members = [sample for sample in scores.values if only is None or sample in only]
-        if members:
-            found = mean_interval(np.array([scores.values[sample] for sample in members]))
-            low, high = math.floor(found.low * 10**_DIGITS), math.ceil(found.high * 10**_DIGITS)
-            yield (
-                name,
-                MeanPart(
-                    mean=round(found.estimate, _DIGITS), low=low / 10**_DIGITS, high=high / 10**_DIGITS, n=found.n
-                ),
-            )
+        values = tuple(value for sample, value in scores.values.items() if only is None or sample in only)
+        if values:
+            yield name, _mean_part(values)
+
+
+@lru_cache(maxsize=32)  # a job makes the line of its run before the verdict and after it
+def _mean_part(values: tuple[float, ...]) -> MeanPart:
+    interval = mean_interval(np.array(values))
+    low, high = math.floor(interval.low * 10**_DIGITS), math.ceil(interval.high * 10**_DIGITS)
+    return MeanPart(
+        mean=round(interval.estimate, _DIGITS), low=low / 10**_DIGITS, high=high / 10**_DIGITS, n=interval.n
+    )
 
 
 def _slices(run: RunScores, policy: Policy) -> Iterator[tuple[str, dict[str, MeanPart]]]:
