@@ -193,16 +193,10 @@ def test_6_a_baseline_that_is_not_there(project: Path) -> None:
 
 
 def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
-    wavering = SYSTEM.replace(  # a third of the answers is wrong
-        '"answer": fact,',
-        '"answer": fact + (" It was sold to the mayor of Lisbon." if sum(map(ord, question)) % 3 == 0 else ""),',
-    )
-    policy = POLICY.replace("min_coverage = 0.98", 'min_coverage = 0.98\ninconclusive = "fail"').replace(
-        "min = 0.80", "min = 0.88"
-    )
-    project = make_project(tmp_path / "repo", n=20, system=wavering, policy=policy)
+    blocks = 'min_coverage = 0.98\ninconclusive = "fail"\non_no_baseline = "warn"'
+    project = make_project(tmp_path / "repo", n=20, policy=POLICY.replace("min_coverage = 0.98", blocks))
     done = ragstone(["gate"], project, exit_code=8)
-    assert "more samples" in done.stdout
+    assert "there is no baseline to compare with" in done.stdout.lower()
     assert ragstone(["gate", "--fail-on", "never"], project).returncode == 0
 
 

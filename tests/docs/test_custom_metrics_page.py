@@ -32,8 +32,8 @@ def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> No
     (root / "judge.json").write_text(json.dumps(script), encoding="utf-8")
     metrics = "cites_source short_enough tone helpfulness assertions"
     done = ragstone(["gate", "--judge", "scripted:judge.json", "--metrics", metrics, "--verbose"], root)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "assertions is 0.60 on 1 sample" in " ".join(done.stdout.split())  # "I don't know." lacks the 30 days
+    assert done.returncode == 1, done.stdout + done.stderr  # its floor is 0.95
+    assert "Assertions is 0.60 on 1 sample" in " ".join(done.stdout.split())  # "I don't know." lacks the 30 days
     found = RunDirectory.open(root / "ragstone-run").scores().metrics
     assert set(found["short_enough"].values.values()) == {1.0}
     assert found["cites_source"].not_applicable == {"returns": "the function returned None"}
