@@ -72,6 +72,20 @@ def test_a_context_is_a_mapping_or_an_object_with_its_text_under_any_name(name: 
     assert texts({"answer": "a", "contexts": [{name: "one"}, SimpleNamespace(**{name: "two"})]}) == ["one", "two"]
 
 
+BY_ID = {"30": {"id": 30, "text": "one"}, "80": {"text": "two"}}
+
+
+@pytest.mark.parametrize("contexts", [BY_ID, json.dumps(BY_ID)], ids=["an object", "its text"])
+def test_contexts_may_stand_by_their_ids(contexts: object) -> None:
+    found = worker.normalise({"answer": "a [30]", "context": contexts})["contexts"]
+    assert [(context["text"], context["id"]) for context in found] == [("one", "30"), ("two", "80")]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '{"a": {"b": "one"}}', "{", "{}", '{"text": "one"}'])
+def test_one_context_may_be_any_other_json(text: str) -> None:
+    assert texts({"answer": "a", "context": text}) == [text]
+
+
 def test_a_node_holds_its_text_inside() -> None:
     node = SimpleNamespace(get_content=lambda: "inside", node_id="n1", metadata={})
     found = worker.normalise({"answer": "a", "source_nodes": [SimpleNamespace(node=node, score=0.5)]})

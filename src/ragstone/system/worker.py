@@ -351,6 +351,7 @@ def _message_text(value: object) -> str | None:
 def _contexts(value: object) -> list[dict[str, Any]]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
+    value = _opened(value)
     if isinstance(value, (str, Mapping)) or _context_text(value) is not None:
         return [_context(value, 0, _context_text(value) is None)]
     table = hasattr(value, "keys")  # iterating over a data frame gives its column names
@@ -367,6 +368,23 @@ def _contexts(value: object) -> list[dict[str, Any]]:
         characters += _characters(contexts[-1])
         _refuse_long(characters)
     return contexts
+
+
+def _opened(value: object) -> object:
+    """Contexts by their ids, as an object or as the text of one, as a list; anything else as it is."""
+    opened = value
+    if isinstance(value, str):
+        if not value.lstrip().startswith("{"):
+            return value
+        try:
+            opened = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if not isinstance(opened, Mapping) or not opened or _context_text(opened) is not None:
+        return value
+    if not all(isinstance(item, Mapping) and _context_text(item) is not None for item in opened.values()):
+        return value
+    return [{**item, "id": _identity(item) or str(name)} for name, item in opened.items()]
 
 
 def _characters(context: Mapping[str, Any]) -> int:
