@@ -50,6 +50,8 @@ max_drop = 0.05
 LINES_OFF = """
 [system]
 max_broken = 1.0
+max_fruitless = 1.0
+max_misranked = 1.0
 
 [metrics.answer_relevancy]
 min = 0.0

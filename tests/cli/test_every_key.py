@@ -103,6 +103,8 @@ EXAMPLES: Mapping[str, Example] = {
                 "max_unanswered": 0.1,
                 "max_guessed": 0.1,
                 "max_broken": 0.2,
+                "max_fruitless": 0.2,
+                "max_misranked": 0.1,
                 "action": "warn",
             },
             "must_pass": {"samples": ["house-7"], "metrics": ["faithfulness"], "min": 0.5, "action": "warn"},

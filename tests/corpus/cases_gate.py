@@ -226,10 +226,12 @@ CASES.add(
     partial(_limits, "[system]\nmax_guessed = 0.1\n", changed(HEALTHY, BROKEN["answers the unanswerable inventing"])),
 )
 CASES.add(
-    "limits: the broken share",
-    partial(_limits, "[system]\nmax_broken = 0.1\n", _A_QUARTER_WITHOUT_CONTEXTS),
+    "limits: the fruitless share",
+    partial(_limits, "[system]\nmax_fruitless = 0.1\n", _A_QUARTER_WITHOUT_CONTEXTS),
 )
-CASES.add("limits: the broken share is allowed", partial(_limits, f"{POLICY}{LINES_OFF}", _A_QUARTER_WITHOUT_CONTEXTS))
+CASES.add(
+    "limits: the fruitless share is allowed", partial(_limits, f"{POLICY}{LINES_OFF}", _A_QUARTER_WITHOUT_CONTEXTS)
+)
 
 
 def _cost(policy: str, tokens: int, bench: Workbench) -> Steps:
@@ -606,6 +608,16 @@ def _accepted_edit(bench: Workbench) -> Steps:
     refused = bench.gate(baseline="main")
     code = bench.command("accept", "ragstone-run", "--metric", "golden set", "--reason", "the old product is gone")
     return {"refused": refused, "accept": {"exit": code}, "accepted": bench.gate(baseline="main")}
+
+
+@CASES.case("accepted rise of a guard")
+def _accepted_rise(bench: Workbench) -> Steps:
+    """An order of contexts in which the evidence ranks lower is refused, accepted, and passes."""
+    bench.ferry()
+    bench.replies(changed(HEALTHY, BROKEN["ranks its contexts in reverse"]))
+    refused = bench.gate(baseline=bench.ferry_baseline)
+    code = bench.command("accept", "ragstone-run", "--metric", "system.misranked", "--reason", "the newest comes first")
+    return {"refused": refused, "accept": {"exit": code}, "accepted": bench.gate(baseline=bench.ferry_baseline)}
 
 
 def _repository(bench: Workbench) -> None:

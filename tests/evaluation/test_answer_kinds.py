@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.evaluation.answer_kinds import MAX_MARKS, AnswerKind, kind_of
+from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
 from ragstone.system.response import Context
 
 PASSAGE = (
@@ -35,9 +35,7 @@ def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged
         (CONTEXTS[1].text, AnswerKind.ANSWERS),  # as short as an answer may be
         ("An adult pays 7 euros. " * 6, AnswerKind.LOOPS),
         ("An adult pays 7 euros. In short: an adult pays 7 euros.", AnswerKind.ANSWERS),
-        ("An adult pays 7 euros [9].", AnswerKind.MISCITES),
-        ("An adult pays 7 euros [1].", AnswerKind.ANSWERS),
-        ("An adult pays 7 euros [tickets].", AnswerKind.ANSWERS),
+        ("An adult pays 7 euros [9].", AnswerKind.ANSWERS),  # whether that is broken, the run shows
     ],
 )
 def test_an_answer_may_say_nothing_or_nothing_of_its_own(answer: str, expected: AnswerKind) -> None:
@@ -59,32 +57,6 @@ def test_a_long_reference_may_be_a_whole_context() -> None:
     assert kind(f"{PASSAGE} That is all.", reference=PASSAGE) is AnswerKind.ANSWERS
 
 
-def test_a_bracket_of_the_contexts_is_no_citation() -> None:
-    array = (Context("Read the last value with items[9].", "arrays"),)
-    assert kind_of("Use items[9] for it.", "How?", None, array, abstains=False, claims=True) is AnswerKind.ANSWERS
-
-
-class Searched(str):
-    """A text that counts how often something is looked for in it."""
-
-    searches = 0
-
-    def __contains__(self, other: object) -> bool:
-        type(self).searches += 1
-        return str(other) in str(self)
-
-
-def test_only_the_first_distinct_marks_are_looked_up() -> None:
-    contexts = (Context(Searched(PASSAGE), "tickets"),)
-    marks = "".join(f"[note {number}]" for number in range(1000))
-    kind_of(f"Adults pay 7 euros {marks}.", "How much?", None, contexts, abstains=False, claims=True)
-    assert Searched.searches == MAX_MARKS
-
-
-def test_a_mark_after_many_repeated_ones_is_looked_up() -> None:
-    assert kind(f"An adult pays 7 euros {'[1]' * 2 * MAX_MARKS}[9].") is AnswerKind.MISCITES
-
-
 DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing of the same day."
 
 
@@ -94,6 +66,8 @@ DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing o
         ("day crossing the is until last of A ticket 12 same euros costs valid the and day.", AnswerKind.DISORDERED),
         (DAY_TICKET, AnswerKind.ANSWERS),
         ("Until the last crossing of the day, for 12 euros.", AnswerKind.ANSWERS),
+        ("Valid is a day ticket, at a cost of 12 euros, until the crossing that is last.", AnswerKind.ANSWERS),
+        ("euros the until crossing. A 12 ticket last of day costs is and valid same", AnswerKind.DISORDERED),
         ("The committee for tickets was founded in Lisbon by a retired astronomer.", AnswerKind.ANSWERS),
         ("of ticket 7 a euros", AnswerKind.ANSWERS),  # too few words to say
         ("A single ticket costs 7 eur", AnswerKind.CUT),

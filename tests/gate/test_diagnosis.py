@@ -133,7 +133,7 @@ WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
         pytest.param(CRASHED, GOOD, Cause.CRASHED, id="a failure comes first"),
         pytest.param(record([(U, ())], answer="The warranty lasts five", said=False), LONG, Cause.CUT, id="cut"),
         pytest.param(
-            record([(U, ())], answer="The warranty lasts five years.", said=False), LONG, Cause.IGNORED, id="ends"
+            record([(U, ())], answer="The warranty lasts five years.", said=False), LONG, Cause.INVENTED, id="ends"
         ),
         pytest.param(record(sample=UNANSWERABLE), None, Cause.INVENTED, id="answers what can't be answered"),
         pytest.param(record(abstains=True, sample=UNANSWERABLE), None, None, id="abstains where it should"),
@@ -150,10 +150,10 @@ WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
             id="abstained",
         ),
         pytest.param(
-            record([(U, ())], contexts=OTHERS), record(contexts=OTHERS), Cause.IGNORED, id="missing before too"
+            record([(U, ())], contexts=OTHERS), record(contexts=OTHERS), Cause.INVENTED, id="missing before too"
         ),
         pytest.param(
-            record([(U, ())], contexts=LOW), record([(S, ("c4",))], contexts=LOW), Cause.IGNORED, id="low before too"
+            record([(U, ())], contexts=LOW), record([(S, ("c4",))], contexts=LOW), Cause.INVENTED, id="low before too"
         ),
         # A lower rank is no cause where the answer draws on the evidence anyway.
         pytest.param(record([(S, ("c4",)), (U, ())], contexts=LOW), GOOD, Cause.INVENTED, id="low and drawn on"),
@@ -179,7 +179,7 @@ def test_without_a_baseline_labels_say_whether_the_evidence_is_there() -> None:
     answers = record([(U, ())], contexts=OTHERS, sample=named).answers
     bare = replace(answers[0], judgements=(replace(answers[0].judgements[0], context_use=None),))
     with_ids = replace(bare, response=replace(bare.response, contexts=(Context("…", "p1"), Context("…", "p7"))))
-    assert cause_of(SampleRecord(named, (with_ids,), {})) is Cause.IGNORED
+    assert cause_of(SampleRecord(named, (with_ids,), {})) is Cause.INVENTED
     without = replace(bare, response=replace(bare.response, contexts=(Context("…", "p1"), Context("…", "p2"))))
     assert cause_of(SampleRecord(named, (without,), {})) is Cause.NOT_RETRIEVED
 

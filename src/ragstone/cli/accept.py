@@ -14,7 +14,12 @@ from ragstone.errors import ConfigError
 
 @click.command(name="accept")
 @click.argument("run", type=PATH, required=False)
-@option("--metric", value="NAME", required=True, help="The metric that dropped, or 'golden set'.")
+@option(
+    "--metric",
+    value="NAME",
+    required=True,
+    help="The metric that dropped, a guard, or 'golden set'.",
+)
 @option("--slice", "tag", value="TAG", help="The slice, if the drop is in a slice.")
 @option("--reason", value="TEXT", required=True, help="Why it is worth it, for the reviewer.")
 @option("--expires", value="DATE", type=click.DateTime(["%Y-%m-%d"]), help="The last day on which it is valid.")
@@ -35,7 +40,8 @@ def command(
     thresholds: str | None,
     config: Path | None,
 ) -> int:
-    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), or its edit of the golden set.
+    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), its edit of the golden set, or the
+    rise of a guard's share: system.misranked, for example.
 
     Appends an entry to accepted.toml, next to the policy. Commit it with the change; it is reviewed like code. The drop
     is then allowed up to its size, for that metric only, in runs whose baseline is the one it was measured against, or

@@ -6,13 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import islice, pairwise
+from itertools import pairwise
 from math import sqrt
 
 from ragstone.judge.offline.claims import is_aside
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.statements import answer_abstains
-from ragstone.metrics.citations import cited
 from ragstone.system.response import Context
 
 MIN_COPIED_WORDS = 60
@@ -25,8 +24,6 @@ MIN_EVASIVE_WORDS = 4
 """A shorter answer without a claim ("Yes, always.") is one."""
 MAX_CHARACTERS = 200_000
 """Of a longer answer, the beginning is looked at."""
-MAX_MARKS = 100
-"""Of more distinct marks in brackets, the first are looked up in the contexts."""
 
 MAX_BESIDE_QUESTION = 5
 """An answer that repeats the question, and has more words than this beside it, answers it."""
@@ -44,8 +41,9 @@ _WORD = re.compile(r"[^\W_]+")
 _TOKEN = re.compile(r"\w(?:\S*\w)?")
 _OPEN = ",;(["
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_START = re.compile(r"(?:^|[.!?]\s)[^\w\s]*(\w)")
+_ENDS = ".!?:)]*\"'|"
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
-_BRACKETS = re.compile(r"[\[【][^\[\]【】\n]{1,80}[\]】]")
 
 
 class AnswerKind(StrEnum):
@@ -67,8 +65,6 @@ class AnswerKind(StrEnum):
     """It is made of whole contexts."""
     LOOPS = "loops"
     """It says one sentence again and again."""
-    MISCITES = "miscites"
-    """It cites contexts that there are none of."""
     FOREIGN = "foreign"
     """It is in another language than the question and the reference."""
     ANSWERS = "answers"
@@ -109,8 +105,6 @@ def kind_of(
         return AnswerKind.COPIES
     if _loops(answer, words):
         return AnswerKind.LOOPS
-    if _miscites(answer, contexts):
-        return AnswerKind.MISCITES
     return AnswerKind.FOREIGN if _foreign(answer, f"{question} {reference or ''}") else AnswerKind.ANSWERS
 
 
@@ -125,9 +119,12 @@ def _echoes(words: Sequence[str], asked: Sequence[str], wanted: Sequence[str]) -
 
 
 def _disordered(answer: str, source: str) -> bool:
-    """Whether hardly more of its neighbouring words are neighbours in `source` than of its words in a random order."""
+    """Whether hardly more of its neighbouring words are neighbours in `source` than of its words in a random order.
+
+    Other words for the same have other neighbours, but begin and end as sentences do.
+    """
     tokens = _TOKEN.findall(answer.casefold())
-    if len(tokens) < MIN_ORDERED_WORDS:
+    if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
     times, held = Counter(tokens), _TOKEN.findall(source.casefold())
     known = {pair for pair in pairwise(held) if pair[0] in times and pair[1] in times}
@@ -135,6 +132,15 @@ def _disordered(answer: str, source: str) -> bool:
     found = sum(pair in known for pair in pairwise(tokens))
     is_known = sum(times[word] for word in set(held)) >= MIN_KNOWN * len(tokens) and by_chance >= MIN_BY_CHANCE
     return is_known and found <= by_chance + 2.0 * sqrt(by_chance)
+
+
+def _is_punctuated(answer: str) -> bool:
+    """Whether each sentence begins with a capital or a number, and the last one ends; False in scripts without case."""
+    letters = [character for character in answer if character.isalpha()]
+    if not any(character.isupper() or character.islower() for character in letters):
+        return False
+    starts = [match.group(1) for match in _START.finditer(answer)]
+    return answer.rstrip()[-1] in _ENDS and not any(start.islower() for start in starts)
 
 
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:
@@ -185,10 +191,3 @@ def _loops(answer: str, words: Sequence[str]) -> bool:
     found = Counter(key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1)
     repeated = sum(times * len(sentence) for sentence, times in found.items() if times >= MIN_REPEATED)
     return 2 * repeated > len(words)
-
-
-def _miscites(answer: str, contexts: Sequence[Context]) -> bool:
-    marks = list(islice(dict.fromkeys(found.group() for found in _BRACKETS.finditer(answer)), MAX_MARKS))
-    # A bracket that a context has too is no citation.
-    own = [mark for mark in marks if not any(mark in context.text for context in contexts)]
-    return bool(contexts) and None in cited(" ".join(own), contexts)

@@ -7,6 +7,8 @@ from pathlib import Path
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.answer_kinds import AnswerKind
 from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.ranked import RankedContexts
+from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.evaluation.serialise import AnswerFacts, RecordFacts
 from ragstone.formatting import counted
@@ -65,12 +67,21 @@ class _System:
         self._usage: dict[str, TokenUsage] = {}
         self._contexts: dict[str, int] = {}
         self._kinds: dict[str, tuple[AnswerKind, ...]] = {}
+        self._ranked: dict[str, RankedContexts] = {}
+        self._citations: dict[str, bool] = {}
+        self._reworded: dict[str, Rewording] = {}
 
     def add(self, sample_id: str, answers: tuple[AnswerFacts, ...]) -> None:
         self._add_first_answer(sample_id, answers[0])
         answered = [answer for answer in answers if answer.answer is not None]
         if answered:
             self._answers[sample_id] = tuple(answer.answer for answer in answered if answer.answer is not None)
+            self._ranked[sample_id] = answered[-1].ranked
+            if answered[-1].citations is not None:
+                self._citations[sample_id] = answered[-1].citations
+            if all(answer.rewording.grounded for answer in answered):
+                states_reference = all(answer.rewording.states_reference for answer in answered)
+                self._reworded[sample_id] = Rewording(True, states_reference)
         kinds = tuple(answer.kind for answer in answered)
         if set(kinds) - {AnswerKind.ANSWERS}:
             self._kinds[sample_id] = kinds
@@ -99,6 +110,9 @@ class _System:
             usage=self._usage,
             contexts=self._contexts,
             kinds=self._kinds,
+            ranked=self._ranked,
+            citations=self._citations,
+            reworded=self._reworded,
         )
 
 

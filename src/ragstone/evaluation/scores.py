@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from ragstone.errors import ConfigError, suggestion
 from ragstone.evaluation.answer_kinds import AnswerKind
 from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.ranked import RankedContexts
+from ragstone.evaluation.rewording import Rewording
 from ragstone.formatting import counted, score
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
@@ -93,7 +95,9 @@ class SystemFacts:
     failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
     `used_contexts` are those that support the first answer, if there are contexts and support verdicts. `contexts` are
     hashes of its contexts, equal in this process if the contexts are. `kinds` are what the `answers` are, of each
-    sample with one that doesn't just answer.
+    sample with one that doesn't just answer. `ranked` has the contexts of the newest answer in their order, and
+    `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
+    samples whose contexts have what all answers say.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
@@ -104,6 +108,9 @@ class SystemFacts:
     usage: Mapping[str, TokenUsage] = field(default_factory=dict)
     contexts: Mapping[str, int] = field(default_factory=dict)
     kinds: Mapping[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
+    ranked: Mapping[str, RankedContexts] = field(default_factory=dict)
+    citations: Mapping[str, bool] = field(default_factory=dict)
+    reworded: Mapping[str, Rewording] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
+from ragstone.evaluation.ranked import RankedContexts, ranked_contexts
 from ragstone.evaluation.record import Answer, RecordLine, SampleRecord
+from ragstone.evaluation.rewording import Rewording, rewording_of
 from ragstone.evaluation.scores import fingerprint
 from ragstone.evaluation.scoring import sample_state
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.alignment import UsedContexts, used_contexts
+from ragstone.metrics.citations import cites_what_is_there
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.system.response import Response, TokenUsage
 
@@ -102,6 +105,8 @@ class AnswerFacts:
     `contexts` is a hash, which is the same only in this process.
 
     `used` are the contexts that support it, by its first judging round; None without contexts or support verdicts.
+    `citations`: whether all that it cites is among its contexts; None if it cites nothing. `rewording` is what its
+    words show.
     """
 
     answer: str | None
@@ -113,6 +118,9 @@ class AnswerFacts:
     usage: TokenUsage | None = None
     contexts: int = 0
     kind: AnswerKind = AnswerKind.ANSWERS
+    ranked: RankedContexts = field(default_factory=RankedContexts)
+    citations: bool | None = None
+    rewording: Rewording = field(default_factory=Rewording)
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -215,6 +223,7 @@ def _facts_of(record: SampleRecord, content_hash: str) -> RecordFacts:
 def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
     response = answer.response
     failure = response.failure
+    judged = answer.judgements[0] if answer.judgements else Judgements()
     return AnswerFacts(
         answer=None if failure else fingerprint(response.answer),
         latency_s=response.latency_s,
@@ -225,6 +234,9 @@ def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
         usage=response.usage,
         contexts=hash(tuple((context.text, context.id, context.score) for context in response.contexts)),
         kind=AnswerKind.ANSWERS if failure else _kind(answer, sample),
+        ranked=ranked_contexts(sample, response, judged),
+        citations=cites_what_is_there(response.answer, response.contexts) if response.contexts else None,
+        rewording=Rewording() if failure else rewording_of(answer, sample),
     )
 
 

@@ -23,7 +23,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import percent
-from ragstone.gate.policy_table import POLICY_FILE, GateRules
+from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
@@ -44,7 +44,8 @@ class AcceptedEntry(BaseModel):
     """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline.
 
     With `GOLDEN_SET` as the metric, it is an edit of the golden set: `drop` is the share of the baseline's samples that
-    may be removed, changed or turned into drafts.
+    may be removed, changed or turned into drafts. With a guard's name, it is a rise of the share of samples that the
+    guard counts.
     """
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
@@ -80,12 +81,14 @@ class AcceptedEntry(BaseModel):
         """What is accepted, with its size."""
         if self.metric == GOLDEN_SET:
             return f"an {self.what} of up to {percent(self.drop)} of the baseline's samples"
+        if self.metric in GUARDS:
+            return f"a {self.what} of up to {percent(self.drop)} of the samples"
         return f"a {self.what} of up to {self.drop:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The drop, or edit of the golden set, to accept for a check to pass."""
+    """The drop, the rise of a guard's share, or the edit of the golden set, to accept for a check to pass."""
 
     metric: str
     slice: str | None
@@ -162,7 +165,7 @@ def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None,
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """What to accept for the checks of drops and of the golden set that end this run to pass.
+    """What to accept for the checks of drops, of guards and of the golden set that end this run to pass.
 
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
@@ -194,7 +197,8 @@ def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
 
 def _is_beyond_accepting(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
-    above = check.kind is CheckKind.SHARE and (check.estimate or 0.0) > (check.threshold or 0.0)
+    is_limited = check.kind is CheckKind.SHARE and check.name != COMPARED_GUARD
+    above = is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
     return above or check.kind is CheckKind.ANSWERS
 
 
@@ -205,6 +209,8 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     """
     if check.kind is CheckKind.GOLDEN_SET:
         return None if check.estimate is None else _offer(GOLDEN_SET, None, check.estimate)
+    if check.kind is CheckKind.SHARE:
+        return _offer_for_guard(check)
     if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
         return None
     if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
@@ -214,6 +220,12 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     if decision == "assured" and check.interval is not None:
         change = min(change, sign * getattr(check.interval, far))
     return _offer(check.metric, check.slice, -change)
+
+
+def _offer_for_guard(check: Check) -> Offer | None:
+    if check.status is Status.PASS or check.current is None or check.baseline is None or _is_beyond_accepting(check):
+        return None
+    return _offer(check.name, None, check.current - check.baseline)
 
 
 def _offer(metric: str, slice_: str | None, loss: float) -> Offer | None:
@@ -302,8 +314,8 @@ def title_of(metric: str | None, slice_: str | None) -> str:
 
 
 def change_word(metric: str) -> str:
-    """``rise`` for a built-in metric where less is better, else ``drop``."""
-    return "rise" if lower_is_better(metric) else "drop"
+    """``rise`` for a guard, and for a built-in metric where less is better; else ``drop``."""
+    return "rise" if metric in GUARDS or lower_is_better(metric) else "drop"
 
 
 def in_force_note(entry: AcceptedEntry) -> str:

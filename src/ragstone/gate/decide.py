@@ -113,7 +113,7 @@ def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparab
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
     """Add to a failed check of a metric which half of the system it points at."""
-    failed = check.status is Status.FAIL and check.kind in LEVELS | CHANGES
+    failed = check.status is Status.FAIL and check.kind in LEVELS | CHANGES and not check.by_words
     if not failed or attribution is None:
         return check
     return replace(check, reason=f"{check.reason} This points at {_HALVES.get(attribution.side, attribution.side)}.")

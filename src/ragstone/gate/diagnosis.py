@@ -73,7 +73,7 @@ def _of_answer(found: Facts) -> list[Cause]:
         (Cause.CUT, found.cut),
         (Cause.LANGUAGE, now.language is not None and then.language is None),
         (Cause.CONTRADICTED, now.contradicted > then.contradicted),
-        (Cause.IGNORED, none and not before),
+        (Cause.IGNORED, none and not before and now.ignored > then.ignored),
         (Cause.INVENTED, more > 0 or (bool(now.unsupported) and then.unsupported == 0)),
         *_of_reference(now, then),
     ]
@@ -82,9 +82,8 @@ def _of_answer(found: Facts) -> list[Cause]:
 
 def _of_reference(now: Said, then: Said) -> list[tuple[Cause, bool]]:
     """What the comparison with the reference shows."""
-    if now.elsewhere:
-        ignored = not now.beside and now.passes_over
-        return [(Cause.IGNORED if ignored else Cause.WRONG_QUESTION, not then.elsewhere)]
+    if now.elsewhere and (now.beside or (now.passes_over and now.ignored)):
+        return [(Cause.WRONG_QUESTION if now.beside else Cause.IGNORED, not then.elsewhere)]
     less = then.wanted == 0 or now.given / max(1, now.wanted) < then.given / then.wanted
     return [(Cause.INCOMPLETE, now.given < now.wanted and less)]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.rewording import missing_statements, unsupported_statements
 from ragstone.judge.judgements import (
     ContextUse,
     Judgements,
@@ -50,6 +51,8 @@ class Said:
     contradicted: int = 0
     wanted: int = 0
     given: int = 0
+    ignored: int = 0
+    """Statements of the reference that the contexts hold and it lacks."""
     elsewhere: bool = False
     """Nothing in it matches the reference."""
     beside: bool = False
@@ -222,26 +225,46 @@ def _is_cut(answer: str, before: str) -> bool:
 def _said(record: SampleRecord) -> Said:
     judged, answer = _judged(record), record.response.answer
     made = judged.statements if isinstance(judged.statements, StatementList) else None
-    verdicts = [one.verdict for one in judged.support.supports] if isinstance(judged.support, SupportTable) else []
-    if not verdicts and made is not None and not record.response.contexts:
-        verdicts = [Verdict.UNSUPPORTED] * len(made.statements)
+    statements, unsupported = _statements(record)
     match = judged.reference_match if isinstance(judged.reference_match, ReferenceMatch) else None
-    given = [one.verdict is Verdict.SUPPORTED for one in match.reference_supports] if match is not None else []
-    backed = [one.verdict is Verdict.SUPPORTED for one in match.answer_supports] if match is not None else []
+    wanted = () if match is None else tuple(support.statement_id for support in match.reference_supports)
+    missing = missing_statements(record.answers[0], record.sample)
+    backed = [] if match is None else [support.verdict is Verdict.SUPPORTED for support in match.answer_supports]
     spoken = _language(answer)
     return Said(
         empty=not any(character.isalnum() for character in answer),
         abstains=made is not None and made.abstains,
-        statements=len(verdicts),
-        unsupported=sum(one is not Verdict.SUPPORTED for one in verdicts),
-        contradicted=sum(one is Verdict.CONTRADICTED for one in verdicts),
-        wanted=len(given),
-        given=sum(given),
-        elsewhere=bool(given) and not any(given) and not any(backed),
+        statements=statements,
+        unsupported=len(unsupported),
+        contradicted=unsupported.count(Verdict.CONTRADICTED),
+        wanted=len(wanted),
+        given=len(wanted) - len(missing),
+        ignored=len(missing & _in_contexts(judged)),
+        elsewhere=bool(wanted) and len(missing) == len(wanted) and not any(backed),
         beside=_is_beside(judged),
         passes_over=_passes_over(judged),
         language=spoken if spoken not in (None, _language(record.sample.question)) else None,
     )
+
+
+def _statements(record: SampleRecord) -> tuple[int, list[Verdict]]:
+    """How many statements the answer makes, and the verdicts on those that its contexts don't support."""
+    judged = _judged(record)
+    if isinstance(judged.support, SupportTable) and judged.support.supports:
+        unsupported = unsupported_statements(record.answers[0], record.sample)
+        return len(judged.support.supports), [support.verdict for support in unsupported]
+    if isinstance(judged.statements, StatementList) and not record.response.contexts:
+        count = len(judged.statements.statements)
+        return count, [Verdict.UNSUPPORTED] * count
+    return 0, []
+
+
+def _in_contexts(judged: Judgements) -> Set[str]:
+    """The ids of the reference's statements that the contexts hold, by the judge."""
+    use = judged.context_use
+    if not isinstance(use, ContextUse):
+        return set()
+    return {one.statement_id for one in use.attributions if one.verdict is Verdict.SUPPORTED}
 
 
 @lru_cache(maxsize=16)

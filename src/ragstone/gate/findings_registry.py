@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ragstone.gate.alignment import alignment_findings
 from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.registry import unguarded
+from ragstone.gate.citations import citation_notes, citation_warnings
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
@@ -50,6 +51,7 @@ FINDERS = (
     Finder("conversations", Level.WARNING, forgotten),
     Finder("direction", Level.WARNING, assumed_directions),
     Finder("labels", Level.WARNING, retrieval_warnings),
+    Finder("citations", Level.WARNING, citation_warnings),
     Finder("judge_model", Level.WARNING, model_warnings),
     Finder("judge_changed", Level.WARNING, canary_warnings),
     Finder("planted", Level.WARNING, planted_warnings),
@@ -60,6 +62,7 @@ FINDERS = (
     Finder("judge_backend", Level.NOTE, fingerprint_notes),
     Finder("stability", Level.NOTE, stability_notes),
     Finder("preference", Level.NOTE, preference_notes),
+    Finder("citations", Level.NOTE, citation_notes),
     Finder("footnote", Level.NOTE, footnotes),
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
@@ -102,8 +103,11 @@ def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, sample
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
-    warned = sum(check.status is not Status.PASS for check in verdict.checks if check.action is Action.WARN)
-    also = f" {counted(warned, 'check that only warns', 'checks that only warn')} did not pass." if warned else ""
+    warnings = [check for check in verdict.checks if check.action is Action.WARN and check.status is not Status.PASS]
+    by_words = [check for check in warnings if check.by_words]
+    others = len(warnings) - len(by_words)
+    also = f" {counted(others, 'check that only warns', 'checks that only warn')} did not pass." if others else ""
+    also += _by_words(by_words)
     if not verdict.is_compared:
         return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
     lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
@@ -134,6 +138,20 @@ def _sensitivity(verdict: GateVerdict, samples: int) -> str:
         return f"; {broken} that break would show"
     points = f"{100 * float(figure(sensitivity.loss)):.3g} points"
     return f"; {broken} that break would show, and 4 of 5 losses of {points} in one metric"
+
+
+def _by_words(checks: Sequence[Check]) -> str:
+    """`` By word comparison, faithfulness 1.00 → 0.92.``; nothing without such checks."""
+    moves = {check.metric: _by_word(check) for check in checks if check.kind in LEVELS}
+    moves |= {check.metric: _by_word(check) for check in checks if check.kind in CHANGES}
+    return f" By word comparison, {', '.join(moves.values())}." if moves else ""
+
+
+def _by_word(check: Check) -> str:
+    name = (check.metric or "").replace("_", " ")
+    if check.baseline is None:
+        return f"{name} {score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
+    return f"{name} {score(check.baseline)} → {score(check.current)}"
 
 
 def _said(check: Check) -> str:

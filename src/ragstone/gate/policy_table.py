@@ -104,6 +104,21 @@ RISES = ("max_latency_rise", "max_token_rise", "max_cost_rise")
 """The keys of [system] that limit by how much an answer takes or costs more than in the baseline."""
 
 
+GUARDS: Mapping[str, str] = MappingProxyType(
+    {
+        "system.unanswered": "max_unanswered",
+        "system.guessed": "max_guessed",
+        "system.broken": "max_broken",
+        "system.fruitless": "max_fruitless",
+        "system.misranked": "max_misranked",
+    }
+)
+"""The guards of any run's answers, and the key of [system] that says how large a share of them may be."""
+
+COMPARED_GUARD = "system.misranked"
+"""The guard that counts nothing without a baseline: its key limits the rise."""
+
+
 class SystemRules(_Table):
     """[system]: limits of the system under test."""
 
@@ -120,6 +135,8 @@ class SystemRules(_Table):
     max_unanswered: Share = 0.3
     max_guessed: Share = 0.4
     max_broken: Share = 0.25
+    max_fruitless: Share = 0.25
+    max_misranked: Share = 0.02
     action: Action = Action.BLOCK
 
     @property

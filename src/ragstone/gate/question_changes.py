@@ -12,6 +12,7 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import QUESTIONS, Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Action, CheckKind
+from ragstone.gate.word_comparison import without_word_losses
 from ragstone.stats.flips import Flips, flips_of, least_broken
 from ragstone.stats.losses import Floats
 from ragstone.system.response import RETRIEVAL
@@ -78,12 +79,13 @@ class QuestionChanges:
 def question_changes(evidence: Evidence) -> QuestionChanges | None:
     """The questions that broke or were mended, by the metrics with a blocking drop; None without a comparable baseline.
 
-    A question also broke if the system fails on it now and did not before.
+    A question also broke if the system fails on it now and did not before. A loss that only the words of the offline
+    judge show breaks none.
     """
     compared = evidence.compared
     if compared is None:
         return None
-    drops = [check for check in evidence.asked if _counts(check)]
+    drops = without_word_losses([check for check in evidence.asked if _counts(check)], evidence)
     ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
     flips = flips_of([check.change for check in drops if check.change is not None], len(ids))
     paired = set(compared.samples)

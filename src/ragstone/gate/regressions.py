@@ -66,7 +66,11 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
 
 def _losses(evidence: Evidence) -> tuple[set[str], Losses]:
     """The metrics of failed checks, and the losses."""
-    failed = {check.metric for check in evidence.decided if check.status is Status.FAIL and check.metric}
+    failed = {
+        check.metric
+        for check in evidence.decided
+        if check.status is Status.FAIL and check.metric and not check.by_words
+    }
     if evidence.compared is not None:
         return failed, _fallen(evidence.compared, {rule.metric: rule.direction for rule in evidence.rules})
     short = _short(evidence.current, [rule for rule in evidence.rules if rule.metric in failed])

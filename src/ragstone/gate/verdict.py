@@ -98,7 +98,8 @@ class Check:
     is the same without the name of the metric or sample, for readers who see that already. `p_value` is that of "no
     loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken questions. An
     interval is for other questions of this kind, and decides only with ``decision = "assured"``. `unsettled`: it would
-    be decided otherwise, or more surely, if the system were asked again.
+    be decided otherwise, or more surely, if the system were asked again. `by_words`: only the words of the offline
+    judge show it, and the facts are still there; then it warns.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Check:
     short_reason: str | None = None
     p_value: float | None = None
     unsettled: bool = False
+    by_words: bool = False
 
     @property
     def level(self) -> Level:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
@@ -19,6 +20,8 @@ _BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
 _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
 _LABEL = re.compile(r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$", re.IGNORECASE)
 _MAX_IN_RANGE = 20
+MAX_BRACKETS = 100
+"""Of more distinct brackets in an answer, the first are looked up in the contexts."""
 _AFTER_STOP = re.compile(r"([.!?])((?:\s*[\[【][^\[\]【】\n]{1,80}[\]】])+)")
 
 
@@ -41,6 +44,26 @@ def cited(text: str, contexts: Sequence[Context]) -> list[int | None]:
             else:
                 found.extend(rank - 1 if 1 <= rank <= len(contexts) else None for rank in _ranks(part))
     return found
+
+
+def cites_what_is_there(answer: str, contexts: Sequence[Context]) -> bool | None:
+    """Whether each citation in `answer` is the id or a position of one of `contexts`, counted from 1 or from 0.
+
+    None if it cites nothing. A bracket that a context has too is no citation.
+    """
+    brackets = list(islice(dict.fromkeys(match.group() for match in _BRACKETED.finditer(answer)), MAX_BRACKETS))
+    own = [bracket for bracket in brackets if not any(bracket in context.text for context in contexts)]
+    by_id = {context.id for context in contexts if context.id is not None}
+    resolved: list[bool] = []
+    for bracket in own:
+        body = bracket[1:-1].strip()
+        parts = [body] if body in by_id else [part.strip().lstrip("^") for part in re.split(r"[,;]", body)]
+        for part in parts:
+            if part in by_id:
+                resolved.append(True)
+            else:
+                resolved.extend(0 <= number <= len(contexts) for number in _ranks(part))
+    return all(resolved) if resolved else None
 
 
 def _ranks(part: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Accept a drop, or an edit of the golden set, on purpose: a new entry in accepted.toml, reviewed like code."""
+"""Accept a drop, a rise of a guard, or an edit of the golden set, on purpose: a new entry in accepted.toml."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ragstone.gate.accepted import (
     title_of,
 )
 from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import GUARDS
 from ragstone.gate.source import MAX_RULES_BYTES
 from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import METRICS, find_metric
@@ -81,9 +82,10 @@ def accept(
     `shown` is the drop, or the directory of the run with it; `custom` are the project's own metrics. Raises ConfigError
     if there is no such drop, or the entry can't be written.
     """
-    if metric == GOLDEN_SET and slice_ is not None:
-        raise ConfigError(f"an edit of the {GOLDEN_SET} has no slice.", where="--slice", hint="Remove --slice.")
-    known = {*METRICS, GOLDEN_SET, *custom, *(name for _, name, _ in policy.table.rules())}
+    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
+        what = f"an edit of the {GOLDEN_SET}" if metric == GOLDEN_SET else metric
+        raise ConfigError(f"{what} has no slice.", where="--slice", hint="Remove --slice.")
+    known = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *(name for _, name, _ in policy.table.rules())}
     if metric not in known and find_metric(metric) is None and isinstance(shown, Path):
         known |= {check.metric for check in _checks(shown) if check.metric is not None}
     if metric not in known and find_metric(metric) is None:
@@ -133,7 +135,9 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     of = [
         one
         for one in checks
-        if ((one.metric, one.slice) == target or (metric, one.kind) == (GOLDEN_SET, CheckKind.GOLDEN_SET))
+        if (one.metric, one.slice) == target
+        or (metric, one.kind) == (GOLDEN_SET, CheckKind.GOLDEN_SET)
+        or (metric, one.kind) == (one.name, CheckKind.SHARE)
     ]
     floors = [one for one in checks if (one.status, one.action) == (Status.FAIL, Action.BLOCK) and one.kind in LEVELS]
     floor = next((one for one in floors if one in of), floors[0] if floors else None)
@@ -149,9 +153,11 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             raise ConfigError(said, where=policy.where(*key), hint=hint)
         left = f"{said} So the run fails still. {hint}"
     if offer is None:
-        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.GOLDEN_SET}), None)
+        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}), None)
         if metric == GOLDEN_SET:
             said = "no more questions of the baseline were edited than may be." if change is None else change.reason
+        elif metric in GUARDS:
+            said = f"{metric} is no check of this run." if change is None else change.reason
         elif change is None:
             said = f"{title_of(*target)} has no {change_word(metric)} check in this run"
         else:

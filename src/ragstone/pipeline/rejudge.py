@@ -16,7 +16,7 @@ from ragstone.evaluation.rescore import stored_cost
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import RunPlan, Session
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
@@ -256,8 +256,19 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
             }
         )
     return replace(
-        then, metrics=metrics, manifest=manifest, samples={**then.samples, **samples} if samples else then.samples
+        then,
+        metrics=metrics,
+        manifest=manifest,
+        samples={**then.samples, **samples} if samples else then.samples,
+        system=_with_judged_facts(then.system, again.system, again.samples.keys()),
     )
+
+
+def _with_judged_facts(then: SystemFacts, again: SystemFacts, judged: Collection[str]) -> SystemFacts:
+    """`then` with what `again` says of the samples `judged` again, as far as that depends on labels and judge."""
+    ranked = {name: contexts for name, contexts in then.ranked.items() if name not in judged}
+    reworded = {name: words for name, words in then.reworded.items() if name not in judged}
+    return replace(then, ranked={**ranked, **again.ranked}, reworded={**reworded, **again.reworded})
 
 
 def _spliced(one: MetricScores, other: MetricScores | None, ids: Collection[str]) -> MetricScores:

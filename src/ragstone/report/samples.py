@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.rewording import unsupported_statements
 from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
-from ragstone.judge.judgements import ContextUse, Judgements, StatementList, SupportTable, Verdict
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import ContextUse, Judgements, StatementList, Verdict
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report import wording
 from ragstone.report.parts import (
@@ -221,7 +223,7 @@ class RunSamples:
             answer=shown.response.answer if shown is not None else "",
             baseline_answer=before.response.answer if record is not None and before is not None else None,
             reference=("\nor: ".join(record.sample.references) or None) if record is not None else None,
-            unsupported=_unsupported(judged),
+            unsupported=() if shown is None or record is None else _unsupported(shown, record.sample),
             missing=_missing(use),
             cause=self.causes.get(sample_id),
             facts=self.facts.get(sample_id),
@@ -256,11 +258,12 @@ def _note(record: SampleRecord | None, metric: str) -> str | None:
     return score.note if isinstance(score, Scored) else None
 
 
-def _unsupported(judged: Judgements) -> tuple[StatementPart, ...]:
-    if not isinstance(judged.statements, StatementList) or not isinstance(judged.support, SupportTable):
+def _unsupported(answer: Answer, sample: Sample) -> tuple[StatementPart, ...]:
+    statements = answer.judgements[0].statements if answer.judgements else None
+    if not isinstance(statements, StatementList):
         return ()
-    texts = {statement.id: statement.text for statement in judged.statements.statements}
-    bad = [support for support in judged.support.supports if support.verdict is not Verdict.SUPPORTED]
+    texts = {statement.id: statement.text for statement in statements.statements}
+    bad = unsupported_statements(answer, sample)
     bad.sort(key=lambda support: support.verdict is not Verdict.CONTRADICTED)
     return tuple(
         StatementPart(

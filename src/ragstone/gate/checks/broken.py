@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.evaluation.manifest import GOLDEN_SET
+from ragstone.evaluation.ranked import evidence_ranks
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent
 from ragstone.gate.checks.checker import Checker
+from ragstone.gate.citations import false_citations
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import groups_of, mean_of
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, SystemRules
+from ragstone.gate.policy_table import COMPARED_GUARD, DEFAULT_MAX_DROP, GUARDS, SystemRules
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.word_comparison import is_by_words
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 
@@ -41,7 +44,7 @@ FALSE_OFFLINE: Mapping[str, float] = {**FALSE_UP_TO, "faithfulness": 0.65, "answ
 """By the offline judge, whose scores are probabilities: what it doesn't believe gets more than nothing."""
 FRUITLESS_UP_TO: Mapping[str, float] = {"context_recall": 0.2, "context_precision": 0.1, "mrr": 0.0}
 LOWER = 0.1
-"""Contexts are ranked worse than before if their score is lower by more."""
+"""Contexts are in a worse order than before if the reciprocal rank of the first evidence is lower by more."""
 
 _TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
 _WORDS: Mapping[str, str] = {
@@ -51,7 +54,7 @@ _WORDS: Mapping[str, str] = {
     AnswerKind.EVADES: "evasive",
     AnswerKind.COPIES: "copied from the contexts",
     AnswerKind.LOOPS: "repeating one sentence",
-    AnswerKind.MISCITES: "citing contexts that don't exist",
+    "citations": "citing contexts that don't exist",
     AnswerKind.DISORDERED: "with their words in no order",
     AnswerKind.CUT: "cut off",
     AnswerKind.FOREIGN: "in another language than the question",
@@ -69,19 +72,25 @@ Hits = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them.
-
-    Without a `limit`, it is only compared with the baseline, and no check if it passes. Of those in the baseline,
-    `before` is said.
+    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them, and
+    `before` of those in the baseline.
     """
 
     name: str
     title: str
-    limit: str | None
     hits: Callable[[RunScores, Evidence], Hits]
     what: str
     answerable: bool = True
     before: str = "before"
+
+    @property
+    def key(self) -> str:
+        return GUARDS[self.name]
+
+    @property
+    def only_compared(self) -> bool:
+        """Whether it counts nothing without a baseline: its key limits the rise, and a pass is no check."""
+        return self.name == COMPARED_GUARD
 
     def asked(self, run: RunScores) -> list[str]:
         return [name for name, facts in run.samples.items() if facts.answerable is self.answerable]
@@ -103,38 +112,57 @@ def _broken(run: RunScores, evidence: Evidence) -> Hits:
     found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
     for name in _alike(run, kinds):
         found.setdefault(name, "same")
-    for name, sign in _low(run, FALSE_OFFLINE if _is_offline(run) else FALSE_UP_TO, evidence).items():
+    for name in sorted(false_citations(run)):
+        found.setdefault(name, "citations")
+    lines = FALSE_OFFLINE if _is_offline(run) else FALSE_UP_TO
+    for name, sign in _low(run, lines, evidence, evidence.policy.system.max_broken).items():
         if kinds.get(name) not in UNANSWERED:
             found.setdefault(name, sign)
     return found
 
 
 def _fruitless(run: RunScores, evidence: Evidence) -> Hits:
-    return _low(run, FRUITLESS_UP_TO, evidence)
+    return _low(run, FRUITLESS_UP_TO, evidence, evidence.policy.system.max_fruitless)
 
 
 def _misranked(run: RunScores, evidence: Evidence) -> Hits:
-    """The samples whose contexts the other run ranks better, by what gives the same score to the same ranking."""
+    """The samples whose evidence ranks lower than in the other run, among the contexts that both returned."""
     if evidence.compared is None:
         return {}
-    other = evidence.compared.baseline if run is evidence.current else evidence.current
-    offline = _is_offline(run) and _is_offline(other)
-    for metric in ("mrr", *(["context_precision"] if offline else [])):
-        if metric in run.metrics and metric in other.metrics:
-            mine, theirs = _of_one_answer(run, metric), _of_one_answer(other, metric)
-            return {name: "" for name in mine.keys() & theirs.keys() if mine[name] < theirs[name] - LOWER}
-    return {}
+    baseline, current = evidence.compared.baseline.system.ranked, evidence.current.system.ranked
+    lower: dict[str, str] = {}
+    for name in current.keys() & baseline.keys():
+        ranks = evidence_ranks(current[name], baseline[name])
+        if ranks is None:
+            continue
+        own, other = ranks if run is evidence.current else reversed(ranks)
+        if 1 / own < 1 / other - LOWER:
+            lower[name] = ""
+    return lower
 
 
-GUARDS = (
-    Guard("system.unanswered", "Unanswered questions", "max_unanswered", _unanswered, "not answered"),
-    Guard("system.guessed", "Unanswerable questions", "max_guessed", _guessed, "answered", answerable=False),
-    Guard("system.broken", "Broken answers", "max_broken", _broken, "answered with something broken"),
-    Guard("system.fruitless", "Fruitless retrieval", "max_broken", _fruitless, "given contexts that hardly help"),
-    Guard("system.misranked", "Ranking", None, _misranked, "given contexts in a worse order", before="in a better one"),
+_GUARDS = (
+    Guard("system.unanswered", "Unanswered questions", _unanswered, "not answered"),
+    Guard("system.guessed", "Unanswerable questions", _guessed, "answered", answerable=False),
+    Guard("system.broken", "Broken answers", _broken, "answered with something broken"),
+    Guard("system.fruitless", "Fruitless retrieval", _fruitless, "given contexts that hardly help"),
+    Guard("system.misranked", "Ranking", _misranked, "given the evidence at a lower rank", before="at a higher one"),
 )
-_BY_NAME = {guard.name: guard for guard in GUARDS}
+_BY_NAME = {guard.name: guard for guard in _GUARDS}
 _OF_RETRIEVAL = ("system.fruitless", "system.misranked")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """How many samples a guard counted in the baseline, of those in both runs, and by how much their share rose.
+
+    `p` is the probability of such a rise by chance.
+    """
+
+    before: int
+    share_before: float
+    rise: float
+    p: float
 
 
 class Broken(Checker):
@@ -149,19 +177,15 @@ class Broken(Checker):
         run, manifest = evidence.current, evidence.current.manifest
         if manifest is None or not evidence.finished or not run.system.answers:
             return
-        for guard in GUARDS:
+        for guard in _GUARDS:
             if guard.name in _OF_RETRIEVAL or manifest.system.part != RETRIEVAL:
                 yield from _check(guard, evidence)
 
     def key(self, check: Check) -> KeyPath:
-        limit = _BY_NAME[check.name].limit
-        return self.policy_key if limit is None else ("system", limit)
+        return ("system", GUARDS[check.name])
 
     def title(self, check: Check) -> str:
         return _BY_NAME[check.name].title
-
-    def wanted(self, check: Check) -> str:
-        return super().wanted(check) or "no more than before"
 
 
 def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
@@ -172,21 +196,22 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     everywhere = guard.hits(run, evidence)
     hits = {name: everywhere[name] for name in asked if name in everywhere}
     allowed = _limit(evidence.policy.system, guard)
-    before, more, p = _against_baseline(guard, everywhere, asked, evidence)
-    rose = more > _rise_allowed(evidence) and p <= SUSPECTED
+    change = _against_baseline(guard, everywhere, asked, evidence)
+    rose = change is not None and change.rise > _rise_allowed(guard, evidence) and change.p <= SUSPECTED
     status, so = Status.PASS, "no more than is allowed"
-    if _is_shown(hits, asked, allowed, run):
+    if not guard.only_compared and _is_shown(hits, asked, allowed, run):
         # A change fails only for what it adds to its base, but what was broken before must not pass in silence.
-        as_before = before is not None and before > allowed * len(asked) and not rose
+        as_before = change is not None and change.before > allowed * len(asked) and not rose
         status, so = (Status.INCONCLUSIVE if as_before else Status.FAIL), f"more than the {percent(allowed)} allowed"
     elif rose:
-        status = Status.FAIL if p <= WORSE else Status.INCONCLUSIVE
-        so = "more than chance explains" if p <= WORSE else "which may be more than chance"
-    elif guard.limit is None:
+        is_shown = change is not None and change.p <= WORSE
+        status = Status.FAIL if is_shown else Status.INCONCLUSIVE
+        so = "more than chance explains" if is_shown else "which may be more than chance"
+    elif guard.only_compared:
         return
     of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
     verb = "is" if len(hits) == 1 else "are"
-    then = "" if before is None else f" ({before} {guard.before})"
+    then = "" if change is None else f" ({change.before} {guard.before})"
     yield Check(
         name=guard.name,
         kind=CheckKind.SHARE,
@@ -194,26 +219,30 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         action=Action.BLOCK,
         reason=f"{len(hits)} of {of} {verb} {guard.what}{then}, {so}{_signs(hits)}.",
         estimate=len(hits) / len(asked),
-        threshold=None if guard.limit is None else allowed,
-        current=len(hits) / len(asked),
-        baseline=None if before is None else before / len(asked),
+        threshold=allowed,
+        current=len(hits) / len(asked) if change is None else change.share_before + change.rise,
+        baseline=None if change is None else change.share_before,
         n=len(asked),
     )
 
 
 def _limit(system: SystemRules, guard: Guard) -> float:
-    allowed: float = 1.0 if guard.limit is None else getattr(system, guard.limit)
-    return max(allowed, system.max_empty) if guard.limit == "max_unanswered" else allowed
+    allowed: float = getattr(system, guard.key)
+    return max(allowed, system.max_empty) if guard.key == "max_unanswered" else allowed
 
 
-def _rise_allowed(evidence: Evidence) -> float:
-    """A rise of the share that is no loss: what the largest accepted drop of a metric over all samples can bring.
+def _rise_allowed(guard: Guard, evidence: Evidence) -> float:
+    """A rise of the share that is no loss: what is accepted, or what an accepted drop of a metric can bring.
 
     A broken answer takes at least half of its score from the mean.
     """
-    widened = evidence.policy.widened.items()
-    drops = (entry.drop for (metric, tag), entry in widened if tag is None and metric != GOLDEN_SET)
-    return max([DEFAULT_MAX_DROP, *(2.0 * drop for drop in drops)])
+    rises = [evidence.policy.system.max_misranked if guard.only_compared else DEFAULT_MAX_DROP]
+    for (name, tag), entry in evidence.policy.widened.items():
+        if name == guard.name:
+            rises.append(entry.drop)
+        elif name not in GUARDS and name != GOLDEN_SET and tag is None:
+            rises.append(2.0 * entry.drop)
+    return max(rises)
 
 
 def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
@@ -225,17 +254,15 @@ def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run
     return p_proportion_at_most(len(hits), len(asked), allowed) <= SHOWN
 
 
-def _against_baseline(
-    guard: Guard, hits: Hits, asked: Collection[str], evidence: Evidence
-) -> tuple[int | None, float, float]:
-    """How many there were before, by how much the share rose, and the probability of that by chance."""
+def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence: Evidence) -> _Change | None:
+    """The change since the baseline; None if no sample is in both."""
     pairing = evidence.compared
     if pairing is None or not pairing.baseline.system.answers:
-        return None, 0.0, 1.0
+        return None
     known = pairing.baseline.system.answers
     paired = [name for name in pairing.samples if name in known and name in asked]
     if not paired:
-        return None, 0.0, 1.0
+        return None
     then = guard.hits(pairing.baseline, evidence)
     votes: defaultdict[str, int] = defaultdict(int)
     for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
@@ -243,7 +270,8 @@ def _against_baseline(
     worse, better = (sum(sign * vote > 0 for vote in votes.values()) for sign in (1, -1))
     rise = sum(votes.values()) / len(paired)
     p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
-    return sum(name in then for name in paired), rise, p
+    before = sum(name in then for name in paired)
+    return _Change(before, before / len(paired), rise, p)
 
 
 def _signs(hits: Hits) -> str:
@@ -285,15 +313,24 @@ def _of_one_answer(run: RunScores, metric: str) -> Mapping[str, float]:
     return {**found.values, **{name: scores[-1] for name, scores in last.items() if scores and name in found.values}}
 
 
-def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence) -> Hits:
-    """The samples with a score of at most one of `lines`, unless the policy says that such means are fine."""
-    low = 1.0 - evidence.policy.system.max_broken
+def _is_by_words(run: RunScores, metric: str, name: str) -> bool:
+    """Whether a low score of the sample only says that the answer has other words."""
+    has_reference = run.samples[name].reference is not None
+    return _is_offline(run) and is_by_words(metric, run.system.reworded.get(name), has_reference=has_reference)
+
+
+def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence, allowed: float) -> Hits:
+    """The samples with a score of at most one of `lines`, unless the policy says that such means are fine.
+
+    `allowed` is the share of them that it allows.
+    """
+    low = 1.0 - allowed
     floors = {rule.metric: rule.min for rule in evidence.rules if rule.written and rule.slice is None}
     fine = {metric for metric, floor in floors.items() if floor is not None and floor < low}
     found: dict[str, str] = {}
     for metric, line in lines.items():
         if metric in run.metrics and metric not in fine:
             for name, value in _of_one_answer(run, metric).items():
-                if value <= line:
+                if value <= line and not _is_by_words(run, metric, name):
                     found.setdefault(name, metric)
     return found

@@ -26,6 +26,7 @@ from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.resolution import Spread, spread_of_noise, visible_loss
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
+from ragstone.gate.word_comparison import without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
@@ -79,14 +80,16 @@ class Drops(Checker):
         decision = evidence.policy.gate.decision
         looks_at_tags = decision == "evidence" and self._action is Action.BLOCK
         tagged = drops_by_tag(drops, evidence) if looks_at_tags else ()
-        decided = decide_drops((*drops, *tagged), evidence)
-        own = [_check(drop, evidence, few=True) for drop in decided[: len(drops)]]
+        checks = _checks((*drops, *tagged), len(drops), evidence)
+        if self._action is Action.BLOCK:
+            checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
+        own = checks[: len(drops)]
         yield from own
-        failed = {check.metric for check in own if check.status is Status.FAIL and check.slice is None}
-        for drop in decided[len(drops) :]:
-            check = _check(drop, evidence, few=False)
+        failed = [check for check in own if check.status is Status.FAIL and check.slice is None]
+        lost = {check.metric for check in failed if not check.by_words}
+        for check in checks[len(drops) :]:
             doubtful = is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
-            if (check.status is not Status.PASS or doubtful) and check.metric not in failed:
+            if (check.status is not Status.PASS or doubtful) and not check.by_words and check.metric not in lost:
                 yield check
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
@@ -174,6 +177,33 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> list[Drop]:
                 suspected=beyond and p <= look.suspect * policy.alpha,
             )
         )
+    return decided
+
+
+def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list[Check]:
+    """The checks of `drops`; the first `rules` of them are asked for by the policy, the others are of tags."""
+    decided = decide_drops(drops, evidence)
+    return [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided)]
+
+
+def _without_word_losses(
+    checks: Sequence[Check], drops: Sequence[BoundCheck], rules: int, evidence: Evidence
+) -> list[Check]:
+    """`checks` of `drops`, of which those only warn that pass without the losses that only words show."""
+    if all(check.status is Status.PASS for check in checks):
+        return list(checks)
+    by_facts = without_word_losses(drops, evidence)
+    if all(facts is drop for facts, drop in zip(by_facts, drops, strict=True)):
+        return list(checks)
+    decided = []
+    for check, of_facts in zip(checks, _checks(by_facts, rules, evidence), strict=True):
+        if check.status is Status.PASS or of_facts.status is check.status:
+            decided.append(check)
+        elif of_facts.status is Status.PASS:
+            reason = f"{check.reason} {words_reason(check.metric)}"
+            decided.append(replace(check, action=Action.WARN, reason=reason, by_words=True))
+        else:
+            decided.append(of_facts)
     return decided
 
 

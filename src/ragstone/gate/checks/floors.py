@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.gate.word_comparison import floor_without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import Floats
 from ragstone.stats.normal import normal_quantile
@@ -50,7 +52,7 @@ class Floors(Checker):
                 continue
             labelled = labels_of(floor, evidence)
             if labelled is None:
-                yield _floor(floor, evidence)
+                yield _without_word_losses(_floor(floor, evidence), floor, evidence)
             else:
                 interval = corrected_mean(floor, evidence.current, labelled, alpha=NOISE)
                 yield _corrected_floor(floor, interval, evidence, len(labelled.pairs))
@@ -82,6 +84,17 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
         by_noise = f"{_mean(floor, 'below')}, by no more than its answers vary"
         return _check(floor, interval, Status.INCONCLUSIVE, by_noise, unsettled=True)
     return _check(floor, interval, Status.FAIL, _mean(floor, "below"), unsettled=not _asked_again(evidence))
+
+
+def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
+    """`check`, which only warns if it passes without the losses that only the words of the offline judge show."""
+    if check.status is Status.PASS or check.action is not Action.BLOCK:
+        return check
+    by_facts = floor_without_word_losses(floor, evidence)
+    if by_facts is floor or _floor(by_facts, evidence).status is not Status.PASS:
+        return check
+    reason = f"{check.reason} {words_reason(check.metric)}"
+    return replace(check, action=Action.WARN, reason=reason, by_words=True, unsettled=False)
 
 
 def _corrected_floor(floor: BoundCheck, interval: Estimate, evidence: Evidence, labels: int) -> Check:

@@ -1,0 +1,77 @@
+"""Losses that only the words of the offline judge show: they warn, because the same facts may be worded otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.evaluation.rewording import Rewording
+from ragstone.gate.bounds import BoundCheck
+from ragstone.gate.evidence import Evidence
+from ragstone.stats.losses import Change, row_means
+
+_OF_CONTEXTS = frozenset({"faithfulness", "hallucination"})
+"""Metrics that compare the answer's words with those of the contexts."""
+_OF_REFERENCE = frozenset({"answer_relevancy", "answer_correctness", "completeness"})
+"""Metrics that fall with other words than the question's or the reference's."""
+
+
+def is_by_words(metric: str, words: Rewording | None, *, has_reference: bool) -> bool:
+    """Whether a loss of `metric` by the offline judge shows nothing, because the answer's `words` have the facts."""
+    if words is None or not words.grounded:
+        return False
+    if metric in _OF_CONTEXTS:
+        return True
+    return metric in _OF_REFERENCE and has_reference and words.states_reference
+
+
+def words_reason(metric: str | None) -> str:
+    """Why a loss of `metric` only warns, as a sentence."""
+    if metric in _OF_CONTEXTS:
+        return "Only by word comparison: the contexts still have the numbers, names and words of the answers."
+    return "Only by word comparison: the answers still have the numbers, names and words of their references."
+
+
+def without_word_losses(drops: Sequence[BoundCheck], evidence: Evidence) -> list[BoundCheck]:
+    """The `drops`, each without the losses that only the words of the offline judge show."""
+    reworded, samples = evidence.current.system.reworded, evidence.current.samples
+    if not evidence.offline or not reworded:
+        return list(drops)
+    by_facts = []
+    for drop in drops:
+        only_words = [
+            is_by_words(drop.rule.metric, reworded.get(name), has_reference=samples[name].reference is not None)
+            for name in drop.samples
+        ]
+        by_facts.append(_without_losses(drop, np.array(only_words, dtype=np.bool_)))
+    return by_facts
+
+
+def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
+    """`floor` with the baseline's scores of the samples that lost by nothing but the words of the offline judge."""
+    metric, reworded = floor.rule.metric, evidence.current.system.reworded
+    compared = evidence.compared
+    if not evidence.offline or not reworded or compared is None or metric not in compared.metrics:
+        return floor
+    samples, before = evidence.current.samples, compared.baseline.metrics[metric].values
+    paired = set(compared.pairs(metric))
+    values = floor.values.copy()
+    for place, name in enumerate(floor.samples):
+        has_reference = samples[name].reference is not None
+        if name in paired and is_by_words(metric, reworded.get(name), has_reference=has_reference):
+            values[place] = max(values[place], floor.rule.direction.shown(before[name]))
+    return replace(floor, values=values, current=float(values.mean()))
+
+
+def _without_losses(drop: BoundCheck, only_words: NDArray[np.bool_]) -> BoundCheck:
+    change = drop.change
+    lost = only_words & (drop.values < 0.0)
+    if change is None or not lost.any():
+        return drop
+    now, then = change.now.copy(), row_means(change.then)
+    now[lost] = then[lost, None]
+    values = np.where(lost, 0.0, drop.values)
+    return replace(drop, values=values, change=Change(change.units, now, change.then, change.alike, change.expected))
