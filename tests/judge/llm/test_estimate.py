@@ -36,11 +36,12 @@ MORE: dict[JudgementKind, tuple[int, int, int, int]] = {
     JudgementKind.REFERENCE_MATCH: (200, 400, 100, 0),
     JudgementKind.PREVIOUS_MATCH: (200, 500, 0, 0),
     JudgementKind.ENTITIES: (0, 0, 100, 0),
+    JudgementKind.PREFERENCE: (200, 400, 0, 400),
     JudgementKind.CONTEXT_RELEVANCE: (100, 0, 0, 125),
 }
 """Tokens sent in addition if the question, the answer, the reference or the contexts have 400 characters more.
 
-Support and matches also need the statements of the answer.
+Support and matches also need the statements of the answer; a preference is asked in both orders.
 """
 
 
@@ -62,9 +63,26 @@ def test_every_text_that_a_judgement_reads_is_counted(kind: JudgementKind) -> No
         (JudgementKind.STATEMENTS, 133),
         (JudgementKind.SUPPORT, 133 + 144),
         (JudgementKind.REFERENCE_MATCH, 133 + 133 + 126),
+        (JudgementKind.CONTEXT_USE, 133 + 60),
+        (JudgementKind.PREVIOUS_MATCH, 133 + 133 + 112),
         (JudgementKind.ENTITIES, 50),
     ],
 )
 def test_what_is_written_grows_with_the_texts_that_it_is_about(kind: JudgementKind, received: int) -> None:
     longer = estimate(kind, replace(SAMPLE, reference="r" * 800), answer=400)
     assert longer.output_tokens - estimate(kind).output_tokens == pytest.approx(received, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "received"),
+    [
+        (JudgementKind.STATEMENTS, 30),
+        (JudgementKind.CONTEXT_USE, 133 + 60 + 35),
+        (JudgementKind.REVERSE_QUESTIONS, 75),
+        (JudgementKind.ENTITIES, 65),
+        (JudgementKind.PREFERENCE, 2 * 15),
+        (JudgementKind.CONTEXT_RELEVANCE, 75),
+    ],
+)
+def test_something_is_written_about_any_text(kind: JudgementKind, received: int) -> None:
+    assert estimate(kind).output_tokens == received
