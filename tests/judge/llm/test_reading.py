@@ -448,9 +448,8 @@ def everything(world: Any, judge: Any) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, b"\xff\xfe", b'{"value": 1}', None])
-def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss(world: Any, tmp_path: Path, value: object) -> None:
-    path = tmp_path / "judgements.sqlite"
+def asked_with_entries(world: Any, path: Path, value: object) -> int:
+    """Ask with a cache whose entries are all `value`: everything is asked again. Returns how many calls that takes."""
     first = world.judge("openai:gpt-4o-mini", cache=path)
     expected = everything(world, first)
     world.run(first.close())
@@ -464,6 +463,16 @@ def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss(world: Any, tmp_path: Pa
     assert everything(world, second) == expected
     world.run(second.close())
     assert len(world.fake.seen) == 2 * asked
-    third = world.judge("openai:gpt-4o-mini", cache=path)
-    assert everything(world, third) == expected
+    return asked
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, b"\xff\xfe", b'{"value": 1}', None])
+def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss(world: Any, tmp_path: Path, value: object) -> None:
+    asked_with_entries(world, tmp_path / "judgements.sqlite", value)
+
+
+def test_a_reply_takes_the_place_of_an_entry_that_was_not_ours(world: Any, tmp_path: Path) -> None:
+    asked = asked_with_entries(world, tmp_path / "judgements.sqlite", "7")
+    third = world.judge("openai:gpt-4o-mini", cache=tmp_path / "judgements.sqlite")
+    everything(world, third)
     assert len(world.fake.seen) == 2 * asked
