@@ -155,7 +155,9 @@ def test_a_model_that_obeys_an_injection_fails_and_scores_nothing(world: Any, ki
     assert len(world.fake.chats) == 2
 
 
-@pytest.mark.parametrize("task", EVERYTHING)
+@pytest.mark.parametrize(
+    "task", [task if task in HEADLINE else pytest.param(task, marks=pytest.mark.heavy) for task in EVERYTHING]
+)
 def test_an_endless_text_is_sent_in_bounded_parts_or_not_at_all(world: Any, task: str) -> None:
     requests, found = asked(world, EVERYTHING[task], f"{HARMLESS} " * 60_000)
     assert len(requests) <= 40

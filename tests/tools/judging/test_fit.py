@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.judge.fitted import read_fitted
 from ragstone.tools.judging import fit
 from ragstone.tools.judging.fit import cross_validated, fit_model
+from tests.cli.project import ragstone as command_line
 from tests.pipeline.conftest import Ragstone
 
 N = 48
@@ -43,12 +45,31 @@ RUN = (
 )
 
 
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with its run; for copying."""
+    path = tmp_path_factory.mktemp("evaluated")
+    write_project(path)
+    command_line([*RUN, "--out", "before"], path, exit_code=0)
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted_once(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project with a judge that is fitted to its labels; for copying."""
+    path = shutil.copytree(evaluated, tmp_path_factory.mktemp("fitted"), dirs_exist_ok=True)
+    command_line(["calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json"], path, exit_code=0)
+    return path
+
+
 @pytest.fixture
-def labelled(ragstone: Ragstone, tmp_path: Path) -> Path:
-    write_project(tmp_path)
-    code, _, err = ragstone(*RUN, "--out", "before")
-    assert code == 0, err
-    return tmp_path
+def labelled(evaluated: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def fitted(fitted_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(fitted_once, tmp_path, dirs_exist_ok=True)
 
 
 def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) -> None:
@@ -106,13 +127,12 @@ def test_too_few_labels_of_one_class_are_refused(ragstone: Ragstone, labelled: P
         (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
     ],
 )
-def test_a_file_that_is_none_is_refused(ragstone: Ragstone, labelled: Path, change: Any, says: str) -> None:
-    assert ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")[0] == 0
-    document = json.loads((labelled / "judge.json").read_text(encoding="utf-8"))
+def test_a_file_that_is_none_is_refused(ragstone: Ragstone, fitted: Path, change: Any, says: str) -> None:
+    document = json.loads((fitted / "judge.json").read_text(encoding="utf-8"))
     if callable(change):
         change(document)
         change = {}
-    (labelled / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
+    (fitted / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
     code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
     assert code == 2
     assert says in err
