@@ -155,6 +155,12 @@ def test_an_assertion_is_one_that_can_be_checked(assertion: object, is_read: boo
             asserted.assertions([assertion])
 
 
+def test_only_a_list_in_a_text_is_taken_apart() -> None:
+    (one,) = asserted.assertions([{"type": "contains", "value": "a, b"}])
+    (several,) = asserted.assertions([{"type": "contains-any", "value": "a, b"}])
+    assert (one.values, several.values) == (("a, b",), ("a", "b"))
+
+
 @pytest.mark.parametrize(
     ("value", "kind"),
     [

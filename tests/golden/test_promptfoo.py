@@ -187,3 +187,13 @@ def test_tests_with_fields_of_strange_types_are_read(tmp_path: Path, field: str)
     for value in STRANGE:
         document = {"prompts": [None], "defaultTest": value, "tests": [{"vars": {"question": "Why?"}, field: value}]}
         assert load(tmp_path, document).samples[0].question == "Why?", value
+
+
+@pytest.mark.parametrize(
+    ("value", "references"),
+    [("In 1901.", ("In 1901.",)), (["In 1901.", "1901"], ("In 1901.", "1901")), ("file://answer.txt", ()), (1901, ())],
+)
+def test_a_reference_is_a_text_of_the_test_itself(tmp_path: Path, value: object, references: tuple[str, ...]) -> None:
+    tests = [{"vars": {"question": "When?"}, "assert": [{"type": "factuality", "value": value}]}]
+    (sample,) = load(tmp_path, {"prompts": ["{{question}}"], "tests": tests})
+    assert set(sample.references) == set(references)
