@@ -280,8 +280,11 @@ def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_
     baseline, current = run({"politeness": HIGH}), run({"politeness": LOW})
     assert decide_gate(current, baseline, default_policy()).exit_code == 1
     first = decide_gate(current, None, default_policy())
-    assert first.exit_code == 0
+    assert (first.status, first.exit_code) == (Status.INCONCLUSIVE, 0), "nothing is checked, so nothing passed"
+    assert "nothing to decide: the policy checks none of the metrics of this run (politeness)" in first.reason
     assert "There is no baseline, so no drop was checked." in first.warnings
+    floored = decide_gate(current, None, policy(metrics={"politeness": {"min": 0.1}}))
+    assert floored.status is Status.PASS
 
 
 def test_a_required_baseline_that_is_missing_or_of_another_golden_set_ends_with_6() -> None:

@@ -35,6 +35,7 @@ class CheckKind(StrEnum):
     TARGET = "target"
     DRIFT = "drift"
     COVERAGE = "coverage"
+    APPLICABILITY = "applicability"
     MUST_PASS = "must_pass"  # noqa: S105 - a kind of check
     QUESTIONS = "questions"
     LATENCY = "latency"

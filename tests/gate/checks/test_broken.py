@@ -60,7 +60,7 @@ OTHERS = replace(answering(), system=replace(answering().system, kinds={f"s{i}":
     ("now", "then", "rules", "status"),
     [
         pytest.param(answering(times=30), None, default_policy(), Status.FAIL, id="half of a first run"),
-        pytest.param(answering(times=22), None, default_policy(), Status.PASS, id="not shown to be more"),
+        pytest.param(answering(times=22), None, default_policy(), Status.INCONCLUSIVE, id="not shown to be more"),
         pytest.param(
             answering(times=30),
             None,
@@ -105,6 +105,19 @@ def test_answering_what_can_not_be_answered_is_a_check_of_its_own() -> None:
     status, reason = shares(decide_gate(guessing, rightly, default_policy()))["system.guessed"]
     assert status is Status.FAIL
     assert "20 of 20 unanswerable questions are answered (0 before)" in reason
+
+
+@pytest.mark.parametrize(
+    ("answered", "status"), [(3, Status.PASS), (4, Status.INCONCLUSIVE), (6, Status.INCONCLUSIVE), (7, Status.FAIL)]
+)
+def test_no_tick_stands_beside_a_share_that_is_over_its_limit(answered: int, status: Status) -> None:
+    guessing = answering(unanswerable=8)
+    kinds = {f"s{i}": (ABSTAINS,) for i in range(52 + answered, 60)}
+    run = replace(guessing, system=replace(guessing.system, kinds=kinds))
+    found, reason = shares(decide_gate(run, None, default_policy()))["system.guessed"]
+    assert found is status
+    assert f"{answered} of 8 unanswerable questions are answered" in reason
+    assert ("more than the 40 % allowed, but too few to decide" in reason) is (status is Status.INCONCLUSIVE)
 
 
 def test_copied_answers_the_same_answers_and_false_ones_are_broken() -> None:

@@ -209,6 +209,9 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         so = "more than chance explains" if is_shown else "which may be more than chance"
     elif guard.only_compared:
         return
+    elif len(hits) > allowed * len(asked):
+        # No tick stands beside a limit that is exceeded.
+        status, so = Status.INCONCLUSIVE, f"more than the {percent(allowed)} allowed, but too few to decide"
     of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
     verb = "is" if len(hits) == 1 else "are"
     then = "" if change is None else f" ({change.before} {guard.before})"

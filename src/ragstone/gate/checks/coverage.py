@@ -74,11 +74,21 @@ class Unfinished(Coverage):
 
 
 class NothingDecided(Coverage):
-    """An error if no score was checked: a run must not pass because there was nothing to check."""
+    """An error if no score was checked: a run must not pass because there was nothing to check.
+
+    Plain scores of which only the number is checked are inconclusive: their first run has nothing to be compared with.
+    """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        nothing = _error(f"nothing to decide: {_why_nothing(evidence.current)}")
         if not evidence.decided or not any(scores.values for scores in evidence.current.metrics.values()):
-            yield _error(f"nothing to decide: {_why_nothing(evidence.current)}")
+            yield nothing
+        elif evidence.current.manifest is None and all(_is_covered(check) for check in evidence.decided):
+            yield replace(nothing, status=Status.INCONCLUSIVE)
+
+
+def _is_covered(check: Check) -> bool:
+    return check.kind is CheckKind.COVERAGE and check.status is Status.PASS
 
 
 def _why_nothing(run: RunScores) -> str:

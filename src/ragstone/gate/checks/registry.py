@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ragstone.gate.checks.agreement import Agreement
 from ragstone.gate.checks.answers import Answers, Collapsed, NoAnswer
+from ragstone.gate.checks.applicability import Applicability
 from ragstone.gate.checks.baseline import Baseline
 from ragstone.gate.checks.broken import Broken
 from ragstone.gate.checks.broken_questions import BrokenQuestions
@@ -33,6 +34,7 @@ CHECKERS: tuple[Checker, ...] = (
     Paired(),
     PlantedAnswers(),
     Coverage(),
+    Applicability(),
     Agreement(),
     MustPass(),
     Answers(),

@@ -1,0 +1,107 @@
+"""Did a metric apply to so few answers that a rule on it says nothing of the others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ragstone.evaluation.scores import MetricScores
+from ragstone.formatting import clipped, counted, listed, most_common
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.rules import Rule
+from ragstone.gate.source import KeyPath
+from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
+from ragstone.metrics.registry import is_relative
+
+MIN_SHARE = 0.2
+"""A metric that applies to a smaller share of the answers applied to hardly any."""
+
+OF_THE_GOLDEN_SET = ("the sample ", "the reference ")
+"""How a reason begins that is about the golden set, and not about the answer."""
+
+_NO_SCORES = MetricScores(values={})
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """To how many of `total` answers the metrics of one rule applied: `count`. `excused` has why not to the others."""
+
+    rule: Rule
+    count: int
+    total: int
+    excused: Sequence[str]
+
+    @property
+    def hardly(self) -> bool:
+        """Whether it applied to hardly any. That few of many questions have labels may be meant, but not so few."""
+        few = self.by_the_answers or self.count < MIN_SAMPLES
+        return few and 0 < self.count < MIN_SHARE * self.total
+
+    @property
+    def by_the_answers(self) -> bool:
+        """Whether it is the answers, more than the golden set, that the metric does not apply to."""
+        by_the_golden_set = sum(reason.startswith(OF_THE_GOLDEN_SET) for reason in self.excused)
+        return 2 * by_the_golden_set < len(self.excused)
+
+    @property
+    def sentence(self) -> str:
+        """``faithfulness could be judged for 2 of 30 answers.``"""
+        return f"{self.rule.title} {self}."
+
+    def __str__(self) -> str:
+        """``could be judged for 2 of 30 answers, most often because the answer makes no claim``."""
+        why = f", most often because {clipped(most_common(self.excused).rstrip('.'))}" if self.excused else ""
+        return f"could be judged for {self.count:,} of {counted(self.total, 'answer')}{why}"
+
+
+class Applicability(Checker):
+    """Inconclusive for each rule whose metric applied to hardly any answer.
+
+    A rule that the policy does not name is only said to have hardly applied, if it is the golden set that has hardly
+    any label for it: without a single one, it would not count either.
+    """
+
+    kinds = (CheckKind.APPLICABILITY,)
+    policy_key = ("metrics",)
+    share = True
+
+    def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        for applied in applicability(evidence):
+            if not applied.hardly or not (applied.rule.written or applied.by_the_answers):
+                continue
+            rule = applied.rule
+            check = rule.check(CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{applied}.")
+            yield replace(check, reason=applied.sentence, estimate=applied.count / applied.total, n=applied.total)
+
+    def key(self, check: Check) -> KeyPath:
+        rule = ("metrics", check.metric or "")
+        return rule if check.slice is None else ("slices", check.slice, *rule)
+
+
+def hardly_applied(evidence: Evidence) -> Iterator[str]:
+    """Warnings that name the metrics that applied to hardly any answer, but for what line one says."""
+    blocking = [check for check in evidence.decided if check.action is Action.BLOCK]
+    line_one = next((check.reason for check in blocking if check.status is not Status.PASS), "")
+    alike: dict[str, list[str]] = {}
+    for applied in applicability(evidence):
+        if applied.hardly and applied.sentence != line_one:
+            alike.setdefault(str(applied), []).append(applied.rule.title)
+    yield from (f"{listed(titles)} {what}." for what, titles in alike.items())
+
+
+def applicability(evidence: Evidence) -> Iterator[Applied]:
+    """To how many answers to answerable questions each rule applied; a family of metrics has one rule."""
+    run = evidence.current
+    families: dict[tuple[str, str | None], list[Rule]] = {}
+    for rule in evidence.rules:
+        if not is_relative(rule.metric):
+            families.setdefault((rule.key, rule.slice), []).append(rule)
+    for (key, _), rules in families.items():
+        samples = run.samples.keys() if rules[0].samples is None else rules[0].samples & run.samples.keys()
+        answerable = {name for name in samples if run.samples[name].answerable}
+        scores = [run.metrics.get(rule.metric, _NO_SCORES) for rule in rules]
+        applies = {name for one in scores for name in (*one.values, *one.failed)} & samples
+        excuses = {name: reason for one in scores for name, reason in one.not_applicable.items()}
+        excused = [reason for name, reason in excuses.items() if name in answerable - applies]
+        yield Applied(replace(rules[0], metric=key), len(applies), len(answerable | applies), excused)
