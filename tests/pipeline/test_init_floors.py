@@ -41,3 +41,10 @@ def test_few_questions_low_means_and_other_metrics_get_none() -> None:
     few = [1.0] * (MIN_QUESTIONS - 1)
     scores = build_run({"faithfulness": few, "context_recall": [0.0] * 20, "answer_relevancy": [0.9] * 20})
     assert list(floors_of(scores)) == []
+
+
+def test_the_offline_judge_gets_room_for_other_words_and_no_floor_of_what_it_ranks() -> None:
+    metrics = {"faithfulness": [0.9] * 20, "context_precision": [0.9] * 20}
+    (floor,) = floors_of(build_run(metrics, manifest=make_manifest(provider="offline")))
+    assert (floor.metric, floor.floor) == ("faithfulness", 0.82)
+    assert {measured.metric for measured in floors_of(build_run(metrics, manifest=make_manifest()))} == set(metrics)
