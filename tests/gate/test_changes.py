@@ -35,12 +35,12 @@ def corpus(*pairs: tuple[SampleRecord, SampleRecord]) -> Corpus:
     ("then", "now", "says"),
     [
         ("abcd", "abcd", ""),
-        ("abcd", "acde", "1 document gone"),
-        ("abcd", "axbc", "1 document gone, 1 document new"),  # the last made room
+        ("abcd", "acde", "1 document no longer returned"),
+        ("abcd", "axbc", "1 document no longer returned, 1 document new"),  # the last made room
         ("abcd", "wxyz", ""),  # a retriever that broke loses more than a document
         ("abcd", "dcba", ""),
         ("abcd", "dcax", ""),  # in another order
-        ("abcd", "abxy", "2 documents gone"),
+        ("abcd", "abxy", "2 documents no longer returned"),
         ("abcd", "axyz", ""),
         ("abcd", "ab", ""),  # top k
     ],
@@ -50,7 +50,9 @@ def test_a_document_is_gone_if_all_else_is_as_it_was(then: str, now: str, says: 
 
 
 def test_a_document_that_is_returned_elsewhere_is_not_gone() -> None:
-    assert str(corpus((record("abcd"), record("acde")), (record("fg"), record("fb")))) == "1 document gone"
+    assert (
+        str(corpus((record("abcd"), record("acde")), (record("fg"), record("fb")))) == "1 document no longer returned"
+    )
     assert str(corpus((record("abcd"), record("acde")), (record("bc"), record("bc")))) == ""
 
 
@@ -61,7 +63,7 @@ def test_a_text_that_changed_under_its_id_is_counted() -> None:
 def test_the_digest_of_the_index_decides_where_the_system_reports_it() -> None:
     assert str(corpus((record("abcd", "v1"), record("acde", "v1")))) == ""
     assert str(corpus((record("abcd", "v1"), record("abcd", "v2")))) == "another index"
-    assert str(corpus((record("abcd", "v1"), record("acde", "v2")))) == "1 document gone"
+    assert str(corpus((record("abcd", "v1"), record("acde", "v2")))) == "1 document no longer returned"
     assert corpus((record("abcd", "v1"), record("acde", "v1"))).lost == (0, 0)
 
 
@@ -84,7 +86,7 @@ def test_what_changed_is_one_line() -> None:
     line = changes_line(changes_since(now, then, corpus((record("abcd"), record("acde"))), golden), worse=True)
     parts = (
         "(1 gone, 1 reworded, 1 new)",
-        "1 document gone",
+        "1 document no longer returned",
         "judge-1 to openai judge-2",
         "policy",
         "aaaaaaa → bbbbbbb",
@@ -100,6 +102,6 @@ def test_what_changed_is_one_line() -> None:
 def test_a_corpus_that_lost_documents_is_said_with_the_answers_that_got_worse(
     worse: bool, samples: int, blamed: bool
 ) -> None:
-    line = changes_line((Changed("corpus", "31 documents gone", lost=31, samples=samples),), worse=worse)
-    assert line.endswith("corpus (31 documents gone).")
-    assert ("31 documents are gone" in line) is blamed
+    line = changes_line((Changed("corpus", "31 documents no longer returned", lost=31, samples=samples),), worse=worse)
+    listed = "Changed since the baseline: corpus (31 documents no longer returned)."
+    assert line == ("The answers got worse, and 31 documents are no longer returned." if blamed else listed)

@@ -19,8 +19,8 @@ from ragstone.system.response import INDEX_DIGEST
 class Corpus:
     """What the contexts of a run and its baseline, sample by sample, tell of the corpus behind them.
 
-    A document is gone if it was returned for a question, the others of that question still are, in their order and with
-    another in its place, and it is returned nowhere now. A retriever that broke loses more than that.
+    A document counts as no longer returned if it was for a question, the others of that question still are, in their
+    order and with another in its place, and it is nowhere now. Only the system knows whether it is gone from the index.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Corpus:
 
     @property
     def lost(self) -> tuple[int, int]:
-        """How many documents are gone, and of how many questions."""
+        """How many documents are no longer returned, and for how many questions they were."""
         found = {name: times for name, times in self._gone.items() if name not in self._ids[1]}
         return (len(found), sum(found.values())) if self._moved is not False else (0, 0)
 
@@ -62,7 +62,7 @@ class Corpus:
         if self._moved is False:
             return ""
         new, edited = self._new - self._ids[0], self._edited
-        counts = {"gone": self.lost[0], "new": len(new), "with another text": len(edited)}
+        counts = {"no longer returned": self.lost[0], "new": len(new), "with another text": len(edited)}
         said = [f"{counted(count, 'document')} {word}" for word, count in counts.items() if count]
         return ", ".join(said) or ("another index" if self._moved else "")
 
@@ -94,12 +94,22 @@ def _code(now: Manifest, then: Manifest) -> str:
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
-    """``Changed since the baseline: corpus (31 documents gone); code (1f3c9aa → 7d2e0b1).``; empty if nothing did."""
+    """``Changed since the baseline: corpus (31 documents new); code (1f3c9aa → 7d2e0b1).``; empty if nothing did."""
     if not changes:
         return ""
-    line = f"Changed since the baseline: {'; '.join(f'{one.what} ({one.how})' for one in changes)}."
-    lost = next((one.lost for one in changes if one.samples >= MIN_SAMPLES), 0)
+    lost = next((change.lost for change in changes if change.samples >= MIN_SAMPLES), 0)
     if not worse or not lost:
-        return line
-    gone = f"{counted(lost, 'document')} {'is' if lost == 1 else 'are'} gone"
-    return f"The answers got worse, and so did the corpus: {gone}. {line}"
+        return _list(changes)
+    verb = "is" if lost == 1 else "are"
+    first = f"The answers got worse, and {counted(lost, 'document')} {verb} no longer returned."
+    others = [change for change in changes if change.how != _not_returned(lost)]
+    return f"{first} {_list(others)}".rstrip()
+
+
+def _list(changes: Sequence[Changed]) -> str:
+    listed = "; ".join(f"{change.what} ({change.how})" for change in changes)
+    return f"Changed since the baseline: {listed}." if changes else ""
+
+
+def _not_returned(documents: int) -> str:
+    return f"{counted(documents, 'document')} no longer returned"

@@ -288,7 +288,9 @@ class RetrievalChanges:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What is not as it was in the baseline, and how. Of a corpus, `lost` documents are gone from `samples` samples."""
+    """What is not as it was in the baseline, and how. `lost` documents of a corpus are no longer returned for `samples`
+    samples.
+    """
 
     what: str
     how: str
