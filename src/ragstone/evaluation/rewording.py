@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from ragstone.evaluation.record import Answer
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import Judgements, ReferenceMatch, StatementList, Support, SupportTable, Verdict
-from ragstone.judge.offline.wording import may_be_restated, may_be_reworded
+from ragstone.judge.judgements import (
+    ContextUse,
+    Judgements,
+    ReferenceMatch,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.judge.offline.wording import may_be_restated, may_be_reworded, stands_in_one_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,26 @@ def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
         if statement.id in missing
         if not may_be_restated(statement.text, answer.response.answer, sample.question)
     )
+
+
+def lacking_statements(answer: Answer) -> list[str]:
+    """The statements of the reference that the contexts of `answer` lack; none if that was not judged.
+
+    Of a judge that compares words, those whose words stand in one sentence of the contexts are left out.
+    """
+    judged = _judged(answer)
+    if not isinstance(judged.context_use, ContextUse):
+        return []
+    texts = {statement.id: statement.text for statement in judged.context_use.reference_statements}
+    lacking = [
+        texts.get(support.statement_id, support.statement_id)
+        for support in judged.context_use.attributions
+        if support.verdict is not Verdict.SUPPORTED
+    ]
+    if not isinstance(judged.support, SupportTable) or not _compares_words(judged.support):
+        return lacking
+    contexts = [context.text for context in answer.response.contexts]
+    return [text for text in lacking if not stands_in_one_sentence(text, contexts)]
 
 
 def _judged(answer: Answer) -> Judgements:

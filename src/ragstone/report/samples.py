@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ragstone.evaluation.record import Answer, SampleRecord
-from ragstone.evaluation.rewording import unsupported_statements
+from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
 from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.facts import Facts
@@ -224,7 +224,7 @@ class RunSamples:
             baseline_answer=before.response.answer if record is not None and before is not None else None,
             reference=("\nor: ".join(record.sample.references) or None) if record is not None else None,
             unsupported=() if shown is None or record is None else _unsupported(shown, record.sample),
-            missing=_missing(use),
+            missing=() if shown is None else tuple(lacking_statements(shown)),
             cause=self.causes.get(sample_id),
             facts=self.facts.get(sample_id),
             contexts=len(shown.response.contexts) if shown is not None else 0,
@@ -272,15 +272,4 @@ def _unsupported(answer: Answer, sample: Sample) -> tuple[StatementPart, ...]:
             support.quote,
         )
         for support in bad
-    )
-
-
-def _missing(use: ContextUse | None) -> tuple[str, ...]:
-    if use is None:
-        return ()
-    texts = {statement.id: statement.text for statement in use.reference_statements}
-    return tuple(
-        texts.get(support.statement_id, support.statement_id)
-        for support in use.attributions
-        if support.verdict is not Verdict.SUPPORTED
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.judge.offline.wording import may_be_restated, may_be_reworded
+from ragstone.judge.offline.wording import may_be_restated, may_be_reworded, stands_in_one_sentence
 
 TEXTS = (
     "Sheds. A shed may be at most 6 square metres large and 2.2 metres high. Sprinklers are not allowed on any plot.",
@@ -52,3 +52,16 @@ def test_a_reference_is_restated_with_its_numbers_names_and_most_words(
 def test_nouns_with_capitals_are_no_names() -> None:
     texts = ("Die Miete beträgt 96 Euro im Jahr und ist am 1. März fällig.",)
     assert may_be_reworded("Im Jahr kostet ein Garten 96 Euro Miete.", texts, "Wie hoch ist die Miete?")
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("14 days before the meeting.", True),
+        ("Because motions have to reach her.", True),
+        ("Sprinklers, within 14 days.", False),  # in two sentences
+        ("Yes.", False),
+    ],
+)
+def test_a_statement_stands_in_one_sentence_with_all_its_words(statement: str, expected: bool) -> None:
+    assert stands_in_one_sentence(statement, TEXTS) is expected

@@ -52,6 +52,13 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
     return len(news & known) >= MIN_SHARE * len(news)
 
 
+def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
+    """Whether a sentence of `texts` has all content words of `statement`, of which there is one at least."""
+    language = _language("", texts)
+    words = read_sentence(normalise(statement), language).key_set
+    return bool(words) and any(words <= each.key_set for each in _sentences(texts, language))
+
+
 def _language(question: str, texts: Sequence[str]) -> Language:
     return guess_language(normalise(" ".join((question, *texts))))
 
