@@ -38,11 +38,13 @@ class Question:
     sentence: str | None = None
     passage_id: str | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self, *, with_ids: bool) -> dict[str, Any]:
+        """The sample as the golden set has it."""
         row: dict[str, Any] = {"id": self.id, "question": self.text}
         if self.passage_id is None:
             return {**row, "answerable": False}
-        return {**row, "reference": self.reference, "relevant_ids": [self.passage_id], "tags": [self.passage_id[:1]]}
+        row["reference"] = self.reference
+        return {**row, "relevant_ids": [self.passage_id]} if with_ids else row
 
 
 @dataclass(frozen=True)
