@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragstone.evaluation.manifest import Manifest
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import RunScores, SystemFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
 from ragstone.metrics.score import Failed
@@ -147,3 +148,15 @@ def test_answers_that_stopped_claiming_anything_are_pointed_out(silent: int, not
     found = about(f"no longer applies to {silent} of 60 samples", current, run({"faithfulness": [1.0] * 60}), policy)
     assert bool(found) is noted
     assert all("abstains" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "says"), [(7, "and did in the baseline"), (hash(()), "nothing can be said of retrieval")]
+)
+def test_a_system_that_returns_no_contexts_any_more_lost_them(before: int, says: str) -> None:
+    scores = {"faithfulness": TEN}
+    now, then = run(scores), run(scores)
+    now = replace(now, system=SystemFacts(contexts=dict.fromkeys(now.samples, hash(()))))
+    then = replace(then, system=SystemFacts(contexts=dict.fromkeys(then.samples, before)))
+    (warning,) = about("returned no contexts", now, then)
+    assert says in warning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragstone.evaluation.scores import MetricScores
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.confirm import look_at
@@ -24,6 +24,7 @@ _OTHER_HALF = {
 }
 _NO_SCORES = MetricScores({})
 
+_NO_CONTEXTS = hash(())
 _READ_CONTEXTS = frozenset({"faithfulness", "hallucination", "context_recall", "context_precision"})
 
 _LOST_SHARE = 0.05
@@ -110,12 +111,14 @@ def powerless(evidence: Evidence) -> Iterator[str]:
 def without_contexts(evidence: Evidence) -> Iterator[str]:
     """A warning that contexts, or their texts, are missing: then scores say nothing of the retriever."""
     run = evidence.current
-    asked = {found for name, found in run.system.contexts.items() if name not in run.system.failures}
-    if asked == {hash(())} and _READ_CONTEXTS & run.metrics.keys():
-        yield (
-            "The system returned no contexts with any answer, so nothing can be said of retrieval: return them with "
-            "the answer, or name their field in contexts_field under [system]."
-        )
+    if _contexts_of(run) == {_NO_CONTEXTS} and _READ_CONTEXTS & run.metrics.keys():
+        if evidence.compared is not None and _contexts_of(evidence.compared.baseline) - {_NO_CONTEXTS}:
+            yield "The system returned no contexts with any answer, and did in the baseline."
+        else:
+            yield (
+                "The system returned no contexts with any answer, so nothing can be said of retrieval: return them "
+                "with the answer, or name their field in contexts_field under [system]."
+            )
     missing = set[str]()
     for scores in run.metrics.values():
         missing |= {one for one, why in scores.not_applicable.items() if why.startswith(NO_TEXTS)}
@@ -125,6 +128,11 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
             f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "
             "the texts, or name their field in context_text_field under [system]."
         )
+
+
+def _contexts_of(run: RunScores) -> set[int]:
+    """The hashes of the contexts of all answers."""
+    return {contexts for name, contexts in run.system.contexts.items() if name not in run.system.failures}
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
