@@ -317,7 +317,7 @@ class Repository:
             code,
             outputs.get("verdict", ""),
             guarded=dropped >= set(METRICS),
-            warned=bool(report.get("warnings")),
+            warned=any(finding["level"] in ("warning", "aside") for finding in report.get("findings", ())),
             baseline=self._merge_of.get(int(baseline)) if baseline else None,
             text=(self.files / "summary").read_text() or log.getvalue(),
         )

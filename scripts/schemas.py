@@ -2,14 +2,64 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from ragstone.gate.policy_file import policy_schema
+from ragstone.report.parts import Document
+from ragstone.report.report_json import SCHEMA, document_adapter
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
+
+
+def report_schema() -> dict[str, Any]:
+    """The schema of the report: its dataclasses, with what is written below their fields as descriptions."""
+    schema = document_adapter().json_schema(mode="serialization")
+    described = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    for kind in dataclasses_in(Document):
+        part = described if kind is Document else schema["$defs"][kind.__name__]
+        for name, text in field_docs(kind).items():
+            part["properties"][name]["description"] = text
+    return described
+
+
+def dataclasses_in(annotation: Any) -> set[type]:
+    """The dataclasses that a value of this type can hold."""
+    found: set[type] = set()
+    waiting = [annotation]
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if isinstance(kind, type) and is_dataclass(kind) and kind not in found:
+            found.add(kind)
+            hints = get_type_hints(kind)
+            waiting += [hints[field.name] for field in fields(kind)]
+    return found
+
+
+def field_docs(kind: type) -> dict[str, str]:
+    """The text below each field of a dataclass and of those that it extends."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for statement, after in pairwise(body):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                continue
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                texts[statement.target.id] = inspect.cleandoc(str(after.value.value))
+    return texts
+
+
 SCHEMAS = {
     "gate/policy.schema.json": policy_schema,
+    f"report/{SCHEMA}": report_schema,
 }
 
 

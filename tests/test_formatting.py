@@ -13,8 +13,9 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.metrics.score import Failed
+from ragstone.report.document import document_of
+from ragstone.report.filters import other_checks
 from ragstone.report.render import render
-from ragstone.report.view import build_view
 
 
 @pytest.mark.parametrize(
@@ -98,12 +99,12 @@ def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
     values = {f"q{number}": 0.9 for number in range(49)}
     scores = {"faithfulness": MetricScores(values, failed={"q49": Failed("judge", "no verdict")})}
     current = RunScores("run", scores, {name: SampleFacts() for name in (*values, "q49")})
-    view = build_view(decide_gate(current, None, default_policy()), current)
-    coverage = [check for check in view.check_rows if check.title.startswith("Coverage")]
-    assert [check.found for check in coverage] == ["98 %"]
-    assert "98 %" in coverage[0].check.reason
+    report = document_of(decide_gate(current, None, default_policy()), current)
+    coverage = [check for check in other_checks(report.checks) if check.title.startswith("Coverage")]
+    assert [check.shown for check in coverage] == ["98 %"]
+    assert "98 %" in coverage[0].reason
     for format in ("text", "md", "html", "json"):
-        text = render(view, format)
+        text = render(report, format)
         assert "98 %" in text.replace("\\u00a0", " "), format
         body = re.sub(r"(?s)<(style|script).*?</\1>", "", text)
         assert not re.findall(r"\d%(?![0-9A-Fa-f]{2})|\d\.0 %", re.sub(r"(?s)<[^>]*>", "", body)), format

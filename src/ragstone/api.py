@@ -35,15 +35,15 @@ from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.pipeline.compare import read_side
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.pipeline.page import page_of, read_page
 from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.progress import notebook_progress, progress_for
 from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
-from ragstone.report.parts import ReportView
-from ragstone.report.progress import notebook_progress, progress_for
+from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.settings.settings import Settings, SystemSettings
 from ragstone.system.entrypoint import build_system, of_part
@@ -95,19 +95,21 @@ class Report(str):
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
-    `view` is what the reports show, without secrets; `page` makes the samples of the HTML report.
+    `document` is what the reports show, without secrets; `page` makes the samples of the HTML report.
     """
 
-    view: ReportView = field(kw_only=True)
+    document: Document = field(kw_only=True)
     page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
     @classmethod
-    def of(cls, verdict: GateVerdict, view: ReportView, page: Callable[[], Iterable[str]] = tuple) -> Verdict:
-        return cls(**{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, view=view, page=page)
+    def of(cls, verdict: GateVerdict, document: Document, page: Callable[[], Iterable[str]] = tuple) -> Verdict:
+        return cls(
+            **{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, document=document, page=page
+        )
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises ConfigError for anything else."""
-        return Report(render(self.view, form, page=self.page() if form == "html" else ()), form)
+        return Report(render(self.document, form, page=self.page() if form == "html" else ()), form)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GateVerdict):
@@ -121,7 +123,7 @@ class Verdict(GateVerdict):
         return self.report("md")
 
     def _repr_html_(self) -> str:
-        return verdict_html(self.view)
+        return verdict_html(self.document)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -344,7 +346,9 @@ def compare(
     terms = Terms.of(_policy_of(policy), then, now.day, required=then is not None)
     verdict = decide(now, terms)
     redact = Redactor(known_secrets(os.environ, Settings()))
-    return Verdict.of(verdict, redact.view(view_of(now, verdict, then)), partial(_page, now, verdict, then, redact))
+    return Verdict.of(
+        verdict, redact.tree(run_document(now, verdict, then)), partial(_page, now, verdict, then, redact)
+    )
 
 
 def _page(now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, redact: Redactor) -> tuple[str, ...]:

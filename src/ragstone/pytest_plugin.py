@@ -55,8 +55,8 @@ def assert_gate(run: Run) -> None:
     from ragstone.pipeline.verdict_file import read_verdict
     from ragstone.report.terminal import render_text
 
-    view = read_verdict(run.directory)
-    if view is None:
+    document = read_verdict(run.directory)
+    if document is None:
         pytest.fail(f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.", pytrace=False)
-    if view.exit_code != 0:
-        pytest.fail(render_text(view), pytrace=False)
+    if document.verdict.exit_code != 0:
+        pytest.fail(render_text(document), pytrace=False)

@@ -16,7 +16,7 @@ import pytest
 
 import ragstone
 from ragstone.errors import ConfigError
-from ragstone.report.progress import NotebookProgress
+from ragstone.progress import NotebookProgress
 from tests.cli.project import ragstone as run_command
 from tests.report.browser import chromium
 from tests.report.hostile import FRAGMENTS, every_fragment
@@ -195,7 +195,7 @@ def test_reports_of_a_run_and_of_a_verdict_in_every_format() -> None:
     assert run.report() == verdict.report("text")
     assert verdict.to_markdown().startswith("## ")
     assert run.report("md") == verdict.to_markdown()
-    assert json.loads(run.report("json"))["status"] == verdict.status
+    assert json.loads(run.report("json"))["verdict"]["status"] == verdict.status
     assert run.report("html").startswith("<!doctype html>")
     assert run.report("junit").startswith("<?xml")
     with pytest.raises(ConfigError, match="unknown report format 'pdf'"):

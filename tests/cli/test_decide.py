@@ -41,7 +41,7 @@ def test_the_exit_code_is_that_of_the_verdict(world: World) -> None:
 
 def test_another_format_is_all_of_standard_output(world: World, tmp_path: Path) -> None:
     found = decide(world, "bad", "--format", "json", exit_code=1)
-    assert json.loads(found.stdout)["status"] == "fail"
+    assert json.loads(found.stdout)["verdict"]["status"] == "fail"
     assert found.stderr.startswith("Decided again: fail.")
     page = decide(world, "bad", "--format", "html", "-o", str(tmp_path / "page.html"), exit_code=1)
     assert page.stdout.startswith("Decided again: fail.")

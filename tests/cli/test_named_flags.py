@@ -26,7 +26,7 @@ OF_OTHER_TOOLS = {
     "pipeline/init_service.py": "--app --app-dir --build --detach --env --file --if-present --port --publish --silent "
     "--tag --volume --workdir",
     "pipeline/invocation.py": "--porcelain --show-toplevel",
-    "report/reproduce.py": "--dir --name",
+    "pipeline/reproduce.py": "--dir --name",
     "system/command_line.py": "--flag",
 }
 """Flags of git, docker and others, and in examples of a user's text, by the file that has them."""

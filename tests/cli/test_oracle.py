@@ -177,12 +177,13 @@ def test_the_oracle_half_changes_nothing_that_is_decided(tmp_path: Path) -> None
     )
     assert (without.returncode, with_it.returncode) == (1, 1), with_it.stderr
     one, other = (read_json(project / name / "report.json") for name in ("without", "with"))
-    for name in ("status", "reason", "checks", "metrics", "worst", "attribution", "warnings", "notes", "failures"):
+    for name in ("verdict", "checks", "metrics", "samples", "findings"):
         assert one[name] == other[name], name
-    assert one["oracle"] is None
-    (shares,) = [part for part in other["oracle"]["metrics"] if part["metric"] == "token_f1"]
-    assert {part["metric"] for part in other["oracle"]["metrics"]} == {"token_f1", "faithfulness"}
-    assert (shares["n"], other["oracle"]["without"]) == (11, 1)
+    assert one["explanation"]["attribution"] == other["explanation"]["attribution"]
+    assert one["explanation"]["oracle"] is None
+    (shares,) = [part for part in other["explanation"]["oracle"]["metrics"] if part["metric"] == "token_f1"]
+    assert {part["metric"] for part in other["explanation"]["oracle"]["metrics"]} == {"token_f1", "faithfulness"}
+    assert (shares["n"], other["explanation"]["oracle"]["without"]) == (11, 1)
     assert shares["missing"] == pytest.approx(shares["retrieval"] + shares["generation"])
     heading = "With the reference contexts given (oracle)"
     for file in ("report.md", "report.html"):

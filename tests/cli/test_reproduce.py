@@ -24,7 +24,8 @@ from ragstone.evaluation.manifest import (
 )
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.pipeline.invocation import invocation_of
-from ragstone.report.reproduce import reproduce_lines, wrap_line
+from ragstone.pipeline.reproduce import reproduce_lines
+from ragstone.report.shell import wrap_line
 from ragstone.settings.load import OPTIONS, Option
 from ragstone.settings.settings import Settings
 from tests.cli.project import SYSTEM, append, commit, environment, git, make_project, ragstone, read_json
@@ -83,7 +84,7 @@ def in_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]
 def facts(run: Path) -> dict[str, Any]:
     report = read_json(run / "report.json")
     report["comparison"].pop("baseline")  # as it was named
-    return {name: report[name] for name in ("status", "reason", "metrics", "checks", "comparison")}
+    return {name: report[name] for name in ("verdict", "metrics", "checks", "comparison")}
 
 
 @pytest.mark.usefixtures("processes")

@@ -14,12 +14,13 @@ def of_report(report: Mapping[str, Any]) -> dict[str, Any]:
 
     A check is `status action estimate` under its metric and slice, in a table of its kind.
     """
-    outcome: dict[str, Any] = {"status": report["status"]}
-    if report["attribution"] is not None:
-        outcome["half"] = report["attribution"]["side"]
-    if report["diagnosis"] is not None:
-        outcome["causes"] = {entry["cause"]: entry["count"] for entry in report["diagnosis"]["causes"]}
-    outcome["changed"] = sorted({change["what"] for change in report["changes"]})
+    outcome: dict[str, Any] = {"status": report["verdict"]["status"]}
+    explanation = report["explanation"]
+    if explanation["attribution"] is not None:
+        outcome["half"] = explanation["attribution"]["side"]
+    if explanation["diagnosis"] is not None:
+        outcome["causes"] = {entry["cause"]: len(entry["samples"]) for entry in explanation["diagnosis"]["counts"]}
+    outcome["changed"] = sorted({change["what"] for change in explanation["changes"]})
     means = {
         _place(row["metric"], row["slice"]): _rounded(row["score"])
         for row in report["metrics"]

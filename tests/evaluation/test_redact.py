@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragstone.evaluation.redact import MASK, Redactor
 from ragstone.report.escape import markdown_fence, markdown_inline
 from ragstone.report.render import FORMATS, render
-from tests.report.conftest import Text, view_of
+from tests.report.conftest import Text, helpdesk_report
 
 KEY = "sk-proj-4f_9A+b/c=d&e<f 0123456789abcdef"
 
@@ -22,7 +22,7 @@ KEY = "sk-proj-4f_9A+b/c=d&e<f 0123456789abcdef"
 def test_a_path_that_means_nothing_to_a_reader_is_shown_by_its_name() -> None:
     redact = Redactor([KEY], {"/tmp/private-1/run": "ragstone-run"})
     assert redact(f"/tmp/private-1/run/samples.jsonl:3 {KEY}") == f"ragstone-run/samples.jsonl:3 {MASK}"
-    assert redact.view({"/tmp/private-1/run": ["in /tmp/private-1/run"]}) == {"ragstone-run": ["in ragstone-run"]}
+    assert redact.tree({"/tmp/private-1/run": ["in /tmp/private-1/run"]}) == {"ragstone-run": ["in ragstone-run"]}
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_redactor_does_not_show_what_it_knows() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_redacted_view_has_no_secret_in_any_format(format: str) -> None:
     names = [name for name in Text.__dataclass_fields__ if name not in {"file"}]
-    view = view_of(text=Text(**{name: f"{name} {KEY} end" for name in names}))
-    redacted = render(Redactor([KEY]).view(view), format)  # type: ignore[arg-type]
+    report = helpdesk_report(text=Text(**{name: f"{name} {KEY} end" for name in names}))
+    redacted = render(Redactor([KEY]).tree(report), format)  # type: ignore[arg-type]
     assert "4f_9A" not in redacted.replace("\\", "").replace("\u200b", "")
     assert "0123456789" not in redacted.replace("\u200b", "")
-    assert Redactor([KEY]).view(view).metrics[0].score == view.metrics[0].score
+    assert Redactor([KEY]).tree(report).metrics[0].score == report.metrics[0].score

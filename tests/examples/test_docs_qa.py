@@ -103,7 +103,7 @@ def test_the_gate_passes_on_the_example(interpreter: Path, tmp_path: Path) -> No
 def test_the_gate_fails_on_the_regressed_variant_and_says_why(interpreter: Path, tmp_path: Path) -> None:
     code, report, printed = gate(tmp_path / "run", "--entrypoint", "python:regressed:answer")
     assert code == 1, printed
-    assert report["status"] == "fail"
+    assert report["verdict"]["status"] == "fail"
     failed = {(check["metric"], check["kind"]) for check in report["checks"] if check["status"] == "fail"}
     assert {("faithfulness", "floor"), ("faithfulness", "drop"), ("context_recall", "drop"), ("mrr", "drop")} <= failed
     for words in ("Faithfulness", "Context recall", "golden.jsonl:", "Retrieval", "generation", "version 7.2"):

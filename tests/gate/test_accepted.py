@@ -188,7 +188,7 @@ def test_nothing_is_offered_where_accepting_does_not_help() -> None:
     before, now = runs(0.06)
     rules = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.66, "max_drop": 0.02}}})
     checks = decide_gate(now, before, rules).checks
-    assert {check.kind.value for check in checks if check.status is Status.FAIL} == {"floor", "drop"}
+    assert {check.kind for check in checks if check.status is Status.FAIL} == {"floor", "drop"}
     assert offers(checks, rules.gate) == ()
     (note,) = floor_notes(checks)
     assert "drop of faithfulness" in note

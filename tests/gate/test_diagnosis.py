@@ -31,7 +31,7 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.report import wording
+from ragstone.report.filters import count_causes
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.cli.project import SYSTEM, make_project
 from tests.cli.project import ragstone as run_ragstone
@@ -229,8 +229,8 @@ def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> No
     assert (found.samples, found.retrieval, found.generation) == (14, 3, 9)
     assert found.share is not None
     assert (found.share.low, found.share.high) == pytest.approx((0.0549, 0.5719), abs=1e-4)  # Clopper-Pearson, 3 of 12
-    assert wording.causes(found) == "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
-    assert wording.causes(found, 1) == "9 of 14: retrieved but ignored; 4 with other causes; 1 unexplained"
+    assert count_causes(found) == "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
+    assert count_causes(found, 1) == "9 of 14: retrieved but ignored; 4 with other causes; 1 unexplained"
     assert diagnosis_of({}, confidence=0.95) is None
 
 
@@ -292,14 +292,14 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     assert re.search(r"0 % failed in retrieval \(95 % interval 0 % to 1\d\S* %\)", said), said
     out = root / "ragstone-run"
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    (cause,) = report["diagnosis"]["causes"]
-    assert (cause["cause"], cause["count"], cause["side"]) == ("ignored", 20, "generation")
-    assert {sample["cause"] for sample in report["worst"]} == {"retrieved but ignored"}
-    for sample in report["worst"]:
+    (cause,) = report["explanation"]["diagnosis"]["counts"]
+    assert (cause["cause"], len(cause["samples"]), cause["side"]) == ("ignored", 20, "generation")
+    assert {sample["cause"] for sample in report["samples"]["worst"]} == {"retrieved but ignored"}
+    for sample in report["samples"]["worst"]:
         facts = sample["facts"]
         assert (facts["lost"], facts["same"]) == (False, False)
         assert facts["said"]["unsupported"] == facts["said"]["statements"]
-    assert report["diagnosis"]["side"] == "generation"
+    assert report["explanation"]["attribution"]["side"] == "generation"
     for name in ("report.md", "report.html", "junit.xml"):
         assert "retrieved but ignored" in (out / name).read_text(encoding="utf-8"), name
 

@@ -17,9 +17,9 @@ from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Side, Status
-from ragstone.report.rows import metric_rows
-from ragstone.report.view import build_view
-from ragstone.report.wording import thresholds
+from ragstone.report.document import document_of
+from ragstone.report.filters import thresholds
+from ragstone.report.metrics import metric_parts
 from tests.gate.conftest import build_run
 
 RATES = {"error_rate": {"max": 0.2, "max_rise": 0.02}}
@@ -166,24 +166,24 @@ def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
 def test_the_report_tells_a_rise_as_worse() -> None:
     now, then = rates(0.65), rates(0.15)
     verdict = decided(now, then, metrics=RATES)
-    view = build_view(verdict, now, then)
-    (row,) = view.metrics
-    assert (row.floor, row.max_drop, row.ceiling, row.max_rise) == (None, None, 0.2, 0.02)
+    report = document_of(verdict, now, then)
+    (row,) = report.metrics
+    assert {(limit.kind, limit.value) for limit in row.limits} == {("ceiling", 0.2), ("rise", 0.02)}
     assert thresholds(row) == ["≤\u00a00.2", "rise\u00a0≤\u00a00.02"]
     assert row.state in ("above ceiling", "rose")
-    (moved,) = view.differences
+    (moved,) = report.samples.differences
     assert (moved.worse, moved.better) == (30, 0)
-    assert {cell.worse for sample in view.samples for cell in sample.cells if cell.change} == {True}
-    better = build_view(decided(then, now, metrics=RATES), then, now)
+    assert {cell.worse for sample in report.samples.rows for cell in sample.cells if cell.change} == {True}
+    better = document_of(decided(then, now, metrics=RATES), then, now)
     assert better.metrics[0].state == "pass"
-    assert (better.differences[0].worse, better.differences[0].better) == (0, 30)
+    assert (better.samples.differences[0].worse, better.samples.differences[0].better) == (0, 30)
 
 
 def test_a_measured_metric_without_a_rule_keeps_its_direction() -> None:
     run = build_run({"noise_sensitivity_irrelevant": [0.1, 0.2], "faithfulness": [1.0, 0.9]})
     verdict = decided(run, None, metrics={"faithfulness": {"min": 0.5}})
     assert verdict.explanation.lower_is_better == {"noise_sensitivity_irrelevant"}
-    rows = metric_rows(verdict, run, None, {})
+    rows = metric_parts(verdict, run, None)
     assert {row.metric: row.lower_is_better for row in rows} == {
         "faithfulness": False,
         "noise_sensitivity_irrelevant": True,

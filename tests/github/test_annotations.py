@@ -13,7 +13,9 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.github.annotations import Places, annotations_on, error_annotation
 from ragstone.github.api.commands import Annotation, Level, render_annotation
 from ragstone.golden.sample import Origin
-from tests.report.conftest import view_of
+from ragstone.report.document import check_part
+from ragstone.report.parts import SamplesPart
+from tests.report.conftest import helpdesk_report
 
 CHECK = Check("m", CheckKind.FLOOR, Status.FAIL, Action.BLOCK, "because", metric="m")
 
@@ -26,8 +28,8 @@ def places(tmp_path: Path) -> Places:
 
 
 def of_checks(places: Places, *checks: Check, policy: str = "thresholds.toml") -> list[Annotation]:
-    view = replace(view_of(), checks=checks, worst=(), failures=())
-    return list(annotations_on(view, load_policy(places.root / policy, known_metrics=None), places))
+    report = replace(helpdesk_report(), checks=tuple(map(check_part, checks)), samples=SamplesPart())
+    return list(annotations_on(report, load_policy(places.root / policy, known_metrics=None), places))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ def read_report(folder: Path) -> Any:
     return json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
+def texts(report: Any) -> list[str]:
+    return [finding["text"] for finding in report["findings"]]
+
+
 def test_every_main_run_adds_a_line_also_those_that_fail_and_a_pull_request_adds_none(season: Season) -> None:
     season.merge()
     season.checkout.answer_badly()
@@ -48,7 +52,7 @@ def test_a_history_in_the_checkout_is_not_believed(season: Season) -> None:
         season.checkout.write("mine.jsonl", text)
         found = season.job(event, RAGSTONE_HISTORY="mine.jsonl")
         assert found.code == 0
-        assert any("is ignored" in warning for warning in read_report(season.out)["warnings"])
+        assert any("is ignored" in warning for warning in texts(read_report(season.out)))
         assert (season.checkout.root / "mine.jsonl").read_text(encoding="utf-8") == text
     assert len(lines(season.out)) == 2
 
@@ -59,7 +63,7 @@ def test_a_history_that_was_damaged_on_the_way_is_said_and_goes_on(season: Seaso
         stream.write(b"\xff\xfe not a line\n")
     season.upload()
     season.merge()
-    assert any("The history is damaged: history.jsonl:3" in warning for warning in read_report(season.out)["warnings"])
+    assert any("The history is damaged: history.jsonl:3" in warning for warning in texts(read_report(season.out)))
     assert len(lines(season.out)) == 2
 
 
@@ -78,7 +82,7 @@ def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season)
     for _ in range(3):
         season.merge()
     assert season.job().code == 0
-    assert any("its newest 3 comparable runs" in note for note in read_report(season.out)["notes"])
+    assert any("its newest 3 comparable runs" in note for note in texts(read_report(season.out)))
     season.checkout.answer_badly()
     assert season.job().code == 1
 
@@ -119,7 +123,7 @@ def test_a_branch_that_is_below_its_level_is_said_on_top_of_a_pull_request_and_i
     lose(season)
     season.upload()
     assert season.job().code == 0
-    (warning,) = [warning for warning in read_report(season.out)["warnings"] if "below its level" in warning]
+    (warning,) = [warning for warning in texts(read_report(season.out)) if "below its level" in warning]
     for fact in ("0.25", "faithfulness", "fffffff", "the newest merge"):
         assert fact in warning
 

@@ -32,13 +32,13 @@ def checkout(checkout: Checkout) -> Checkout:
 def redacted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The types of what is redacted as a whole."""
     seen: list[str] = []
-    view = Redactor.view
+    tree = Redactor.tree
 
     def spy(self: Redactor, value: object) -> object:
         seen.append(type(value).__name__)
-        return view(self, value)
+        return tree(self, value)
 
-    monkeypatch.setattr(Redactor, "view", spy)
+    monkeypatch.setattr(Redactor, "tree", spy)
     return seen
 
 
@@ -58,7 +58,7 @@ def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_v
     assert counts["golden.jsonl"] == len(once)
     by_run = Counter(Path(path).parent.name for path in opened if path.endswith(SAMPLES))
     assert by_run == {"ragstone-run": 2, "baseline": 2}
-    assert redacted == ["ReportView"]
+    assert redacted == ["Document"]
 
 
 def hosted(checkout: Checkout, *metrics: str, inconclusive: str = "warn") -> None:
@@ -73,11 +73,11 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(checkout: Che
         found = checkout.gate("pull_request", pull_request(fork=True))
     assert found.outputs["verdict"] == "inconclusive", found.log
     assert len(opened) == 2
-    assert redacted == ["ReportView"]
+    assert redacted == ["Document"]
     run = checkout.root / "ragstone-run"
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    assert report["status"] == RunDirectory.open(run).manifest.verdict == "inconclusive"
-    assert "For the rest, " in report["reason"]
+    assert report["verdict"]["status"] == RunDirectory.open(run).manifest.verdict == "inconclusive"
+    assert "For the rest, " in report["verdict"]["reason"]
 
 
 def test_fail_on_never_holds_where_nothing_could_be_judged(checkout: Checkout) -> None:

@@ -11,41 +11,49 @@ from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.outputs import output_values
 from ragstone.github.publish import Report
-from ragstone.report.parts import ReportView
-from tests.report.conftest import view_of
-from tests.report.test_machine_formats import one_check
+from ragstone.report.parts import Document, SamplesPart
+from tests.report.conftest import helpdesk_report
+from tests.report.runs import one_check
 
 PASSED = one_check(Status.PASS, Action.BLOCK)
-FAILED = view_of(Status.FAIL)
+FAILED = helpdesk_report(Status.FAIL)
 
 
-def with_change(change: float | None) -> ReportView:
+def with_status(report: Document, status: Status) -> Document:
+    return replace(report, verdict=replace(report.verdict, status=status))
+
+
+def with_cost(cost: Cost | None) -> Document:
+    return replace(PASSED, run=replace(PASSED.run, cost=cost))
+
+
+def with_change(change: float | None) -> Document:
     return replace(PASSED, metrics=tuple(replace(row, change=change) for row in PASSED.metrics))
 
 
-VIEWS: dict[str, tuple[ReportView | None, bool]] = {
+REPORTS: dict[str, tuple[Document | None, bool]] = {
     "passed": (PASSED, True),
     "no verdict": (None, False),
-    "inconclusive": (replace(PASSED, status=Status.INCONCLUSIVE), False),
-    "worse samples": (replace(PASSED, worst=FAILED.worst), False),
-    "failed samples": (replace(PASSED, failures=FAILED.failures), False),
+    "inconclusive": (with_status(PASSED, Status.INCONCLUSIVE), False),
+    "worse samples": (replace(PASSED, samples=SamplesPart(worst=FAILED.samples.worst)), False),
+    "failed samples": (replace(PASSED, samples=SamplesPart(failures=FAILED.samples.failures)), False),
     "a small change": (with_change(0.004), True),
     "a change": (with_change(0.005), False),
     "a loss": (with_change(-0.006), False),
     "a warning": (one_check(Status.FAIL, Action.WARN), True),
-    "a check that is open": (replace(one_check(Status.INCONCLUSIVE, Action.BLOCK), status=Status.PASS), False),
+    "a check that is open": (with_status(one_check(Status.INCONCLUSIVE, Action.BLOCK), Status.PASS), False),
 }
 
 
-@pytest.mark.parametrize(("view", "unchanged"), VIEWS.values(), ids=list(VIEWS))
-def test_a_pass_is_unchanged_without_anything_of_interest(view: ReportView | None, unchanged: bool) -> None:
-    assert FAILED.worst
-    assert FAILED.failures
-    assert Report(view).unchanged_pass is unchanged
+@pytest.mark.parametrize(("report", "unchanged"), REPORTS.values(), ids=list(REPORTS))
+def test_a_pass_is_unchanged_without_anything_of_interest(report: Document | None, unchanged: bool) -> None:
+    assert FAILED.samples.worst
+    assert FAILED.samples.failures
+    assert Report(report).unchanged_pass is unchanged
 
 
-def outputs(view: ReportView | None) -> dict[str, str]:
-    return output_values(Report(view), baseline_run_id=None, run_directory="", files={}, comment_url="")
+def outputs(report: Document | None) -> dict[str, str]:
+    return output_values(Report(report), baseline_run_id=None, run_directory="", files={}, comment_url="")
 
 
 def test_coverage_is_that_of_the_metric_that_covers_least_of_the_whole_run() -> None:
@@ -65,9 +73,9 @@ def test_coverage_is_that_of_the_metric_that_covers_least_of_the_whole_run() -> 
 def test_without_a_verdict_or_a_known_cost_outputs_are_empty() -> None:
     found = outputs(None)
     assert (found["verdict"], found["passed"], found["coverage"], found["cost-usd"]) == ("error", "false", "", "")
-    assert outputs(replace(PASSED, cost=None))["cost-usd"] == ""
-    assert outputs(replace(PASSED, cost=Cost(calls=4, usd=None)))["cost-usd"] == ""
-    assert outputs(replace(PASSED, cost=Cost(calls=4, usd=0.25)))["cost-usd"] == "0.250000"
+    assert outputs(with_cost(None))["cost-usd"] == ""
+    assert outputs(with_cost(Cost(calls=4, usd=None)))["cost-usd"] == ""
+    assert outputs(with_cost(Cost(calls=4, usd=0.25)))["cost-usd"] == "0.250000"
 
 
 def test_a_metric_whose_name_no_output_can_have_is_left_out() -> None:

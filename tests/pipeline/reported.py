@@ -35,6 +35,6 @@ def again(run: Path, settings: Settings, outcome: GateOutcome | None = None) -> 
             compared += 1
         elif outcome is not None:
             page = read_page(RunDirectory.open(run)) if form == "html" else ()
-            assert text == render(outcome.view, form, templates=own_templates(settings.root), page=page), form
+            assert text == render(outcome.document, form, templates=own_templates(settings.root), page=page), form
             compared += 1
     assert compared

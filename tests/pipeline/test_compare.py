@@ -87,7 +87,7 @@ def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path:
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n")
     code, out, _ = ragstone("compare", "before", "after", "--format", "json")
     assert code == 1
-    assert json.loads(out)["status"] == "fail"
+    assert json.loads(out)["verdict"]["status"] == "fail"
     assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
 
 

@@ -56,8 +56,8 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
         by_api = ragstone.compare(project / "out", project / "main", project / "thresholds.toml")
         by_command = compare(Path("main"), Path("out"), read_compare_policy(project / "thresholds.toml"))
         assert by_api == by_command.verdict == found.verdict
-        assert by_command.view.warnings == found.view.warnings
-        assert by_command.view.accept == found.view.accept
+        assert by_command.document.warnings == found.document.warnings
+        assert by_command.document.of_kind("accept") == found.document.of_kind("accept")
         return found
 
     failed = all_three()
@@ -143,7 +143,7 @@ def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path)
     renamed = [match[1] for note in found.verdict.notes if (match := re.search(r"(\d+) samples have new ids", note))]
     assert renamed == ["30"]
     assert not any("the golden set changed" in note for note in found.verdict.comparability.notes)
-    worst = found.view.worst[0]
+    worst = found.document.samples.worst[0]
     assert worst.id.startswith("house-")
     assert worst.baseline_answer is not None
     assert worst.baseline_answer.startswith("House number")

@@ -59,9 +59,9 @@ def test_an_honest_run_is_decided_as_the_gate_decided_it(world: World) -> None:
     assert "stored verdict was pass" in good.summary[1]
     assert "stored verdict was fail" in bad.summary[1]
     stored = json.loads((world.bad / "report.json").read_text(encoding="utf-8"))["checks"]
-    decided = {check.name: check.status.value for check in bad.view.checks}
+    decided = {check.name: check.status.value for check in bad.document.checks}
     assert decided == {check["name"]: check["status"] for check in stored}
-    assert bad.view.run.label == str(world.bad)
+    assert bad.document.run.label == str(world.bad)
 
 
 def test_nothing_is_written_into_the_run(world: World) -> None:
@@ -290,8 +290,8 @@ def test_a_stored_pass_is_not_believed_and_is_named(world: World) -> None:
     with world.copy(world.bad) as run:
         set_field(run, "verdict", "pass")
         body = json.loads((run / VERDICT).read_text(encoding="utf-8"))
-        body["view"] |= {"status": "pass", "passed": True, "exit_code": 0}
-        for check in body["view"]["checks"]:
+        body["document"]["verdict"] |= {"status": "pass", "passed": True, "exit_code": 0}
+        for check in body["document"]["checks"]:
             check["status"] = "pass"
         (run / VERDICT).write_text(json.dumps(body), encoding="utf-8")
         decision = world.decide(run)

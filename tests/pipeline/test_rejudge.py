@@ -69,7 +69,7 @@ def test_a_pull_request_that_changes_the_judge_and_loses_quality_fails(project: 
     top = found.verdict.warnings[0]
     assert "from openai gpt-4o-mini to openai gpt-5.4-mini" in top
     assert "judged again by openai gpt-5.4-mini (8 calls, under $0.01)" in top
-    assert not any("not compared" in warning for warning in found.view.warnings)
+    assert not any("not compared" in warning for warning in found.document.warnings)
     assert "judged again by" in project.report("new")
 
 

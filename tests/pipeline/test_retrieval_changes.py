@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.gate.findings import Level
 from ragstone.gate.verdict import RetrievalChanges
 from ragstone.pipeline.gate import GateOutcome
 from tests.pipeline.project import Project
@@ -71,18 +72,18 @@ def compared(project: Project, label: str, change: Callable[[int], Contexts], *m
 
 
 def warned(outcome: GateOutcome) -> list[str]:
-    return [text for text in outcome.view.warnings if text.startswith("relevant_ids no longer fit")]
+    return [text for text in outcome.document.warnings if text.startswith("relevant_ids no longer fit")]
 
 
 def noted(outcome: GateOutcome) -> list[str]:
-    return [text for text in outcome.view.notes if text.startswith("Retrieval got worse")]
+    return [text for text in outcome.document.texts(Level.NOTE) if text.startswith("Retrieval got worse")]
 
 
 def test_re_chunking_drops_nothing_that_is_labelled_by_text(project: Project) -> None:
     outcome = compared(project, "text", rechunked, "recall@10", "mrr", "ndcg")
     assert outcome.exit_code == 0
     assert outcome.verdict.explanation.retrieval is None
-    assert all(row.score == 1.0 for row in outcome.view.metrics)
+    assert all(row.score == 1.0 for row in outcome.document.metrics)
 
 
 def test_ids_of_an_earlier_corpus_are_told_from_a_loss(project: Project) -> None:
@@ -111,8 +112,8 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
     manifest = json.loads((project.root / "out" / "manifest.json").read_text())
     assert manifest["retrieval"] == {"fell": 8, "gone": 3, "lower": 5, "rechunked": 0, "other": 0}
     report = json.loads((project.root / "out" / "report.json").read_text())
-    assert report["retrieval"]["gone"] == [{"id": f"q0{i}", "left": 0.0} for i in range(3)]
-    assert report["retrieval"]["lower"] == list(IDS[3:8])
+    assert report["explanation"]["retrieval"]["gone"] == {f"q0{i}": 0.0 for i in range(3)}
+    assert report["explanation"]["retrieval"]["lower"] == list(IDS[3:8])
 
 
 def test_the_same_ids_with_other_texts_still_fit(project: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.gate.findings import Level
 from ragstone.gate.verdict import (
     Action,
     Attribution,
@@ -36,8 +37,9 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, Scored
-from ragstone.report.parts import Links, ReportView
-from ragstone.report.view import build_view
+from ragstone.pipeline.reproduce import reproduce_lines
+from ragstone.report.document import document_of
+from ragstone.report.parts import Document, FindingPart, Links
 from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import Context, Response
 from tests.evaluation.builders import one_answer
@@ -306,7 +308,16 @@ def links(url: str = "https://github.com/acme/helpdesk/blob/3f2c1e9/{file}?plain
     return Links.from_pattern(url, run="https://github.com/acme/helpdesk/actions/runs/77")
 
 
-def view_of(
+def with_samples(report: Document, **changes: Any) -> Document:
+    return replace(report, samples=replace(report.samples, **changes))
+
+
+def with_findings(report: Document, level: Level, *texts: str) -> Document:
+    """`report` with these findings instead of its own."""
+    return replace(report, findings=tuple(FindingPart("test", level, text) for text in texts))
+
+
+def helpdesk_report(
     status: Status = Status.FAIL,
     *,
     text: Text = Text(),
@@ -314,19 +325,19 @@ def view_of(
     offline: bool = False,
     with_links: bool = True,
     details: Mapping[str, SampleRecord] | None = None,
-) -> ReportView:
+) -> Document:
     current = run_scores(text, shift=0.3 if status is Status.FAIL else 0.0, offline=offline)
     baseline = None if first_run else run_scores(text, offline=offline, label="main@9d8c7b6")
     found = record(text)
     before = record(text, "The gateway listens on port 8443.")
-    return build_view(
+    return document_of(
         verdict(text, status, first_run=first_run),
         current,
         baseline,
         {text.id: found} if details is None else details,
         baseline_details={text.id: before},
         links=links() if with_links else None,
-        title="Ragstone",
+        reproduce=reproduce_lines(current.manifest),
     )
 
 

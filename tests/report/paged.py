@@ -12,7 +12,7 @@ from typing import Any
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.report.page import pack, read_line
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.texts import sample_texts
 
@@ -20,21 +20,21 @@ NONE: Mapping[str, SampleRecord] = {}
 
 
 def page_lines(
-    view: ReportView,
+    report: Document,
     now: Mapping[str, SampleRecord],
     then: Mapping[str, SampleRecord] = NONE,
     redact: Callable[[str], str] = str,
 ) -> list[str]:
-    """The lines of a page with the rows of `view` and the texts of the records, by sample id."""
+    """The lines of a page with the rows of `report` and the texts of the records, by sample id."""
     samples = (
         (row, partial(sample_texts, now[row.id], then.get(row.id), redact) if row.id in now else None)
-        for row in view.samples
+        for row in report.samples.rows
     )
     return list(pack(samples, redact))
 
 
-def paged(view: ReportView, now: Mapping[str, SampleRecord], then: Mapping[str, SampleRecord] = NONE) -> str:
-    return render(view, "html", page=page_lines(view, now, then))
+def paged(report: Document, now: Mapping[str, SampleRecord], then: Mapping[str, SampleRecord] = NONE) -> str:
+    return render(report, "html", page=page_lines(report, now, then))
 
 
 def unpacked(lines: Iterable[str], kind: str) -> list[Any]:

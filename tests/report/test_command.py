@@ -57,7 +57,7 @@ def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> No
         found = ragstone(["report", "bad", *COMPARED, "--format", form, "-o", str(file)], runs)
         assert (found.returncode, found.stdout) == (0, ""), found.stderr
     assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8").startswith(BLOCKED)
-    assert json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))["status"] == "fail"
+    assert json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))["verdict"]["status"] == "fail"
     assert ElementTree.parse(tmp_path / "new" / "report.junit").getroot().tag == "testsuites"
     assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -118,7 +118,7 @@ def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) 
     found = ragstone(["report", "gated", "--format", "md", *link], gated)
     assert "(https://git.example/golden.jsonl#L2)" in found.stdout
     (gated / "templates").mkdir()
-    (gated / "templates" / "report.md.j2").write_text("# {{ report.status }}", encoding="utf-8")
+    (gated / "templates" / "report.md.j2").write_text("# {{ report.verdict.status }}", encoding="utf-8")
     own = ragstone(["report", "gated", "--format", "md"], gated)
     heading, _, rest = own.stdout.partition("\n\n")
     assert heading.startswith(BLOCKED)
@@ -131,7 +131,7 @@ def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) 
 def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "templates").mkdir(parents=True)
-    (project / "templates" / "report.md.j2").write_text("{{ report.reason }}", encoding="utf-8")
+    (project / "templates" / "report.md.j2").write_text("{{ report.verdict.reason }}", encoding="utf-8")
     (project / "policy.toml").write_text(STRICT + "max_drop = 0.01\n", encoding="utf-8")
     shutil.copytree(runs / "bad", project / "run")
     shutil.copytree(runs / "good", project / "main")
@@ -141,7 +141,7 @@ def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp
     found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(BLOCKED)
-    assert "\n\nFaithfulness is 0.75" in found.stdout
+    assert "\n\n15 of 30 questions got worse" in found.stdout
     shown = json.loads(ragstone(["report", "--config", "project/mine.toml", "--format", "json"], tmp_path).stdout)
     assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
 
@@ -167,13 +167,13 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
         ("{", "not a valid verdict: Invalid JSON"),
         ("[" * 100_000, "not a valid verdict: Invalid JSON"),
         ("{}", "not a valid verdict: 'run' is missing"),
-        (None, "not a valid verdict: 'view.status'"),
+        (None, "not a valid verdict: 'document.verdict.status'"),
     ],
 )
 def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:
     file = gated / "gated" / "verdict.json"
     body = json.loads(file.read_text(encoding="utf-8"))
-    body["view"]["status"] = "great"
+    body["document"]["verdict"]["status"] = "great"
     file.write_text(json.dumps(body) if text is None else text, encoding="utf-8")
     found = ragstone(["report", "gated"], gated)
     assert found.returncode == 2
@@ -196,7 +196,7 @@ def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(gated: P
     file = gated / "new" / "verdict.json"
     assert "good-secret" not in file.read_text(encoding="utf-8")
     body = json.loads(file.read_text(encoding="utf-8"))
-    body["view"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
+    body["document"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
     file.write_text(json.dumps(body), encoding="utf-8")
     assert "<script>alert" not in ragstone(["report", "new", "--format", "html"], gated).stdout
     assert "\x1b" not in ragstone(["report", "new"], gated).stdout

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from ragstone.report.markdown import LEVELS, context, filters
+from ragstone.report.markdown import LEVELS, Detail, Omitted, context, filters
 from ragstone.report.render import render
+from ragstone.report.summary import Summary
 from ragstone.report.templates import read_template, read_templates
-from tests.report.conftest import view_of
+from tests.report.conftest import helpdesk_report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
 TEMPLATES = re.findall(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
@@ -23,16 +25,19 @@ def test_all_blocks_are_listed() -> None:
 
 
 def test_all_that_a_template_may_use_is_listed() -> None:
-    known = set(context(view_of(), LEVELS[0]))
-    rows = PAGE.partition("What a template finds in `report`")[2].partition("\n## ")[0]
-    listed = {name for row in re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    assert listed == known | set(filters(LEVELS[0])) | {"join"}
+    report = helpdesk_report()
+    known = {*context(report, LEVELS[0]), *filters(report, LEVELS[0]), "join"}
+    known |= {field.name for part in (Summary, Detail, Omitted) for field in fields(part)}
+    tables = PAGE.partition("What a template finds:")[2].partition("Templates are read before")[0]
+    assert known <= set(re.findall(r"`(\w+)`", tables))
+    first_cells = "".join(re.findall(r"^\| (`.*?) \|", tables, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_cells)) <= known
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_examples_can_be_rendered(tmp_path: Path, template: str) -> None:
     (tmp_path / "report.md.j2").write_text(template, encoding="utf-8")
-    assert render(view_of(), "md", templates=read_templates(tmp_path)) != render(view_of(), "md")
+    assert render(helpdesk_report(), "md", templates=read_templates(tmp_path)) != render(helpdesk_report(), "md")
 
 
 def test_there_are_examples() -> None:

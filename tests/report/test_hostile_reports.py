@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from markdown_it.token import Token
 
 from ragstone.gate.verdict import Status
-from ragstone.report.document import schema
 from ragstone.report.render import Format, render
+from ragstone.report.report_json import schema
 from ragstone.report.terminal import render_text
-from tests.report.conftest import Text, view_of
+from tests.report.conftest import Text, helpdesk_report
 from tests.report.hostile import every_fragment, hostile
 from tests.report.test_escape import ACTIVE, parser, text_of
 
@@ -43,9 +43,9 @@ def shape(token: Token) -> tuple[str, str]:
 
 
 def check_markdown(text: Text, status: Status) -> None:
-    markdown = render(view_of(status, text=text), "md")
+    markdown = render(helpdesk_report(status, text=text), "md")
     tokens = parser().parse(markdown)
-    harmless = parser().parse(render(view_of(status, text=Text(note="n", id="a", system_reason="b")), "md"))
+    harmless = parser().parse(render(helpdesk_report(status, text=Text(note="n", id="a", system_reason="b")), "md"))
     assert [shape(token) for token in tokens] == [shape(token) for token in harmless]
     children = [child for token in tokens for child in token.children or []]
     links = [str(child.attrs["href"]) for child in children if child.type == "link_open"]
@@ -89,27 +89,27 @@ class Skeleton(HTMLParser):
 
 
 def check_html(text: Text, status: Status) -> None:
-    page = Skeleton(render(view_of(status, text=text), "html"))
-    assert page.tags == Skeleton(render(view_of(status), "html")).tags
+    page = Skeleton(render(helpdesk_report(status, text=text), "html"))
+    assert page.tags == Skeleton(render(helpdesk_report(status), "html")).tags
     assert all(link.startswith(OURS) for link in page.links)
 
 
 def check_junit(text: Text, status: Status) -> None:
-    found = ElementTree.fromstring(render(view_of(status, text=text), "junit").encode("utf-8"))
-    harmless = ElementTree.fromstring(render(view_of(status), "junit").encode("utf-8"))
+    found = ElementTree.fromstring(render(helpdesk_report(status, text=text), "junit").encode("utf-8"))
+    harmless = ElementTree.fromstring(render(helpdesk_report(status), "junit").encode("utf-8"))
     assert [element.tag for element in found.iter()] == [element.tag for element in harmless.iter()]
     assert [set(element.keys()) for element in found.iter()] == [set(element.keys()) for element in harmless.iter()]
 
 
 def check_json(text: Text, status: Status) -> None:
-    body = render(view_of(status, text=text), "json")
+    body = render(helpdesk_report(status, text=text), "json")
     assert body.isascii()
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", body)
     document = json.loads(body)
     jsonschema.validate(document, SCHEMA)
     if status is Status.FAIL:
         expected = text.answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        assert document["worst"][0]["answer"] == expected
+        assert document["samples"]["worst"][0]["answer"] == expected
 
 
 CHECKS = (check_markdown, check_html, check_junit, check_json)
@@ -135,7 +135,7 @@ def test_a_report_keeps_its_structure_with_every_fragment_everywhere(
 def test_a_terminal_is_told_nothing_but_text_and_our_colours(
     text: Text, status: Status, colour: bool, width: int
 ) -> None:
-    shown = render_text(view_of(status, text=text), width=width, colour=colour)
+    shown = render_text(helpdesk_report(status, text=text), width=width, colour=colour)
     if colour:
         shown = re.sub("\x1b\\[[0-9;]*m", "", shown)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
@@ -144,4 +144,4 @@ def test_a_terminal_is_told_nothing_but_text_and_our_colours(
 @pytest.mark.parametrize("format", ["text", "md", "json", "junit", "html"])
 def test_no_format_evaluates_text_as_a_template(format: Format) -> None:
     text = Text(question="{{ 40 + 2 }} {% for x in y %}", gate_reason="{{ report.title }}")
-    assert "{{ 40 + 2 }}" in render(view_of(text=text), format).replace("\\", "")
+    assert "{{ 40 + 2 }}" in render(helpdesk_report(text=text), format).replace("\\", "")

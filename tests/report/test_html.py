@@ -17,11 +17,11 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.gate.verdict import Status
 from ragstone.printable import clean
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.system.response import Context
 from tests.report.browser import Page
-from tests.report.conftest import Text, record, view_of
+from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 
@@ -35,9 +35,9 @@ def answering(*contexts: Context, answer: str | None = None) -> dict[str, Sample
     return {"port-default": replace(mine, answers=(replace(mine.answers[0], response=response),))}
 
 
-def opened(page: Page, folder: Path, view: ReportView, html: str | None = None) -> Page:
+def opened(page: Page, folder: Path, report: Document, html: str | None = None) -> Page:
     file = folder / "report.html"
-    file.write_text(render(view, "html") if html is None else html, encoding="utf-8")
+    file.write_text(render(report, "html") if html is None else html, encoding="utf-8")
     page.requests.clear()
     page.complaints.clear()
     page.open(file)
@@ -61,7 +61,7 @@ def chosen(page: Page, select: str, value: str) -> None:
 
 
 def test_the_page_asks_the_network_for_nothing() -> None:
-    html = render(view_of(), "html")
+    html = render(helpdesk_report(), "html")
     policy = html.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
     assert policy.startswith("default-src &#39;none&#39;; style-src &#39;sha256-")
     assert "unsafe" not in policy
@@ -74,7 +74,7 @@ def test_the_page_asks_the_network_for_nothing() -> None:
 
 @browser
 def test_the_page_opens_from_a_file_without_a_complaint(page: Page, tmp_path: Path) -> None:
-    opened(page, tmp_path, view_of())
+    opened(page, tmp_path, helpdesk_report())
     assert page.run("document.querySelector('.word').textContent") == "Blocked"
     assert page.run("document.querySelectorAll('#metrics tbody svg').length") == 6
     assert page.requests == [(tmp_path / "report.html").as_uri()]
@@ -84,8 +84,10 @@ def test_the_page_opens_from_a_file_without_a_complaint(page: Page, tmp_path: Pa
 @browser
 def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank(page: Page, tmp_path: Path) -> None:
     ranks = (RankUse(1, False, 40, 20), RankUse(2, False, 40, 4), RankUse(3, True, 10, 0))
-    view = replace(view_of(), contexts_used=ContextsUsed(40, top=20, lower=3, none=17, ranks=ranks))
-    opened(page, tmp_path, view)
+    report = helpdesk_report()
+    used = ContextsUsed(40, top=20, lower=3, none=17, ranks=ranks)
+    report = replace(report, explanation=replace(report.explanation, contexts_used=used))
+    opened(page, tmp_path, report)
     picture = "document.querySelector('svg:has(rect.rank)')"
     assert page.run(f"{picture}.getAttribute('role')") == "img"
     name = page.run(f"{picture}.getAttribute('aria-label')")
@@ -101,7 +103,7 @@ def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank(page: Page
 
 @browser
 def test_samples_are_sorted_by_a_click_on_a_heading(page: Page, tmp_path: Path) -> None:
-    opened(page, tmp_path, view_of())
+    opened(page, tmp_path, helpdesk_report())
     first = "document.querySelectorAll('#samples tbody tr')[0].cells[0].querySelector('code').textContent"
     button = "[...document.querySelectorAll('#samples th button')].find(one => one.textContent === 'Latency')"
     page.run(f"{button}.click()")
@@ -113,7 +115,7 @@ def test_samples_are_sorted_by_a_click_on_a_heading(page: Page, tmp_path: Path) 
 
 @browser
 def test_samples_are_filtered_by_words_and_by_kind(page: Page, tmp_path: Path) -> None:
-    opened(page, tmp_path, view_of())
+    opened(page, tmp_path, helpdesk_report())
     assert page.run(f"{SHOWN}.length") == 60
     page.run("document.getElementById('filter').value = 'DEPLOY q-003'")
     page.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
@@ -129,7 +131,7 @@ def test_hostile_text_does_not_run(page: Page, tmp_path: Path) -> None:
     """Nor where samples are opened: see test_pages_clicked.py."""
     attack = f"x{every_fragment}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
-    opened(page, tmp_path, view_of(text=text))
+    opened(page, tmp_path, helpdesk_report(text=text))
     assert page.run("window.hit === undefined")
     assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
     assert page.run("document.images.length") == 0
@@ -146,7 +148,7 @@ def test_the_page_is_drawn_in_light_and_dark(
     background: tuple[int, int, int],
 ) -> None:
     page.colours(scheme)
-    opened(page, tmp_path, view_of())
+    opened(page, tmp_path, helpdesk_report())
     picture = Path(os.environ.get("RAGSTONE_TEST_SCREENSHOTS", tmp_path)) / f"report-{scheme}.png"
     page.screenshot(picture)
     assert first_pixel(picture.read_bytes()) == background
@@ -158,16 +160,13 @@ def test_the_page_is_drawn_in_light_and_dark(
 @browser
 @pytest.mark.parametrize("width", [1200, 1600])
 def test_no_column_is_cut_off(page: Page, tmp_path: Path, width: int) -> None:
-    view = view_of()
+    report = helpdesk_report()
     names = tuple(f"a_metric_with_a_name_{at}" for at in range(12))
-    row = view.samples[5]
-    view = replace(
-        view,
-        sample_metrics=names,
-        samples=tuple(replace(row, id=f"s{at}", cells=row.cells[:1] * 12) for at in range(20)),
-    )
+    row = report.samples.rows[5]
+    rows = tuple(replace(row, id=f"s{at}", cells=row.cells[:1] * 12) for at in range(20))
+    report = with_samples(report, metrics=names, rows=rows)
     page.size(width, 1000)
-    opened(page, tmp_path, view)
+    opened(page, tmp_path, report)
     assert (
         page.run("[...document.querySelectorAll('.scroll')].map(one => one.scrollWidth - one.clientWidth)") == [0] * 4
     )
@@ -183,17 +182,17 @@ def test_no_column_is_cut_off(page: Page, tmp_path: Path, width: int) -> None:
 
 @browser
 def test_samples_are_filtered_by_cause_tag_metric_and_change(page: Page, tmp_path: Path) -> None:
-    view = view_of()
-    kept = replace(view.samples[9].cells[0], change=0.0, worse=False)
-    rows = [replace(row, cells=(kept, *row.cells[1:])) if at < 8 else row for at, row in enumerate(view.samples)]
-    view = replace(view, samples=tuple(rows))
-    worse = [row.id for row in view.samples if any(cell.worse for cell in row.cells)]
-    changed = [row.id for row in view.samples if any(cell.change for cell in row.cells)]
-    first = [row.id for row in view.samples if row.cells[0].worse]
+    report = helpdesk_report()
+    kept = replace(report.samples.rows[9].cells[0], change=0.0, worse=False)
+    rows = [replace(row, cells=(kept, *row.cells[1:])) if at < 8 else row for at, row in enumerate(report.samples.rows)]
+    report = with_samples(report, rows=tuple(rows))
+    worse = [row.id for row in report.samples.rows if any(cell.worse for cell in row.cells)]
+    changed = [row.id for row in report.samples.rows if any(cell.change for cell in row.cells)]
+    first = [row.id for row in report.samples.rows if row.cells[0].worse]
     assert 0 < len(first) < len(worse) < len(changed) < 60
-    rows = [replace(row, cause="invented" if row.id in worse[:3] else None) for row in view.samples]
+    rows = [replace(row, cause="invented" if row.id in worse[:3] else None) for row in report.samples.rows]
     rows = [replace(row, changed=("scores",) if row.id in changed else ()) for row in rows]
-    opened(page, tmp_path, replace(view, samples=tuple(rows)))
+    opened(page, tmp_path, with_samples(report, rows=tuple(rows)))
     chosen(page, "cause", "invented")
     assert page.run(IDS) == worse[:3]
     page.run("document.getElementById('clear').click()")
@@ -220,17 +219,17 @@ def records() -> tuple[dict[str, SampleRecord], dict[str, SampleRecord]]:
 TEXTS = "document.querySelector('.sample')"
 
 
-def sample_opened(page: Page, folder: Path, view: ReportView, html: str) -> None:
+def sample_opened(page: Page, folder: Path, report: Document, html: str) -> None:
     file = folder / "report.html"
-    opened(page, folder, view, html)
-    page.open(f"{file.as_uri()}#sample={quote(clean(view.worst[0].id), safe='')}")
+    opened(page, folder, report, html)
+    page.open(f"{file.as_uri()}#sample={quote(clean(report.samples.worst[0].id), safe='')}")
     waited(page, f"{TEXTS} !== null")
 
 
 @browser
 def test_an_opened_sample_shows_answers_contexts_and_statements(page: Page, tmp_path: Path) -> None:
-    view, (now, then) = view_of(), records()
-    sample_opened(page, tmp_path, view, paged(view, now, then))
+    report, (now, then) = helpdesk_report(), records()
+    sample_opened(page, tmp_path, report, paged(report, now, then))
     assert page.run(f"[...{TEXTS}.querySelectorAll('.diff del')].map(one => one.textContent)") == ["8443"]
     assert page.run(f"[...{TEXTS}.querySelectorAll('.diff ins')].map(one => one.textContent)") == [
         "8080",
@@ -249,7 +248,7 @@ def test_an_opened_sample_shows_answers_contexts_and_statements(page: Page, tmp_
 
 @browser
 def test_evidence_is_marked_also_in_what_a_context_lost(page: Page, tmp_path: Path) -> None:
-    view, evidence = view_of(), "Port 8443 is the default of the gateway."
+    report, evidence = helpdesk_report(), "Port 8443 is the default of the gateway."
 
     def returning(*contexts: Context) -> dict[str, SampleRecord]:
         ((name, mine),) = answering(*contexts).items()
@@ -257,7 +256,7 @@ def test_evidence_is_marked_also_in_what_a_context_lost(page: Page, tmp_path: Pa
 
     now = returning(Context("Ports. See below.", "a"), Context("New.", "b"), Context("Last.", "c"))
     then = returning(Context("Gone.", "d"), Context(f"Ports. {evidence} See below.", "a"), Context("Last.", "c"))
-    sample_opened(page, tmp_path, view, paged(view, now, then))
+    sample_opened(page, tmp_path, report, paged(report, now, then))
     items = f"[...{TEXTS}.querySelectorAll('.contexts > li')]"
     pills = page.run(f"{items}.map(one => [...one.querySelectorAll('.pill')].map(pill => pill.textContent).join())")
     assert [said.removesuffix(",useful").removesuffix(",not useful") for said in pills] == [
@@ -275,8 +274,8 @@ def test_evidence_is_marked_also_in_what_a_context_lost(page: Page, tmp_path: Pa
 
 @browser
 def test_a_sample_is_opened_and_closed_by_keyboard(page: Page, tmp_path: Path) -> None:
-    view, (now, then) = view_of(), records()
-    opened(page, tmp_path, view, paged(view, now, then))
+    report, (now, then) = helpdesk_report(), records()
+    opened(page, tmp_path, report, paged(report, now, then))
     chosen(page, "which", "worse")
     page.run("[...document.querySelectorAll('button.open')].find(one => one.textContent === 'port-default').focus()")
     for _ in range(2):
@@ -291,11 +290,11 @@ def test_a_sample_is_opened_and_closed_by_keyboard(page: Page, tmp_path: Path) -
 
 @browser
 def test_large_answers_and_many_contexts_leave_the_page_alive(page: Page, tmp_path: Path) -> None:
-    view = view_of()
+    report = helpdesk_report()
     contexts = tuple(Context(f"Context {at}. " + "word " * 2000) for at in range(10_000))
     now, then = (" ".join(str(at) for at in range(start, start + 300_000)) for start in (0, 7))
-    html = paged(view, answering(*contexts, answer=now), answering(*contexts, answer=then))
-    sample_opened(page, tmp_path, view, html)
+    html = paged(report, answering(*contexts, answer=now), answering(*contexts, answer=then))
+    sample_opened(page, tmp_path, report, html)
     said = page.run(f"{TEXTS}.textContent")
     assert "9,970 contexts more" in said
     assert "characters more; they are in samples.jsonl" in said
@@ -311,8 +310,8 @@ def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> 
     words = ["port", "8443", "8080", "the", "gateway,", "\n", "  ", "é", "日本語", "🎉", "a-b"]
     before = "".join(source.choices(words, k=60))
     after = " ".join(source.sample(before.split(" "), k=len(before.split(" ")))) + source.choice(words)
-    view = view_of()
-    sample_opened(page, tmp_path, view, paged(view, answering(answer=after), answering(answer=before)))
+    report = helpdesk_report()
+    sample_opened(page, tmp_path, report, paged(report, answering(answer=after), answering(answer=before)))
     parts = page.run(f"[...{TEXTS}.querySelector('.diff').childNodes].map(one => [one.nodeName, one.textContent])")
     assert "".join(text for name, text in parts if name != "INS") == before
     assert "".join(text for name, text in parts if name != "DEL") == after
@@ -321,8 +320,8 @@ def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> 
 @browser
 def test_without_javascript_the_verdict_and_the_worst_samples_are_there(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    view, (now, then) = view_of(), records()
-    file.write_text(paged(view, now, then), encoding="utf-8")
+    report, (now, then) = helpdesk_report(), records()
+    file.write_text(paged(report, now, then), encoding="utf-8")
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.open(file)
@@ -352,7 +351,7 @@ def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
     page: Page, tmp_path: Path, status: Status
 ) -> None:
     page.size(1440, 900)
-    opened(page, tmp_path, view_of(status))
+    opened(page, tmp_path, helpdesk_report(status))
     assert page.run("document.querySelector('.first').getBoundingClientRect().bottom") < 900
     assert page.run("!document.querySelector('.example') || !!document.querySelector('.example ins, .example p')")
     page.size(1240, 1000)
@@ -362,7 +361,7 @@ def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
 @pytest.mark.parametrize("width", [390, 420, 700, 1180])
 def test_no_metric_is_cut_or_hidden_in_a_narrow_window(page: Page, tmp_path: Path, width: int) -> None:
     page.size(width, 900)
-    opened(page, tmp_path, view_of())
+    opened(page, tmp_path, helpdesk_report())
     page.run("document.querySelector('.why').open = true")
     inside = "[...document.querySelectorAll('.verdict *, #metrics td *')].filter(one => one.getClientRects().length)"
     assert page.run(f"{inside}.every(one => one.getBoundingClientRect().right <= innerWidth)")

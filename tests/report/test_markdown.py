@@ -9,17 +9,18 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Status
 from ragstone.report.markdown import LEVELS, length, wrapped
-from ragstone.report.parts import FailedSamplePart, FailurePart, ReportView, StatementPart
+from ragstone.report.parts import Document, FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.render import render
-from tests.report.conftest import Text, view_of
+from tests.report.conftest import Text, helpdesk_report, with_findings, with_samples
 from tests.report.test_escape import parser
 
 
-def huge(view: ReportView, times: int = 30) -> ReportView:
+def huge(report: Document, times: int = 30) -> Document:
     """The same report of a run in which everything is wrong, at length."""
-    sample = view.worst[0]
+    sample = report.samples.worst[0]
     loud = replace(
         sample,
         question=sample.question * 40,
@@ -28,19 +29,21 @@ def huge(view: ReportView, times: int = 30) -> ReportView:
         missing=("it should say so " * 60,) * 30,
     )
     failed = tuple(FailedSamplePart(f"sample-{number}", None) for number in range(500))
-    return replace(
-        view,
-        metrics=tuple(replace(row, slice=f"slice-{number}") for number in range(times) for row in view.metrics),
-        checks=view.checks * times,
+    report = with_samples(
+        report,
         worst=tuple(replace(loud, id=f"{sample.id}-{number}") for number in range(times)),
         failures=tuple(FailurePart("judge", f"reason {number} " * 50, (), failed) for number in range(times)),
-        notes=("a long note " * 60,) * times,
-        reason="a long reason " * 400,
-        reproduce=("ragstone gate " + "x" * 5000,),
+    )
+    return replace(
+        with_findings(report, Level.NOTE, *["a long note " * 60] * times),
+        verdict=replace(report.verdict, reason="a long reason " * 400),
+        metrics=tuple(replace(row, slice=f"slice-{number}") for number in range(times) for row in report.metrics),
+        checks=report.checks * times,
+        run=replace(report.run, reproduce=("ragstone gate " + "x" * 5000,)),
     )
 
 
-HUGE = huge(view_of())
+HUGE = huge(helpdesk_report())
 
 
 def check_tables(markdown: str) -> None:
@@ -69,7 +72,7 @@ def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
 
 
 def test_an_ordinary_report_keeps_all_its_detail() -> None:
-    assert render(view_of(), "md") == render(view_of(), "md", limit=10**9)
+    assert render(helpdesk_report(), "md") == render(helpdesk_report(), "md", limit=10**9)
 
 
 def test_what_was_left_out_is_said() -> None:
@@ -102,7 +105,7 @@ def test_long_lines_are_folded_for_a_fence() -> None:
 
 @pytest.mark.parametrize("nasty", ["$", "abcdef0", "`"])
 def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str) -> None:
-    view = huge(view_of(text=Text(question=nasty * 3000, answer=nasty * 9000)))
+    report = huge(helpdesk_report(text=Text(question=nasty * 3000, answer=nasty * 9000)))
     worst = tuple(
         replace(
             sample,
@@ -110,21 +113,22 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
             missing=(nasty * 2000,) * 30,
             tags=(nasty * 99,) * 9,
         )
-        for sample in view.worst
+        for sample in report.samples.worst
     )
-    notes = (nasty * 2000,) * 60
-    checks = tuple(replace(check, reason=nasty * 2000) for check in view.checks)
-    markdown = render(replace(view, worst=worst, notes=notes, checks=checks), "md")
+    checks = tuple(replace(check, reason=nasty * 2000) for check in report.checks)
+    report = with_findings(with_samples(report, worst=worst), Level.NOTE, *[nasty * 2000] * 60)
+    markdown = render(replace(report, checks=checks), "md")
     assert markdown.startswith("## ❌ Blocked: ")
     check_tables(markdown)
 
 
 def test_the_words_that_contradict_a_statement_are_shown() -> None:
-    view = view_of(Status.FAIL)
+    report = helpdesk_report(Status.FAIL)
     bad = StatementPart("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
-    view = replace(view, worst=(replace(view.worst[0], unsupported=(bad,), detailed=True), *view.worst[1:]))
-    assert "11 euros" in render(view, "md")
-    assert "11 euros" in render(view, "html")
-    assert "11 euros" in render(view, "text")
-    assert "11 euros" in render(view, "json")
-    assert "@everyone" not in render(view, "md")
+    first, *others = report.samples.worst
+    report = with_samples(report, worst=(replace(first, unsupported=(bad,), detailed=True), *others))
+    assert "11 euros" in render(report, "md")
+    assert "11 euros" in render(report, "html")
+    assert "11 euros" in render(report, "text")
+    assert "11 euros" in render(report, "json")
+    assert "@everyone" not in render(report, "md")

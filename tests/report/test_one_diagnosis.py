@@ -18,9 +18,9 @@ from ragstone.gate.facts import Facts, Said
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
 from ragstone.metrics.retrieval_change import EvidenceChange
-from ragstone.report.parts import ReportView
+from ragstone.report.document import document_of
+from ragstone.report.parts import Document
 from ragstone.report.render import render
-from ragstone.report.view import build_view
 from tests.gate.conftest import build_run, make_manifest
 
 NAMES = ("faithfulness", "answer_correctness", "context_recall", "mrr")
@@ -98,14 +98,14 @@ def assert_no_contradiction(case: Case) -> None:
 
     now, before = scores(n, falls, every), scores(n, [0.0] * 4, 1)
     verdict = decide_gate(now, before if compared else None, policy, facts_of=facts_of)
-    view = build_view(verdict, now, before if compared else None)
-    said = {name: " ".join(render(view, name).split()) for name in ("md", "text", "junit", "html")}
+    report = document_of(verdict, now, before if compared else None)
+    said = {name: " ".join(render(report, name).split()) for name in ("md", "text", "junit", "html")}
     for text in said.values():
-        assert_one_side(text, view)
-        assert_counts_add_up(text, view)
+        assert_one_side(text, report)
+        assert_counts_add_up(text, report)
     for check in verdict.checks:
-        row = next((one for one in view.metrics if (one.metric, one.slice) == (check.metric, check.slice)), None)
-        if check.kind in LEVELS and row is not None and row.interval is not None and row.deciding is check:
+        row = next((one for one in report.metrics if (one.metric, one.slice) == (check.metric, check.slice)), None)
+        if check.kind in LEVELS and row is not None and row.interval is not None and row.check == check.name:
             span = f"interval {figure(row.interval.low)} to {figure(row.interval.high)}"
             assert "interval" not in check.reason or span in check.reason
     below = {(one.metric, one.slice) for one in verdict.checks if one.kind in LEVELS and one.status is Status.FAIL}
@@ -113,9 +113,9 @@ def assert_no_contradiction(case: Case) -> None:
     assert not any((one.metric, one.slice) in below for one in offers(blocking, policy.gate))
 
 
-def assert_one_side(text: str, view: ReportView) -> None:
+def assert_one_side(text: str, report: Document) -> None:
     """The side that is named first is that of the causes, and nothing says that it is fine."""
-    found = view.attribution
+    found = report.explanation.attribution
     first = next(iter(re.findall(r"Look at (retrieval|generation) first", text)), None)
     assert set(re.findall(r"Look at (\w+) first", text)) <= {first}
     assert not ("Retrieval dropped" in text and "retrieval did not" in text)
@@ -132,7 +132,7 @@ def assert_one_side(text: str, view: ReportView) -> None:
         assert "points at" not in text
         return
     assert first in (None, found.side)
-    diagnosis = view.diagnosis
+    diagnosis = report.explanation.diagnosis
     if diagnosis is not None and diagnosis.side is not None:
         assert found.side is diagnosis.side
     if found.cause is not None:
@@ -140,7 +140,7 @@ def assert_one_side(text: str, view: ReportView) -> None:
         assert found.side in (found.cause.side, Side.BOTH, Side.UNCLEAR)
 
 
-def assert_counts_add_up(text: str, view: ReportView) -> None:
+def assert_counts_add_up(text: str, report: Document) -> None:
     """Causes, what became of the evidence, and line one count the same."""
     line = re.search(r"Causes: (\d+) of (\d+): ([^.<\"]*)", text)
     if line is not None:
@@ -162,9 +162,9 @@ def assert_counts_add_up(text: str, view: ReportView) -> None:
     drop = re.search(r"detects a drop of ([\d.]+) in 4 of 5 runs|only a drop of ([\d.]+) or more shows", text)
     if shown is not None and drop is not None:
         assert float(shown[1]) / 100 == pytest.approx(float(drop[1] or drop[2]), abs=0.005)
-    worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in view.checks)
+    worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in report.checks)
     assert not (worse and "Nothing is shown to be worse" in text)
-    assert view.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
+    assert report.verdict.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
 
 
 def test_text_reports_say_what_to_do_about_every_cause() -> None:
@@ -174,10 +174,10 @@ def test_text_reports_say_what_to_do_about_every_cause() -> None:
         return {name: kinds[int(name[1:]) % 2] for name in ids}
 
     now, before = scores(40, [-0.9] * 4, 1), scores(40, [0.0] * 4, 1)
-    view = build_view(decide_gate(now, before, POLICIES[0], facts_of=facts_of), now, before)
-    assert view.diagnosis is not None
-    assert len(view.diagnosis.counts) == 2
+    report = document_of(decide_gate(now, before, POLICIES[0], facts_of=facts_of), now, before)
+    assert report.explanation.diagnosis is not None
+    assert len(report.explanation.diagnosis.counts) == 2
     for name in ("text", "md"):
-        said = " ".join(render(view, name).split())
-        for cause in view.diagnosis.counts:
+        said = " ".join(render(report, name).split())
+        for cause in report.explanation.diagnosis.counts:
             assert f"To do ({cause.title}): {' '.join(cause.action.split())}" in said.replace("&#8203;", "")

@@ -14,16 +14,16 @@ import pytest
 from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, PlacePart, SampleRow, StatementPart
+from ragstone.report.parts import Links, Place, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
-from tests.report.conftest import Text, record, view_of
+from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
 from tests.report.paged import packed_in, page_lines, paged, unpacked
 
 
 def rows(count: int) -> list[SampleRow]:
-    return [SampleRow(f"q{at}", "Which?", (), PlacePart("g.jsonl", at + 1), (), None, None) for at in range(count)]
+    return [SampleRow(f"q{at}", "Which?", (), Place("g.jsonl", at + 1), (), None, None) for at in range(count)]
 
 
 def about(text: str, made: list[str] | None = None) -> Callable[[], Json]:
@@ -83,11 +83,11 @@ def test_samples_are_taken_one_by_one() -> None:
 def test_nothing_in_a_line_can_end_its_element() -> None:
     attack = f"</script><script>window.hit=1</script>{every_fragment}"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
-    view = view_of(text=text)
-    lines = page_lines(view, {view.worst[0].id: record(text)})
+    report = helpdesk_report(text=text)
+    lines = page_lines(report, {report.samples.worst[0].id: record(text)})
     assert {line[0] for line in lines} == {"r", "t"}
     assert all(re.fullmatch(r"[rt] [A-Za-z0-9+/=]+", line) for line in lines)
-    html = render(view, "html", page=lines)
+    html = render(report, "html", page=lines)
     assert packed_in(html) == lines
     assert "<script>window" not in html
 
@@ -98,15 +98,13 @@ def test_nothing_in_a_line_can_end_its_element() -> None:
 )
 def test_a_line_that_is_not_packed_is_refused(line: str) -> None:
     assert read_line(line) is None
-    assert "hit()" not in render(view_of(), "html", page=[line])
+    assert "hit()" not in render(helpdesk_report(), "html", page=[line])
 
 
 def test_rows_are_redacted() -> None:
     secret = "sk-live-0123456789abcdef"
     (row,) = rows(1)
-    row = replace(
-        row, id=secret, question=secret, tags=(secret,), place=PlacePart(secret, 1), failure=secret, cause=secret
-    )
+    row = replace(row, id=secret, question=secret, tags=(secret,), place=Place(secret, 1), failure=secret, cause=secret)
     assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
 
 
@@ -131,45 +129,46 @@ def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
 
 
 def test_the_page_without_javascript_has_the_worst_samples() -> None:
-    view = view_of()
-    html = paged(view, {"port-default": record(Text())})
+    report = helpdesk_report()
+    html = paged(report, {"port-default": record(Text())})
     assert html.count('<td class="q"') == 60
-    many = replace(view, samples=tuple(replace(view.samples[0], id=f"s{at}") for at in range(300)), samples_total=4000)
-    html = render(many, "html")
-    assert html.count('<td class="q"') == 100
-    assert "100 worst of 300 samples" in html
-    assert "300 worst of 4,000 samples" in html
+    html = render(with_samples(report, total=4000), "html")
+    assert html.count('<td class="q"') == 60
+    assert "60 worst of 4,000 samples" in html
 
 
 def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:
-    view = view_of()
-    view = replace(view, worst=tuple(replace(view.worst[-1], id=f"w{at}") for at in range(30)), worst_left=5)
-    html = render(view, "html")
+    report = helpdesk_report()
+    worst = tuple(replace(report.samples.worst[-1], id=f"w{at}") for at in range(30))
+    report = with_samples(report, worst=worst, worst_omitted=5)
+    html = render(report, "html")
     assert html.count("<article") == 20
     assert "15 more samples" in html
-    assert "30 more" in render(view, "text")
-    assert "samples are in the HTML report" in render(view, "md")
-    assert json.loads(render(view, "json"))["worst_left"] == 5
-    assert '<property name="samples_left_out" value="5"' in render(view, "junit")
-    assert render(view, "junit").count('classname="ragstone.samples"') == 30 + 2
+    assert "30 more" in render(report, "text")
+    assert "samples are in the HTML report" in render(report, "md")
+    assert json.loads(render(report, "json"))["samples"]["worst_omitted"] == 5
+    assert '<property name="samples_left_out" value="5"' in render(report, "junit")
+    assert render(report, "junit").count('classname="ragstone.samples"') == 30 + 2
 
 
 def test_reports_say_how_much_of_a_long_answer_they_leave_out() -> None:
-    view = view_of()
+    report = helpdesk_report()
     bad = StatementPart("So it is.", "unsupported")
-    long = replace(view.worst[0], answer="a" * 2_000_000, baseline_answer="b" * 2_000_000, unsupported=(bad,) * 50)
-    view = replace(view, worst=(long, *view.worst[1:]))
+    long = replace(
+        report.samples.worst[0], answer="a" * 2_000_000, baseline_answer="b" * 2_000_000, unsupported=(bad,) * 50
+    )
+    report = with_samples(report, worst=(long, *report.samples.worst[1:]))
     for form in ("html", "json"):
-        text = render(view, form)
+        text = render(report, form)
         assert len(text) < 1_000_000
         assert text.count("1,980,000 more characters") == 2
-    assert "30 more statements" in render(view, "html")
+    assert "30 more statements" in render(report, "html")
 
 
 def test_many_failed_samples_do_not_flood_a_test_viewer() -> None:
-    view = view_of()
-    (first, *_) = view.failures
+    report = helpdesk_report()
+    (first, *_) = report.samples.failures
     many = replace(first, samples=tuple(replace(first.samples[0], id=f"f{at}") for at in range(1500)))
-    text = render(replace(view, failures=(many,)), "junit")
+    text = render(with_samples(report, failures=(many,)), "junit")
     assert text.count("(no score)") == 1000
     assert '<property name="failed_left_out" value="500"' in text

@@ -17,7 +17,7 @@ from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
 from tests.report.browser import Page
-from tests.report.conftest import Text, record, view_of
+from tests.report.conftest import Text, helpdesk_report, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 from tests.tools.history_page.histories import POLICY, made
@@ -37,11 +37,15 @@ CONTENT_POLICY = re.compile(r"(?:<|&lt;|&amp;lt;)meta http-equiv=.{1,20}?Content
 
 def report() -> str:
     text = Text(**{name: BEGIN for name in Text.__dataclass_fields__ if name != "file"})
-    view = view_of(text=text)
+    view = helpdesk_report(text=text)
     mine = record(text)
     contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
     answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
-    return paged(view, {view.worst[0].id: replace(mine, answers=(answer,))}, {view.worst[0].id: record(text, BEGIN)})
+    return paged(
+        view,
+        {view.samples.worst[0].id: replace(mine, answers=(answer,))},
+        {view.samples.worst[0].id: record(text, BEGIN)},
+    )
 
 
 def history() -> str:

@@ -12,7 +12,7 @@ from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.render import render
 from ragstone.report.sandbox import ReportEnvironment
 from ragstone.report.templates import REPORT, Templates, read_templates, render_template
-from tests.report.conftest import Text, view_of
+from tests.report.conftest import Text, helpdesk_report
 from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
 
@@ -31,15 +31,15 @@ def with_template(folder: Path, source: str) -> Templates:
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
-        ("{% block header %}\n# Help desk: {{ report.status }}\n{% endblock %}", "\n\n# Help desk: fail\n"),
+        ("{% block header %}\n# Help desk: {{ report.verdict.status }}\n{% endblock %}", "\n\n# Help desk: fail\n"),
         ("{% block footer %}{{ super() }}\nAsk the *search* team.{% endblock %}", "\nAsk the *search* team."),
         ("{% block header %}{% include 'team.md.j2' %}{% endblock %}", "Ask the *search* team about fail."),
     ],
     ids=["replaced", "added to", "included"],
 )
 def test_a_block_can_be_replaced_or_added_to_and_the_rest_stays(tmp_path: Path, source: str, shown: str) -> None:
-    (tmp_path / "team.md.j2").write_text("Ask the *search* team about {{ report.status }}.", encoding="utf-8")
-    markdown = render(view_of(), "md", templates=with_template(tmp_path, EXTENDS + source))
+    (tmp_path / "team.md.j2").write_text("Ask the *search* team about {{ report.verdict.status }}.", encoding="utf-8")
+    markdown = render(helpdesk_report(), "md", templates=with_template(tmp_path, EXTENDS + source))
     assert markdown.startswith(FAILED)
     assert shown in markdown
     assert "What got worse: " in markdown
@@ -48,30 +48,30 @@ def test_a_block_can_be_replaced_or_added_to_and_the_rest_stays(tmp_path: Path, 
 
 def test_a_folder_without_a_report_template_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>another template engine's</p>", encoding="utf-8")
-    assert render(view_of(), "md", templates=read_templates(tmp_path)) == render(view_of(), "md")
+    assert render(helpdesk_report(), "md", templates=read_templates(tmp_path)) == render(helpdesk_report(), "md")
 
 
 WAYS_TO_PRINT = (
-    "{{ report.worst[0].question }}",
-    "{{ report.worst[0].question | upper }}",
-    "{{ report.worst[0].question | clip(100000) }}",
-    "{{ report.worst | map(attribute='question') | join(' ') }}",
-    "{{ report.worst | map(attribute='question') | first }}",
-    "{% set x %}{{ report.worst[0].question }}{% endset %}{{ x }}",
-    "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(report.worst[0].question) }}",
-    "{{ report.worst[0].question | code }}",
-    "{{ report.worst[0].question | link('https://github.com/acme/helpdesk/') }}",
-    "{{ report.worst[0].question | link(report.worst[0].question) }}",
-    "{% filter upper %}{{ report.worst[0].question }}{% endfilter %}",
-    "{% with text = report.worst[0].question %}{{ text }}{% endwith %}",
-    "{{ report.worst[0].question | code | upper }}",
+    "{{ report.samples.worst[0].question }}",
+    "{{ report.samples.worst[0].question | upper }}",
+    "{{ report.samples.worst[0].question | clip(100000) }}",
+    "{{ report.samples.worst | map(attribute='question') | join(' ') }}",
+    "{{ report.samples.worst | map(attribute='question') | first }}",
+    "{% set x %}{{ report.samples.worst[0].question }}{% endset %}{{ x }}",
+    "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(report.samples.worst[0].question) }}",
+    "{{ report.samples.worst[0].question | code }}",
+    "{{ report.samples.worst[0].question | link('https://github.com/acme/helpdesk/') }}",
+    "{{ report.samples.worst[0].question | link(report.samples.worst[0].question) }}",
+    "{% filter upper %}{{ report.samples.worst[0].question }}{% endfilter %}",
+    "{% with text = report.samples.worst[0].question %}{{ text }}{% endwith %}",
+    "{{ report.samples.worst[0].question | code | upper }}",
 )
 
 
 @pytest.mark.parametrize("source", WAYS_TO_PRINT)
 def test_foreign_text_is_escaped_however_a_template_prints_it(tmp_path: Path, source: str) -> None:
-    view = view_of(text=Text(question="x" + every_fragment[:500]))
-    first, _, rest = render(view, "md", templates=with_template(tmp_path, source)).partition("\n\n")
+    report = helpdesk_report(text=Text(question="x" + every_fragment[:500]))
+    first, _, rest = render(report, "md", templates=with_template(tmp_path, source)).partition("\n\n")
     assert first == FAILED
     tokens = parser().parse(rest)
     children = [child for token in tokens for child in token.children or []]
@@ -83,24 +83,24 @@ def test_foreign_text_is_escaped_however_a_template_prints_it(tmp_path: Path, so
 
 
 ESCAPES = (
-    "{{ report.rows }}",
+    "{{ report.metrics }}",
     "{{ report }}",
-    "{{ report.rows | code }}",
+    "{{ report.metrics | code }}",
     "{{ ''.__class__.__mro__ }}",
     "{{ report.__class__ }}",
-    "{{ report.worst.append }}",
+    "{{ report.samples.worst.count }}",
     "{{ report.keys() }}",
     "{{ report.title.format(report) }}",
     "{{ self.__init__ }}",
     "{{ self._TemplateReference__context }}",
     "{{ super.__self__ }}",
-    "{% for x in report.rows %}{{ loop.__class__ }}{% endfor %}",
-    "{% for x in report.rows %}{{ loop._iterable }}{% endfor %}",
-    "{% for x in report.rows %}{{ loop.cycle(1, 2) }}{% endfor %}",
+    "{% for x in report.metrics %}{{ loop.__class__ }}{% endfor %}",
+    "{% for x in report.metrics %}{{ loop._iterable }}{% endfor %}",
+    "{% for x in report.metrics %}{{ loop.cycle(1, 2) }}{% endfor %}",
     "{% macro m() %}{% endmacro %}{{ m._func }}",
     "{% macro m() %}{% endmacro %}{{ m.__call__.__globals__ }}",
-    "{{ report.rows | map(attribute='__class__') | list }}",
-    "{{ report.rows | sort(attribute='__class__') }}",
+    "{{ report.metrics | map(attribute='__class__') | list }}",
+    "{{ report.metrics | sort(attribute='__class__') }}",
     "{{ report | attr('__class__') }}",
     "{{ report | safe }}",
     "{{ report | tojson }}",
@@ -128,13 +128,13 @@ ESCAPES = (
     "{{ ('a').upper() }}",
     "{{ undefined_name }}",
     "{{ report.titel }}",
-    "{{ report.rows[999].title }}",
+    "{{ report.metrics[999].title }}",
     "{% if report.titel %}x{% endif %}",
     "{{ report.title",
     "{% block a %}",
     "{{ 1 / 0 }}",
     "{{ 'x' | int | float | first }}",
-    "{{ report.rows | first | upper | link }}",
+    "{{ report.metrics | first | upper | link }}",
     "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
     "{{ " + "not " * 3000 + "1 }}",
     "{{ " + "9" * 5000 + " }}",
@@ -145,7 +145,7 @@ ESCAPES = (
 def test_a_template_reaches_nothing_but_the_report(tmp_path: Path, source: str) -> None:
     own = with_template(tmp_path, "line 1\n" + source)
     with pytest.raises(ConfigError) as caught:
-        render(view_of(), "md", templates=own)
+        render(helpdesk_report(), "md", templates=own)
     assert caught.value.exit_code == 2
     assert caught.value.where is not None
 
@@ -156,12 +156,14 @@ DOUBLING = "".join(
 )
 
 EXHAUSTING = (
-    "{% for a in report.rows %}" * 9 + "{% endfor %}" * 9,
-    "{% for a in report.rows %}" * 9 + "x" + "{% endfor %}" * 9,
-    "{% set x = report.reason %}" + "{% set x %}{{ x }}{{ x }}{% endset %}" * 60 + "{{ x }}",
-    "{% set x = report.reason %}" + "{% set x = report.rows | map(attribute='title') | join(x) %}" * 60 + "{{ x }}",
-    "{% set x = report.reason %}" + "{% set x = x | code %}" * 90 + "{{ x }}",
-    "{% set x %}{% for a in report.reason %}{{ report.reason }}{% endfor %}{% endset %}"
+    "{% for a in report.metrics %}" * 9 + "{% endfor %}" * 9,
+    "{% for a in report.metrics %}" * 9 + "x" + "{% endfor %}" * 9,
+    "{% set x = report.verdict.reason %}" + "{% set x %}{{ x }}{{ x }}{% endset %}" * 60 + "{{ x }}",
+    "{% set x = report.verdict.reason %}"
+    + "{% set x = report.metrics | map(attribute='title') | join(x) %}" * 60
+    + "{{ x }}",
+    "{% set x = report.verdict.reason %}" + "{% set x = x | code %}" * 90 + "{{ x }}",
+    "{% set x %}{% for a in report.verdict.reason %}{{ report.verdict.reason }}{% endfor %}{% endset %}"
     + "{{ x | upper | length }}" * 999,
     "{% set x = [report] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}",
     "{% macro a0() %}{% endmacro %}" + DOUBLING + "{{ a59() }}",
@@ -169,8 +171,8 @@ EXHAUSTING = (
     '{% extends "report.md.j2" %}',
     "x" * 300_000,
     "".join(f"{{% include 'large{number}.md.j2' %}}" for number in range(9)),
-    "{% for a in report.rows %}" * 9 + "{% set b = report %}" * 200 + "{% endfor %}" * 9,
-    "{% for a in report.rows recursive %}{{ loop(report.rows) }}{% endfor %}",
+    "{% for a in report.metrics %}" * 9 + "{% set b = report %}" * 200 + "{% endfor %}" * 9,
+    "{% for a in report.metrics recursive %}{{ loop(report.metrics) }}{% endfor %}",
 )
 
 
@@ -182,7 +184,8 @@ def test_a_template_can_not_run_away(tmp_path: Path, source: str, monkeypatch: p
 
     def use() -> None:
         own = with_template(tmp_path, source)
-        render_template(REPORT, {"report": context(view_of(), LEVELS[0])}, filters(LEVELS[0]), own)
+        report = helpdesk_report()
+        render_template(REPORT, context(report, LEVELS[0]), filters(report, LEVELS[0]), own)
 
     with pytest.raises(ConfigError):
         use()
@@ -191,7 +194,7 @@ def test_a_template_can_not_run_away(tmp_path: Path, source: str, monkeypatch: p
 def test_a_template_that_runs_away_is_given_less_to_run_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragstone.report.sandbox.MAX_STEPS", 100_000)
     own = with_template(tmp_path, "Done." + EXHAUSTING[0])
-    assert render(view_of(), "md", templates=own) == f"{FAILED}\n\nDone."
+    assert render(helpdesk_report(), "md", templates=own) == f"{FAILED}\n\nDone."
 
 
 @pytest.mark.parametrize(
@@ -202,7 +205,7 @@ def test_a_template_that_runs_away_is_given_less_to_run_over(tmp_path: Path, mon
 def test_an_error_names_file_and_line(tmp_path: Path, source: str, names: str, line: int) -> None:
     own = with_template(tmp_path, EXTENDS + source)
     with pytest.raises(ConfigError, match=names) as caught:
-        render(view_of(), "md", templates=own)
+        render(helpdesk_report(), "md", templates=own)
     assert caught.value.where == f"{tmp_path / 'report.md.j2'}:{line}"
 
 
@@ -220,7 +223,7 @@ def test_a_template_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) 
 def test_a_template_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "report.md.j2").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
-        render(view_of(), "md", templates=read_templates(tmp_path))
+        render(helpdesk_report(), "md", templates=read_templates(tmp_path))
 
 
 FORGERIES = (
@@ -236,7 +239,7 @@ FORGERIES = (
 @pytest.mark.parametrize("source", FORGERIES)
 def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(tmp_path: Path, source: str) -> None:
     for text in (source, f"{EXTENDS}{{% block header %}}{source}{{% endblock %}}{{% block verdict %}}{{% endblock %}}"):
-        markdown = render(view_of(), "md", templates=with_template(tmp_path, text))
+        markdown = render(helpdesk_report(), "md", templates=with_template(tmp_path, text))
         assert markdown.startswith(f"{FAILED}\n\n")
         [heading, shown, *_] = parser().parse(markdown)
         assert (heading.type, shown.content) == ("heading_open", FAILED.removeprefix("## "))
@@ -247,20 +250,20 @@ def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(tmp_path
 def test_a_template_is_read_once(tmp_path: Path) -> None:
     own = with_template(tmp_path, EXTENDS + "{% block header %}Ours.{% endblock %}")
     with_template(tmp_path, "Theirs.")
-    assert "Ours." in render(view_of(), "md", templates=own)
+    assert "Ours." in render(helpdesk_report(), "md", templates=own)
 
 
 def test_a_template_that_never_fits_gives_way_to_ours(tmp_path: Path) -> None:
     own = with_template(tmp_path, "long " * 20_000)
-    markdown = render(view_of(), "md", templates=own)
-    assert markdown == render(view_of(), "md")
+    markdown = render(helpdesk_report(), "md", templates=own)
+    assert markdown == render(helpdesk_report(), "md")
 
 
 def test_the_shipped_template_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = render(view_of(), "md")
+    whole = render(helpdesk_report(), "md")
 
     def again(*_: object, **__: object) -> None:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(ReportEnvironment, "compile", again)
-    assert render(view_of(), "md") == whole
+    assert render(helpdesk_report(), "md") == whole

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Status
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 from ragstone.report.terminal import print_report, render_text
-from tests.report.conftest import Text, view_of
+from tests.report.conftest import Text, helpdesk_report, with_findings
 
 
 class Terminal(io.StringIO):
@@ -21,41 +22,45 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = render_text(view_of(), width=width).partition("To reproduce")[0].splitlines()
+    lines = render_text(helpdesk_report(), width=width).partition("To reproduce")[0].splitlines()
     assert max(map(len, lines)) <= width
 
 
-def stuffed(view: ReportView) -> ReportView:
-    """`view` with more of everything than fits."""
+def stuffed(report: Document) -> Document:
+    """`report` with more of everything than fits."""
     long = "The system gave an answer that says more than its contexts; " * 8
-    return replace(view, warnings=(long,) * 9, check_rows=(*view.check_rows, *view.check_rows), reason=long)
+    return replace(
+        with_findings(report, Level.WARNING, *[long] * 9),
+        checks=report.checks * 2,
+        verdict=replace(report.verdict, reason=long),
+    )
 
 
 @pytest.mark.parametrize("status", list(Status))
-@pytest.mark.parametrize("more", [lambda view: view, stuffed])
-def test_what_matters_fits_on_a_screen(status: Status, more: Callable[[ReportView], ReportView]) -> None:
-    view = more(view_of(status))
+@pytest.mark.parametrize("more", [lambda report: report, stuffed])
+def test_what_matters_fits_on_a_screen(status: Status, more: Callable[[Document], Document]) -> None:
+    report = more(helpdesk_report(status))
     out = io.StringIO()
-    print_report(view, out, files=["HTML report: ragstone-run/report.html"])
+    print_report(report, out, files=["HTML report: ragstone-run/report.html"])
     lines = out.getvalue().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert "HTML report: ragstone-run/report.html" in lines
-    for text in (out.getvalue(), render_text(view)):
-        assert " ".join(text.split()).endswith(str(view.headline))
+    for text in (out.getvalue(), render_text(report)):
+        assert " ".join(text.split()).endswith(report.verdict.headline)
 
 
 def test_verbose_prints_what_a_file_has() -> None:
     out = io.StringIO()
-    print_report(view_of(), out, verbose=True)
-    assert out.getvalue() == render_text(view_of())
+    print_report(helpdesk_report(), out, verbose=True)
+    assert out.getvalue() == render_text(helpdesk_report())
 
 
 def test_nothing_invisible_is_printed_on_a_terminal() -> None:
-    view = view_of(text=Text(gate_reason="std::sort\n::error::stop"))
+    report = helpdesk_report(text=Text(gate_reason="std::sort\n::error::stop"))
     shown, logged = Terminal(), io.StringIO()
     for out in (shown, logged):
-        print_report(view, out, verbose=True)
+        print_report(report, out, verbose=True)
     assert "\u200b" not in shown.getvalue()
     assert not any(line.startswith("::") for line in logged.getvalue().splitlines())
 
@@ -63,10 +68,10 @@ def test_nothing_invisible_is_printed_on_a_terminal() -> None:
 def test_a_terminal_gets_colour_unless_it_is_not_wanted_and_a_log_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     log, terminal, plain = io.StringIO(), Terminal(), Terminal()
-    print_report(view_of(), log)
-    print_report(view_of(), terminal)
+    print_report(helpdesk_report(), log)
+    print_report(helpdesk_report(), terminal)
     monkeypatch.setenv("NO_COLOR", "1")
-    print_report(view_of(), plain)
+    print_report(helpdesk_report(), plain)
     assert "\x1b[1;31m" in terminal.getvalue()
     for out in (log, plain):
         assert "\x1b" not in out.getvalue()
@@ -74,10 +79,10 @@ def test_a_terminal_gets_colour_unless_it_is_not_wanted_and_a_log_none(monkeypat
 
 
 def test_pictures_are_drawn_where_there_is_room() -> None:
-    assert "├" in render_text(view_of(), width=120)
-    assert "├" not in render_text(view_of(), width=80)
+    assert "├" in render_text(helpdesk_report(), width=120)
+    assert "├" not in render_text(helpdesk_report(), width=80)
 
 
 def test_the_offline_judge_is_marked() -> None:
-    assert "Scored by the offline judge 1: no language model." in render_text(view_of(offline=True))
-    assert "no language model" not in render_text(view_of())
+    assert "Scored by the offline judge 1: no language model." in render_text(helpdesk_report(offline=True))
+    assert "no language model" not in render_text(helpdesk_report())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,8 +10,8 @@ import pytest
 
 from ragstone.history.trend import Point, Trend
 from ragstone.report.render import render
-from ragstone.report.trend import HEIGHT, WIDTH, picture, sparkline
-from tests.report.conftest import view_of
+from ragstone.report.trend import sparkline
+from tests.report.conftest import helpdesk_report
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,26 +50,28 @@ def test_another_judge_and_another_golden_set_are_marked_before_the_run() -> Non
 
 @pytest.mark.parametrize("count", [2, 3, 60])
 def test_the_picture_stays_within_its_frame(count: int) -> None:
-    found = picture(trend(*[index / count for index in range(count)]))
-    assert len(found.dots) == count
-    assert all(0 < dot.x < WIDTH and 0 < dot.y < HEIGHT for dot in found.dots)
-    assert found.dots[0].y > found.dots[-1].y
-    assert found.line.startswith("M")
+    values = [index / count for index in range(count)]
+    page = render(replace(helpdesk_report(), trends=(trend(*values),)), "html")
+    picture = page.partition('aria-label="Trend of ')[2].partition("</svg>")[0]
+    dots = [(float(x), float(y)) for x, y in re.findall(r'<circle [^>]*cx="([^"]*)" cy="([^"]*)"', picture)]
+    assert len(dots) == count
+    assert all(0 < x < 300 and 0 < y < 56 for x, y in dots)
+    assert dots[0][1] > dots[-1][1]
 
 
 def test_both_reports_show_the_trend_and_escape_what_is_foreign() -> None:
     hostile = trend(0.5, 0.6, changed={1: ("judge: now <script>alert(1)</script>",)})
-    view = replace(view_of(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
-    page = render(view, "html")
+    report = replace(helpdesk_report(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
+    page = render(report, "html")
     assert "<h2>Trend</h2>" in page
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
-    text = render(view, "md")
+    text = render(report, "md")
     assert "Trend over 2 runs" in text
     assert "`▁│█`" in text
     assert "<b>" not in text
 
 
 def test_without_a_history_there_is_no_trend() -> None:
-    assert "<h2>Trend</h2>" not in render(view_of(), "html")
-    assert "Trend over" not in render(view_of(), "md")
+    assert "<h2>Trend</h2>" not in render(helpdesk_report(), "html")
+    assert "Trend over" not in render(helpdesk_report(), "md")

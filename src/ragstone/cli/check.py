@@ -18,8 +18,8 @@ from ragstone.pipeline.check import CheckResult, check
 from ragstone.pipeline.folder_gate import look_up
 from ragstone.pipeline.gate_request import gate_request
 from ragstone.report.escape import clip, one_line
+from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template
-from ragstone.report.wording import sentence
 
 _SHOWN = 200
 """Characters of an answer or a context."""

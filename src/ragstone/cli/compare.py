@@ -54,9 +54,9 @@ def command(
         golden=load_golden_set(golden) if golden else None,
     )
     if output is None and form == "text":
-        print_report(compared.view, verbose=verbose)
+        print_report(compared.document, verbose=verbose)
         return compared.verdict.exit_code
-    text = render(compared.view, form, page=compared.page() if form == "html" else ())
+    text = render(compared.document, form, page=compared.page() if form == "html" else ())
     if output is not None:
         write_text(output, text)
     else:

@@ -18,7 +18,7 @@ from ragstone.evaluation.directory import SYSTEM_LOG
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.known_secrets import known_secrets
-from ragstone.report.progress import progress_for
+from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 
 Result = TypeVar("Result")

@@ -75,14 +75,14 @@ def command(
         text = None
         if form != "text" or output is not None:
             page = read_page(outcome.run) if form == "html" and outcome.run is not None else ()
-            text = render(outcome.view, cast(Format, form), templates=own_templates(settings.root), page=page)
+            text = render(outcome.document, cast(Format, form), templates=own_templates(settings.root), page=page)
         if output is not None and text is not None:
             write_text(output, text)
         if output is None and text is not None:
             click.echo(text, nl=False)
             return
         pages = [f"HTML report: {linked(path)}" for path in outcome.reports if path.suffix == ".html"]
-        print_report(outcome.view, verbose=verbose, files=pages)
+        print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:
         if settings.gate.baseline_folder is not None:

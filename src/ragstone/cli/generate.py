@@ -23,7 +23,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
-from ragstone.report.progress import progress_for
+from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.drafts.generate import continued, drafter_of, generate, pair_lines
 from ragstone.tools.generate.drafts.perturb import (

@@ -146,7 +146,7 @@ def _page(
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )
-    return render_history(redactor(settings).view(page))
+    return render_history(redactor(settings).tree(page))
 
 
 def _question_names(settings: Settings) -> dict[str, str]:

@@ -14,7 +14,7 @@ from ragstone.cli.output import say, write_text
 from ragstone.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragstone.report.parts import ReportView
+    from ragstone.report.parts import Document
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OF_DECIDE = {"thresholds": "--policy", "golden": "--golden", "baseline": "--baseline", "judge": "--judge"}
@@ -73,7 +73,7 @@ def command(
     if not decide:
         _refuse_without_decide(commit, flags)
         shown = report(opened, form, report_terms(settings), redact, links=links)
-        _show(shown.view, shown.text, form, output, verbose=verbose)
+        _show(shown.document, shown.text, form, output, verbose=verbose)
         return 0
 
     from datetime import UTC, datetime
@@ -85,20 +85,20 @@ def command(
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
     decision = decide_again(opened, terms, redact, links=links, page=form == "html")
-    text = render(decision.view, form, templates=own_templates(settings.root), page=decision.page)
+    text = render(decision.document, form, templates=own_templates(settings.root), page=decision.page)
     for line in decision.summary:
         say(redact(line), err=output is None and form != "text")
-    _show(decision.view, text, form, output, verbose=verbose)
+    _show(decision.document, text, form, output, verbose=verbose)
     return decision.verdict.exit_code
 
 
-def _show(view: ReportView, text: str, form: str, output: Path | None, *, verbose: bool) -> None:
+def _show(document: Document, text: str, form: str, output: Path | None, *, verbose: bool) -> None:
     from ragstone.report.terminal import print_report
 
     if output is not None:
         write_text(output, text)
     elif form == "text":
-        print_report(view, verbose=verbose)
+        print_report(document, verbose=verbose)
     else:
         click.echo(text, nl=False)
 

@@ -32,7 +32,7 @@ class Redactor:
     """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or HTML-escaped text.
 
     Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a header. Redact before rendering
-    (`view`) if possible, because a report clips text; `__call__` is for the rest. `names` maps paths that mean nothing
+    (`tree`) if possible, because a report clips text; `__call__` is for the rest. `names` maps paths that mean nothing
     to a reader to the names to show.
     """
 
@@ -70,8 +70,8 @@ class Redactor:
             text = text.replace(path, name)
         return text
 
-    def view(self, value: T) -> T:
-        """A copy of `value` (a view, or any tree of dataclasses, tuples, lists and mappings) without any secret."""
+    def tree(self, value: T) -> T:
+        """A copy of `value` (a document, or any tree of dataclasses, tuples, lists and mappings) without any secret."""
         redacted: T = self._walk(value)
         return redacted
 

@@ -28,6 +28,7 @@ from ragstone.gate.warnings import (
     ungraded,
     without_contexts,
 )
+from ragstone.gate.weak_languages import language_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ FINDERS = (
     Finder("judge_changed", Level.WARNING, canary_warnings),
     Finder("planted", Level.WARNING, planted_warnings),
     Finder("default_rules", Level.WARNING, permissive),
+    Finder("offline_language", Level.WARNING, language_warnings),
     Finder("powerless", Level.ASIDE, powerless),
     Finder("retrieval", Level.NOTE, retrieval_notes),
     Finder("judge_changed", Level.NOTE, canary_notes),

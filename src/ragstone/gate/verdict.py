@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from ragstone.errors import (
     EXIT_GATE_FAILED,
@@ -104,7 +107,7 @@ class Check:
     """
 
     name: str
-    kind: CheckKind
+    kind: Annotated[CheckKind | str, Field(union_mode="left_to_right")]
     status: Status
     action: Action
     reason: str

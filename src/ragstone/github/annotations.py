@@ -15,8 +15,8 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Check, Status
 from ragstone.github.api.commands import Annotation, Level
 from ragstone.golden.sample import Origin
-from ragstone.report.parts import ReportView, SamplePart
-from ragstone.report.wording import moved
+from ragstone.report.filters import moved
+from ragstone.report.parts import Document, SamplePart
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
@@ -56,15 +56,15 @@ def _within(root: Path, file: str, workspace: Path) -> str | None:
         return None
 
 
-def annotations_on(view: ReportView, policy: Policy, places: Places) -> Iterator[Annotation]:
+def annotations_on(document: Document, policy: Policy, places: Places) -> Iterator[Annotation]:
     """All annotations of a verdict, most severe first; the printer applies limits."""
-    for check in sorted(view.checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
+    for check in sorted(document.checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
-    for sample in view.worst[:_SAMPLES]:
+    for sample in document.samples.worst[:_SAMPLES]:
         file, line = _at(sample.place, places)
         yield Annotation(Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line)
-    for group in view.failures:
+    for group in document.samples.failures:
         for failed in group.samples:
             file, line = _at(failed.place, places)
             what = ", ".join(group.metrics) or "no response"

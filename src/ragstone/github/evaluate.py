@@ -39,7 +39,7 @@ from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
 from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import read_golden_set, run_plan
-from ragstone.report.progress import LineProgress
+from ragstone.progress import LineProgress
 from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
 
@@ -153,8 +153,8 @@ def choose_judge(job: Job, checkout: Checkout) -> Judged:
         narrowed = without_key(settings.value, checkout.golden, checkout.policy, why)
         job.notes += narrowed.notes
         if narrowed.outcome is not None:
-            view = job.redact.view(narrowed.outcome.view)
-            return Judged(settings, outcome=replace(narrowed.outcome, view=view))
+            document = job.redact.tree(narrowed.outcome.document)
+            return Judged(settings, outcome=replace(narrowed.outcome, document=document))
         settings, unproven = Trusted(narrowed.settings), unproven or narrowed.unproven
     return Judged(_with_canaries(settings, job.event.kind), unproven)
 

@@ -33,7 +33,7 @@ from ragstone.github.publish import Report
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
 from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline, history_from
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, policy_for, view_of
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, policy_for, run_document
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.rejudge import Rejudged, rejudge
@@ -121,9 +121,9 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         run=head.html_url,
         baseline=known.url if isinstance(known, TrustedBaseline) else None,
     )
-    view = job.redact.view(view_of(current, verdict.without(ACCEPT), terms.baseline, links))
+    document = job.redact.tree(run_document(current, verdict.without(ACCEPT), terms.baseline, links))
     baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
-    return ForkReport(Report(view, preface=PREFACE), pull.number, baseline_id)
+    return ForkReport(Report(document, preface=PREFACE), pull.number, baseline_id)
 
 
 async def _judged_offline(

@@ -59,15 +59,15 @@ def output_values(
         "report-markdown": files.get("md", ""),
         "comment-url": comment_url,
     }
-    view = report.view
-    if view is not None:
-        for row in view.metrics:
+    document = report.document
+    if document is not None:
+        for row in document.metrics:
             name = metric_output(row.metric)
             if row.slice is None and row.score is not None and is_output_name(name):
                 values[name] = f"{row.score:.6g}"
-        whole = [row for row in view.metrics if row.slice is None and row.n + row.failed > 0]
+        whole = [row for row in document.metrics if row.slice is None and row.n + row.failed > 0]
         if whole:
             values["coverage"] = f"{min(row.n / (row.n + row.failed) for row in whole):.6g}"
-        if view.cost is not None and view.cost.usd is not None:
-            values["cost-usd"] = f"{view.cost.usd:.6f}"
+        if document.run.cost is not None and document.run.cost.usd is not None:
+            values["cost-usd"] = f"{document.run.cost.usd:.6f}"
     return values

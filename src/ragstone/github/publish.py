@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
+from ragstone.gate.findings import Level as FindingLevel
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.client import GitHubApi, GitHubApiError
@@ -17,7 +18,7 @@ from ragstone.github.inputs import CommentMode
 from ragstone.github.job import Job
 from ragstone.github.plan import IssueMode
 from ragstone.report.escape import line, markdown_fence, markdown_inline
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
 
@@ -31,12 +32,12 @@ _ROOM = 200
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What to publish: the view of a verdict, or the error instead of one.
+    """What to publish: the document of a verdict, or the error instead of one.
 
-    `view`, and `said`, the text of the error, are already redacted.
+    `document`, and `said`, the text of the error, are already redacted.
     """
 
-    view: ReportView | None = None
+    document: Document | None = None
     error: RagstoneError | None = None
     said: str = ""
     templates: Templates | None = None
@@ -44,42 +45,45 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        return self.view is not None and self.view.passed
+        return self.document is not None and self.document.verdict.passed
 
     @property
     def exit_code(self) -> int:
         if self.error is not None:
             return self.error.exit_code
-        return self.view.exit_code if self.view is not None else EXIT_PASS
+        return self.document.verdict.exit_code if self.document is not None else EXIT_PASS
 
     @property
     def status(self) -> Status:
-        return self.view.status if self.view is not None else Status.ERROR
+        return self.document.verdict.status if self.document is not None else Status.ERROR
 
     @property
     def title(self) -> str:
-        return line(str(self.view.headline) if self.view is not None else f"No verdict. {self.said}", 200)
+        return line(self.document.verdict.headline if self.document is not None else f"No verdict. {self.said}", 200)
 
     @property
     def unchanged_pass(self) -> bool:
         """Passed, with nothing of interest to a reader."""
-        if self.view is None or self.view.status is not Status.PASS or self.view.worst or self.view.failures:
+        document = self.document
+        if document is None or document.verdict.status is not Status.PASS:
             return False
-        if any(row.change is not None and abs(row.change) >= _NOTABLE for row in self.view.metrics):
+        if document.samples.worst or document.samples.failures or document.texts(FindingLevel.ALERT):
             return False
-        return all(check.status is Status.PASS for check in self.view.checks if check.action is Action.BLOCK)
+        if any(row.change is not None and abs(row.change) >= _NOTABLE for row in document.metrics):
+            return False
+        return all(check.status is Status.PASS for check in document.checks if check.action is Action.BLOCK)
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working one."""
-        if self.view is None:
+        if self.document is None:
             said = markdown_fence(self.said[:4_000])
             return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{said}\n"
         room = limit - len(self.preface)
         try:
-            text = render(self.view, "md", limit=room, templates=self.templates)
+            text = render(self.document, "md", limit=room, templates=self.templates)
         except ConfigError:
             # The run has already reported it when the template was first used; the comment is still posted.
-            text = render(self.view, "md", limit=room)
+            text = render(self.document, "md", limit=room)
         return self.preface + text
 
 
@@ -148,8 +152,8 @@ class Publisher:
         if report.error is not None:
             found.insert(0, error_annotation(report.error, job.places))
         found = [replace(one, message=job.redact(one.message)) for one in found]
-        if report.view is not None and job.policy is not None and job.inputs.annotations:
-            found[:0] = annotations_on(report.view, job.policy, job.places)
+        if report.document is not None and job.policy is not None and job.inputs.annotations:
+            found[:0] = annotations_on(report.document, job.policy, job.places)
         print_annotations(found, job.out)
 
     @contextmanager

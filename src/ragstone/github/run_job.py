@@ -168,9 +168,9 @@ async def _gate(job: Job) -> int:
                 report = Report(error=error, said=job.redact(str(error)), preface=warning_of(job.base))
                 write(f"error: {report.said}\n")
             else:
-                preface = "" if job.base.sentence in outcome.view.warnings else warning_of(job.base)
-                report = Report(outcome.view, templates=job.templates, preface=preface)
-                write(render(outcome.view, "text"))
+                preface = "" if job.base.sentence in outcome.document.warnings else warning_of(job.base)
+                report = Report(outcome.document, templates=job.templates, preface=preface)
+                write(render(outcome.document, "text"))
     finally:
         job.redact.on_add = None
         if job.container is not None:
@@ -240,8 +240,8 @@ async def _report(job: Job) -> int:
     job.check_baseline_inputs()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
         found = await fork_report(job, job.api)
-        if found.report.view is not None:
-            write(render(found.report.view, "text"))
+        if found.report.document is not None:
+            write(render(found.report.document, "text"))
     publisher = Publisher(job, found.report, found.notices)
     if found.number is not None:
         publisher.write_summary()

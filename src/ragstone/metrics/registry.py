@@ -74,6 +74,12 @@ def find_metric(name: str) -> Metric | None:
     return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
 
 
+def metric_title(name: str) -> str:
+    """``Context recall`` for ``context_recall``; unknown names are left as they are."""
+    metric = METRICS.get(name)
+    return metric.info.title if metric is not None else name
+
+
 def labels_of(name: str) -> frozenset[Label]:
     """What the scores of the metric called `name` depend on of a sample; of a project's own metric, the reference."""
     known = find_metric(name)

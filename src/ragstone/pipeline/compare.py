@@ -15,15 +15,15 @@ from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.page import page_of
-from ragstone.report.parts import Links, ReportView
+from ragstone.report.parts import Document, Links
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
     verdict: GateVerdict
-    view: ReportView
+    document: Document
     current: ComparedRun
     baseline: ComparedRun | None
 
@@ -82,8 +82,8 @@ def compare(
         _refuse_as_baseline(then, baseline, current)
     notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
     verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None), notes=notes)
-    view = view_of(now, verdict, then)
-    return Compared(verdict, view, now, then)
+    document = run_document(now, verdict, then)
+    return Compared(verdict, document, now, then)
 
 
 def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ...]:

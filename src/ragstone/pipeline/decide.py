@@ -31,10 +31,11 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
 from ragstone.pipeline.history import RunHistory, level_of, measure_run_drift
+from ragstone.pipeline.reproduce import reproduce_lines
+from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
-from ragstone.report.parts import Links, ReportView
+from ragstone.report.parts import Document, Links
 from ragstone.report.templates import render_lines
-from ragstone.report.view import build_view
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
@@ -355,19 +356,19 @@ def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
     return verdict.exit_code
 
 
-def view_of(
+def run_document(
     current: ComparedRun,
     verdict: GateVerdict,
     baseline: ComparedRun | None,
     links: Links | None = None,
     *,
     advisory: bool = False,
-) -> ReportView:
-    """The view model of a verdict, with the samples named in it in full. `advisory` as in `build_view`."""
+) -> Document:
+    """The document of a verdict, with the samples named in it in full. `advisory`: the job goes on whatever it is."""
     regressions = verdict.explanation.regressions
     ids = tuple(dict.fromkeys(regression.sample_id for regression in regressions))[:MAX_DETAILS]
     baseline = None if baseline is None else baseline.beside(current)
-    return build_view(
+    return document_of(
         verdict,
         current.scores,
         baseline.scores if baseline is not None else None,
@@ -375,5 +376,6 @@ def view_of(
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
         drafts=current.drafts,
+        reproduce=reproduce_lines(current.scores.manifest, None if baseline is None else baseline.scores.manifest),
         advisory=advisory,
     )

@@ -32,7 +32,7 @@ from ragstone.history.file import read_history
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.score import Score
 from ragstone.pipeline.baseline import open_baseline
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import page_of
 from ragstone.pipeline.requirements import (
@@ -48,7 +48,7 @@ from ragstone.pipeline.requirements import (
 )
 from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.report.escape import one_line
-from ragstone.report.parts import Links, ReportView
+from ragstone.report.parts import Document, Links
 from ragstone.settings.settings import SystemPrice
 
 _UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -84,7 +84,7 @@ class Decision:
     """
 
     verdict: GateVerdict
-    view: ReportView
+    document: Document
     summary: tuple[str, ...]
     page: tuple[str, ...]
 
@@ -122,10 +122,10 @@ def decide_again(
             baseline = _open_baseline(terms.baseline, run, terms, Path(private) / "baseline")
         verdict = _verdict(current, baseline, terms)
         reference = None if baseline is None else baseline.compared
-        view = redact.view(view_of(current, verdict, reference, links))
+        document = redact.tree(run_document(current, verdict, reference, links))
         samples = tuple(page_of(current, verdict, reference, redact, links)) if page else ()
-    summary = tuple(_summary(run, view, terms, rescored))
-    return Decision(verdict, view, summary, samples)
+    summary = tuple(_summary(run, document, terms, rescored))
+    return Decision(verdict, document, summary, samples)
 
 
 # -- the run, written again --------------------------------------------------------------------------------------------
@@ -294,12 +294,12 @@ def strict(policy: Policy) -> Policy:
 # -- what is said of it ------------------------------------------------------------------------------------------------
 
 
-def _summary(run: RunDirectory, view: ReportView, terms: DecisionTerms, rescored: Sequence[str]) -> list[str]:
+def _summary(run: RunDirectory, document: Document, terms: DecisionTerms, rescored: Sequence[str]) -> list[str]:
     against = "no drop was checked, since no baseline is named"
     if terms.baseline is not None:
         against = f"baseline {terms.baseline}"
     lines = [
-        f"Decided again: {view.status.value}. By {terms.policy.file or 'the default policy'}, "
+        f"Decided again: {document.verdict.status.value}. By {terms.policy.file or 'the default policy'}, "
         f"{counted(len(terms.golden), 'question')}, commit {terms.commit[:12]}; {against}."
     ]
     if rescored:
@@ -314,11 +314,11 @@ def _summary(run: RunDirectory, view: ReportView, terms: DecisionTerms, rescored
         return [*lines, f"The stored verdict can't be read: {one_line(error.message)}"]
     if stored is None:
         return [*lines, "No verdict was stored with these records."]
-    if stored.status is view.status:
-        lines.append(f"The stored verdict was {stored.status.value}, too.")
+    if stored.verdict.status is document.verdict.status:
+        lines.append(f"The stored verdict was {stored.verdict.status.value}, too.")
     else:
-        lines.append(f"The stored verdict was {stored.status.value}.")
-    changes = verdict_changes(stored, view)
+        lines.append(f"The stored verdict was {stored.verdict.status.value}.")
+    changes = verdict_changes(stored, document)
     if changes:
         lines.append(f"Otherwise than stored: {some(changes, MAX_NAMED)}.")
     return lines

@@ -35,14 +35,14 @@ from ragstone.pipeline.decide import (
     exit_code_of,
     oracle_findings,
     policy_for,
-    view_of,
+    run_document,
 )
 from ragstone.pipeline.history import RunHistory, add_run, store_history
 from ragstone.pipeline.page import page_of, read_page, write_page
 from ragstone.pipeline.rejudge import rejudge
 from ragstone.pipeline.role import Role, baseline_fact, hand_on
 from ragstone.pipeline.verdict_file import write_verdict
-from ragstone.report.parts import Links, ReportView
+from ragstone.report.parts import Document, Links
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
@@ -56,13 +56,13 @@ REPORT_FILES: dict[Format, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The result of a gate run. `view` is free of secrets; `reports` are the files written to the run directory.
+    """The result of a gate run. `document` is free of secrets; `reports` are the files written to the run directory.
 
     `run` is None if there was nothing to run.
     """
 
     verdict: GateVerdict
-    view: ReportView
+    document: Document
     run: RunDirectory | None
     exit_code: int
     reports: tuple[Path, ...] = ()
@@ -288,7 +288,7 @@ def write(
 ) -> GateOutcome:
     """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
 
-    The view is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
+    The document is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
     """
     request, run, verdict, terms = inputs.request, decided.run, decided.verdict, evaluated.terms
     baseline, role, past, history = evaluated.baseline, evaluated.role, request.past, None
@@ -299,11 +299,11 @@ def write(
     )
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
-    view = view_of(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
+    document = run_document(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
     if past is not None:
         history = add_run(past, run, manifest, current.scores, request.policy, verdict.checks)
-        view = replace(view, trends=trends(history.gated, view.sample_metrics))
-    view = context.redact.view(view)
+        document = replace(document, trends=trends(history.gated, document.samples.metrics))
+    document = context.redact.tree(document)
     # Now, while the baseline is where it was.
     write_page(run, page_of(current, verdict, terms.baseline, context.redact, request.links))
     carried = baseline if role.carries and not fact.eligible else None
@@ -315,15 +315,15 @@ def write(
     if past is not None and history is not None:
         store_history(past, run, history)
     finished = run.with_manifest(manifest)
-    write_verdict(finished, view)
-    reports = tuple(_report(run, view, name, request.templates) for name in formats)
-    return GateOutcome(verdict, view, finished, exit_code_of(verdict, request.fail_on), reports)
+    write_verdict(finished, document)
+    reports = tuple(_report(run, document, name, request.templates) for name in formats)
+    return GateOutcome(verdict, document, finished, exit_code_of(verdict, request.fail_on), reports)
 
 
-def _report(run: RunDirectory, view: ReportView, name: Format, templates: Templates | None) -> Path:
+def _report(run: RunDirectory, document: Document, name: Format, templates: Templates | None) -> Path:
     """Write the report in one format; returns its path."""
     path = run.path / REPORT_FILES[name]
-    replace_text(path, render(view, name, templates=templates, page=read_page(run) if name == "html" else ()))
+    replace_text(path, render(document, name, templates=templates, page=read_page(run) if name == "html" else ()))
     return path
 
 

@@ -13,7 +13,7 @@ from ragstone.pipeline.decide import exit_code_of
 from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.rejudge import facts_of
 from ragstone.pipeline.run_plan import project_metrics
-from ragstone.report.view import build_view
+from ragstone.report.document import document_of
 from ragstone.settings.settings import JudgeSettings, Settings
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
@@ -58,5 +58,5 @@ def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy, why: 
         f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         blocks=policy.gate.inconclusive == "fail",
     )
-    view = build_view(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))
-    return GateOutcome(verdict, view, None, exit_code_of(verdict, settings.gate.fail_on))
+    document = document_of(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))
+    return GateOutcome(verdict, document, None, exit_code_of(verdict, settings.gate.fail_on))

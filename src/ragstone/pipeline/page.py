@@ -14,10 +14,10 @@ from ragstone.evaluation.files import replace_texts
 from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun
+from ragstone.report.document import sample_rows
 from ragstone.report.page import MAX_PACKED, pack, read_line, with_row_links
 from ragstone.report.parts import Links, SampleRow
 from ragstone.report.texts import Json, Redact, sample_texts
-from ragstone.report.view import rows_of
 
 _MAX_BYTES = 8 * MAX_PACKED
 _HINT = "Remove the file, or run the gate again."
@@ -44,7 +44,7 @@ def page_of(
                 now = record_of(sample_id)
                 return None if now is None else sample_texts(now, before_of(sample_id), redact)
 
-            for row in rows_of(verdict, current.scores, then, links or Links(), current.drafts):
+            for row in sample_rows(verdict, current.scores, then, links or Links(), current.drafts):
                 now, before = _contexts(current, row.id), _contexts(baseline, row.id)
                 if now is not None and before is not None and now != before:
                     row = replace(row, changed=(*row.changed, "contexts"))

@@ -14,14 +14,14 @@ from ragstone.history.file import read_history
 from ragstone.history.trend import trends
 from ragstone.pipeline.baseline import NamedRun, open_baseline
 from ragstone.pipeline.compare import Compared
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, view_of
+from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import read_page
 from ragstone.pipeline.verdict_file import read_verdict
-from ragstone.report.parts import Links, ReportView
+from ragstone.report.document import with_links
+from ragstone.report.parts import Document, Links
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
-from ragstone.report.view import with_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ReportTerms:
 @dataclass(frozen=True, slots=True)
 class Reported:
     text: str
-    view: ReportView
+    document: Document
 
 
 def report(
@@ -55,13 +55,13 @@ def report(
     stored = read_verdict(run)
     page: Iterable[str] = ()
     if stored is not None:
-        view = stored if links is None else with_links(stored, links)
+        document = stored if links is None else with_links(stored, links)
         page = read_page(run, links) if form == "html" else ()
     else:
         decided = _decided(run, terms, links)
-        view = redact.view(decided.view)
+        document = redact.tree(decided.document)
         page = decided.page(redact, links) if form == "html" else ()
-    return Reported(render(view, form, templates=terms.templates, page=page), view)
+    return Reported(render(document, form, templates=terms.templates, page=page), document)
 
 
 def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Compared:
@@ -71,9 +71,9 @@ def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Com
     terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=wanted.seed)
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))
     verdict = decide(current, terms, past=past if past.history.runs else None)
-    view = view_of(current, verdict, baseline, links)
-    view = replace(view, trends=trends(past.history.gated, view.sample_metrics))
-    return Compared(verdict, view, current, baseline)
+    document = run_document(current, verdict, baseline, links)
+    document = replace(document, trends=trends(past.history.gated, document.samples.metrics))
+    return Compared(verdict, document, current, baseline)
 
 
 def _baseline(run: RunDirectory, named: NamedRun | None) -> ComparedRun | None:

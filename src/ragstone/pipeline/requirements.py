@@ -23,7 +23,7 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import find_provider
 from ragstone.metrics.registry import is_relative
 from ragstone.report.escape import one_line
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 
 MAX_NAMED = 20
 """Questions and checks that a message names; the others are counted."""
@@ -178,7 +178,7 @@ def uncompared_drops(policy: Policy, checks: Iterable[Check], scored: Collection
     ]
 
 
-def verdict_changes(stored: ReportView, decided: ReportView) -> list[str]:
+def verdict_changes(stored: Document, decided: Document) -> list[str]:
     """What the stored verdict says otherwise than the one that was decided anew, check by check."""
     before = {check.name: check.status.value for check in stored.checks}
     after = {check.name: check.status.value for check in decided.checks}

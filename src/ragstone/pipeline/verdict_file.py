@@ -16,17 +16,17 @@ from ragstone.evaluation.directory import VERDICT, RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.files import read_regular
 from ragstone.report.escape import encodable
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 
 MAX_VERDICT_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """The content of verdict.json. `run` is the fingerprint of the run, `view` has no secrets."""
+    """The content of verdict.json. `run` is the fingerprint of the run, `document` has no secrets."""
 
     run: str
-    view: ReportView
+    document: Document
     schema_version: Literal[1] = 1
 
 
@@ -35,13 +35,13 @@ def _adapter() -> TypeAdapter[StoredVerdict]:
     return TypeAdapter(StoredVerdict)
 
 
-def write_verdict(run: RunDirectory, view: ReportView) -> None:
-    """Store the verdict of `run`. `view` is already redacted."""
-    body = to_jsonable_python(StoredVerdict(run.fingerprint, view))
+def write_verdict(run: RunDirectory, document: Document) -> None:
+    """Store the verdict of `run`. `document` is already redacted."""
+    body = to_jsonable_python(StoredVerdict(run.fingerprint, document))
     replace_text(run.path / VERDICT, json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
-def read_verdict(run: RunDirectory) -> ReportView | None:
+def read_verdict(run: RunDirectory) -> Document | None:
     """What the gate's reports on `run` said; None without a verdict, or if it was evaluated again since.
 
     Raises RunDirectoryError.
@@ -53,5 +53,5 @@ def read_verdict(run: RunDirectory) -> ReportView | None:
     kind = RunDirectoryError
     with disk_errors(file, kind=kind, hint=hint), parse_errors(file, "not a valid verdict", kind=kind, hint=hint):
         stored = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
-    belongs_to_run = stored.run == run.fingerprint and stored.view.status.value == run.manifest.verdict
-    return stored.view if belongs_to_run else None
+    belongs_to_run = stored.run == run.fingerprint and stored.document.verdict.status.value == run.manifest.verdict
+    return stored.document if belongs_to_run else None

@@ -1,1 +1,1 @@
-"""Reports: one view model, rendered as text, Markdown, HTML, JSON and JUnit XML."""
+"""Reports: one document, rendered as text, Markdown, HTML, JSON and JUnit XML."""

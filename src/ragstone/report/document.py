@@ -1,82 +1,220 @@
-"""The JSON report: what `schema/report.schema.json` publishes, and no other facts.
-
-The schema is written by hand, and says of each name what it means. An object of the report has what the attributes of
-these names have in the view, or in what the gate found; only where those are called something else, it is said here.
-"""
+"""From a verdict and its runs to the document that every report is made of."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import TypeVar
 
-from ragstone.report.escape import bounded, encodable
-from ragstone.report.parts import ReportView, SamplePart
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.alignment import contexts_used
+from ragstone.gate.checks.registry import checker_of
+from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
+from ragstone.gate.headline import headline_of
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict
+from ragstone.metrics.registry import metric_title
+from ragstone.report.filters import sentence
+from ragstone.report.metrics import metric_parts
+from ragstone.report.parts import (
+    TITLE,
+    CheckPart,
+    ComparisonPart,
+    Document,
+    ExplanationPart,
+    FailedSamplePart,
+    FindingPart,
+    JudgePart,
+    Links,
+    Place,
+    RunPart,
+    SamplePart,
+    SampleRow,
+    SamplesPart,
+    VerdictPart,
+)
+from ragstone.report.samples import RunSamples
 
-ELSEWHERE: Mapping[tuple[str, str], Callable[[Any], object]] = {
-    ("ReportDocument", "schema_version"): lambda _: 1,
-    ("DiagnosisPart", "causes"): lambda diagnosis: diagnosis.counts,
-    ("DiagnosisPart", "retrieval_share"): lambda diagnosis: diagnosis.share,
-    ("RetrievalPart", "gone"): lambda changes: changes.gone.items(),
-    ("GonePart", "id"): lambda gone: gone[0],
-    ("GonePart", "left"): lambda gone: gone[1],
-}
-"""Where the value of a name is: by the title of its object in the schema, and the name."""
+MAX_ROWS = 100
+"""Rows of the table of samples in a document; the pages of the HTML report have all."""
+
+Placed = TypeVar("Placed", SamplePart, FailedSamplePart, SampleRow)
+_NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
 
 
-@cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the report."""
-    text = (files("ragstone.report") / "schema" / "report.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+def document_of(
+    verdict: GateVerdict,
+    current: RunScores,
+    baseline: RunScores | None = None,
+    details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    *,
+    baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    links: Links | None = None,
+    drafts: RunScores | None = None,
+    reproduce: Iterable[str] = (),
+    title: str = TITLE,
+    advisory: bool = False,
+) -> Document:
+    """Gather everything that a report shows.
 
-
-def render_json(view: ReportView) -> str:
-    """The report as indented JSON, with non-ASCII text escaped so that it can't affect a terminal or log.
-
-    Nothing in it is a command to a runner that prints it.
+    `details` and `baseline_details` are the records of the samples in `verdict.explanation`, by id; samples without one
+    are shown without answer and statements. `links` makes places clickable. `drafts` are samples that count in no
+    check: rows of the table with the tag ``draft``. `reproduce` are shell lines. `advisory`: the job goes on whatever
+    the verdict. Pure; strings are not changed.
     """
-    shown = replace(view, worst=tuple(_bounded(sample) for sample in view.worst))
-    text = json.dumps(encodable(_filled(schema(), shown)), indent=2, ensure_ascii=True, allow_nan=False)
-    return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
-
-
-def _bounded(sample: SamplePart) -> SamplePart:
-    return replace(
-        sample,
-        question=bounded(sample.question),
-        answer=bounded(sample.answer),
-        baseline_answer=None if sample.baseline_answer is None else bounded(sample.baseline_answer),
-        reference=None if sample.reference is None else bounded(sample.reference),
+    links = links or Links()
+    samples = RunSamples.of(verdict, current, baseline, links)
+    explanation = verdict.explanation
+    compared = verdict.comparability.metrics if verdict.comparability is not None else ()
+    own_parts = (CHANGED, ORACLE, USAGE)
+    return Document(
+        title=title,
+        verdict=verdict_part(verdict, current, advisory=advisory),
+        findings=tuple(
+            FindingPart(finding.kind, finding.level, finding.text, finding.where)
+            for finding in verdict.findings
+            if finding.kind not in own_parts and not isinstance(finding.data, Check)
+        ),
+        metrics=() if is_unanswered(current) else metric_parts(verdict, current, samples.compared),
+        checks=tuple(check_part(check) for check in verdict.checks),
+        explanation=ExplanationPart(
+            attribution=explanation.attribution,
+            diagnosis=explanation.diagnosis,
+            retrieval=explanation.retrieval,
+            contexts_used=contexts_used(current),
+            oracle=verdict.oracle,
+            changes=tuple(finding.data for finding in verdict.of_kind(CHANGED)),
+            golden_set_change=next((finding.data for finding in verdict.of_kind(GOLDEN_SET_CHANGE)), None),
+            usage_changes=tuple(finding.data for finding in verdict.of_kind(USAGE)),
+        ),
+        samples=SamplesPart(
+            total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
+            worst=samples.worst(explanation.regressions, compared, details, baseline_details),
+            worst_omitted=explanation.regressed_left,
+            failures=samples.failures(),
+            metrics=samples.columns,
+            rows=tuple(sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)),
+            differences=tuple(samples.differences(compared)),
+        ),
+        comparison=comparison_part(verdict, baseline, links),
+        run=run_part(current, links, reproduce),
     )
 
 
-def _filled(shape: Mapping[str, Any], found: Any) -> Any:
-    """What `shape`, a part of the schema, publishes of `found`."""
-    if found is None:
+def sample_rows(
+    verdict: GateVerdict,
+    current: RunScores,
+    baseline: RunScores | None,
+    links: Links,
+    drafts: RunScores | None = None,
+    *,
+    limit: int | None = None,
+) -> Iterator[SampleRow]:
+    """The rows of the table of samples, worst first and drafts last; of each at most `limit`, if there is one."""
+    samples = RunSamples.of(verdict, current, baseline, links)
+    yield from samples.rows(limit)
+    if drafts is not None:
+        for row in replace(samples, current=drafts, compared=None, baseline=None).rows(limit):
+            yield replace(row, tags=("draft", *row.tags))
+
+
+def with_links(document: Document, links: Links) -> Document:
+    """`document` with other addresses of the places in the golden set."""
+
+    def linked(parts: Iterable[Placed]) -> tuple[Placed, ...]:
+        return tuple(replace(part, place=Place.of(part.place, links.origin)) for part in parts)
+
+    samples = document.samples
+    return replace(
+        document,
+        samples=replace(
+            samples,
+            worst=linked(samples.worst),
+            failures=tuple(replace(group, samples=linked(group.samples)) for group in samples.failures),
+            rows=linked(samples.rows),
+        ),
+    )
+
+
+def is_unanswered(run: RunScores) -> bool:
+    """Whether the system gave no answer at all: then there are neither metrics nor a judge to speak of."""
+    return bool(run.samples) and run.system.failures.keys() >= run.samples.keys()
+
+
+def verdict_part(verdict: GateVerdict, current: RunScores, *, advisory: bool) -> VerdictPart:
+    """The verdict with line one. Pure."""
+    answers = current.manifest.answers if current.manifest is not None else 1
+    headline = headline_of(verdict, samples=len(current.samples), answers=answers, advisory=advisory)
+    fact = sentence(headline.fact)
+    return VerdictPart(
+        status=verdict.status,
+        passed=verdict.passed,
+        exit_code=verdict.exit_code,
+        headline=f"{headline.lead} {fact}",
+        lead=headline.lead,
+        fact=fact,
+        reason=verdict.reason,
+    )
+
+
+def check_part(check: Check) -> CheckPart:
+    """`check` with its title and its numbers as text. Pure."""
+    checker = checker_of(check)
+    title = checker.title(check)
+    if check.sample is not None:
+        title = f"{title}: {check.sample}"
+    if check.kind == CheckKind.ANSWERS and check.metric is not None:
+        title = metric_title(check.metric)  # the reason says the rest
+    elif check.metric is not None:
+        title = f"{title}: {metric_title(check.metric)}"
+    values = {field.name: getattr(check, field.name) for field in fields(Check)}
+    return CheckPart(**values, title=title, shown=checker.found(check), required=checker.wanted(check))
+
+
+def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
+    """What was run. Pure."""
+    part = RunPart(label=run.label, samples=len(run.samples), url=links.run, artifact_url=links.artifact)
+    manifest = run.manifest
+    if manifest is None:
+        return part
+    judge = JudgePart(label=manifest.judge.label(), offline=manifest.judge.offline)
+    return replace(
+        part,
+        entrypoint=manifest.system.entrypoint,
+        commit=manifest.system.commit,
+        golden_files=manifest.golden.files,
+        created_at=manifest.created_at,
+        ragstone_version=manifest.ragstone_version,
+        wall_s=manifest.wall_s,
+        repeats=manifest.repeats,
+        answers=manifest.answers,
+        state=manifest.state,
+        stop_reason=manifest.stop_reason,
+        usage=manifest.usage,
+        judge=None if is_unanswered(run) else judge,
+        cost=manifest.cost,
+        reproduce=tuple(reproduce),
+    )
+
+
+def comparison_part(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> ComparisonPart | None:
+    """What the run was compared with; None if with nothing. Pure."""
+    comparability = verdict.comparability
+    if comparability is None and baseline is None:
         return None
-    if "anyOf" in shape:
-        shape = shape["anyOf"][0]  # the other is null
-    if "$ref" in shape:
-        shape = schema()["$defs"][shape["$ref"].rpartition("/")[2]]
-    match shape["type"]:
-        case "object":
-            return {
-                name: _filled(inner, _value(shape["title"], name, found)) for name, inner in shape["properties"].items()
-            }
-        case "array":
-            return [_filled(shape["items"], one) for one in found]
-        case "number":
-            return float(found)
-        case "string":
-            return str(found)
-    return found
-
-
-def _value(title: str, name: str, found: Any) -> Any:
-    elsewhere = ELSEWHERE.get((title, name))
-    return getattr(found, name) if elsewhere is None else elsewhere(found)
+    manifest = baseline.manifest if baseline is not None else None
+    label = links.baseline_name or (baseline.label if baseline is not None else None)
+    if manifest is not None and manifest.same_job:
+        label = f"commit {(manifest.system.commit or 'unknown')[:12]}, asked in the same job"
+    commit = manifest.system.commit if manifest is not None else None
+    part = ComparisonPart(baseline=label, commit=commit, url=links.baseline)
+    if comparability is None:
+        return part
+    return replace(
+        part,
+        comparable=comparability.comparable,
+        paired=comparability.paired,
+        total=comparability.total,
+        notes=comparability.notes,
+    )

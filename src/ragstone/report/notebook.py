@@ -10,12 +10,10 @@ from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.formatting import NONE, score
 from ragstone.gate.grouping import mean_of
 from ragstone.golden.sample import GoldenSet
-from ragstone.report import wording
 from ragstone.report.escape import clip, markup, one_line
+from ragstone.report.filters import FILTERS
 from ragstone.report.html_page import html_environment
-from ragstone.report.markdown import ICONS
-from ragstone.report.parts import ReportView
-from ragstone.report.rows import check_reason
+from ragstone.report.parts import Document
 from ragstone.report.templates import PACKAGE
 
 MAX_TEXT = 120
@@ -30,9 +28,9 @@ def run_html(scores: RunScores) -> str:
     return _rendered(scores=scores, interval=_interval)
 
 
-def verdict_html(view: ReportView) -> str:
+def verdict_html(report: Document) -> str:
     """The verdict as at the top of a report: why, the metrics, other checks that don't pass, and the worst samples."""
-    return _rendered(view=view, icons=ICONS, wording=wording)
+    return _rendered(report=report)
 
 
 def framed_html(page: str) -> str:
@@ -64,10 +62,4 @@ def _inert(text: str) -> Markup:
     return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
 
 
-html_environment(PACKAGE).filters.update(
-    check_reason=check_reason,
-    inert=_inert,
-    metric_title=wording.metric_title,
-    short=_short,
-    worst_heading=wording.worst_heading,
-)
+html_environment(PACKAGE).filters.update(FILTERS, inert=_inert, short=_short)

@@ -1,21 +1,20 @@
-"""The view model of a report: raw text and numbers, neither escaped nor formatted.
+"""The parts of a report: raw text and numbers, as `report.json` has them.
 
-It holds the facts of the JSON report, under the names that its schema has, and what only other formats show. Every
-string may be foreign (written by a user, a system under test or a judge). Renderers escape for their target.
+Every string may be foreign (written by a user, a system under test or a judge). Whoever renders it escapes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
 from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.facts import Facts
+from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
-from ragstone.gate.headline import Headline
 from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
@@ -71,28 +70,65 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacePart(Origin):
-    """Where a sample comes from."""
+class Place(Origin):
+    """A place in the golden set."""
 
     url: str | None = None
+    """Its address."""
 
     @classmethod
-    def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> PlacePart | None:
+    def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> Place | None:
         """The place of `origin` with its address; None without an origin."""
         return None if origin is None else cls(origin.file, origin.line, to_url(origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
-    """The row of a metric, for the whole run or one slice.
+class VerdictPart:
+    """The verdict of the run."""
 
-    `change` is current minus baseline, over the samples that both runs have. Where less is better, `ceiling` and
-    `max_rise` are in place of `floor` and `max_drop`. `target` is the ideal: missing it only warns. `status` and
-    `action` are None if no check covers the metric; `state` is a few words for display, and `deciding` the check that
-    it comes from. `n` are the samples behind the score; `min`, `max` and `sd` (n - 1) are of their scores.
-    `offline_reliability` is the measured grade of the offline judge for this metric. `level_warns` and `change_warns`:
-    being beyond the floor or ceiling, or the drop or rise, only warns.
-    """
+    status: Status
+    passed: bool
+    """Whether the job goes on."""
+    exit_code: int
+    headline: str
+    """Line one of every report: `lead` and `fact`."""
+    lead: str
+    """What happened, and whether it blocks."""
+    fact: str
+    """In how many answers, or by how much."""
+    reason: str
+    """Why the run has this status, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPart:
+    """One thing that is said of the run beside its checks."""
+
+    kind: str
+    """What found it."""
+    level: Level
+    """How much it matters. An alert stands below line one of every report."""
+    text: str
+    """One sentence, or a command."""
+    where: str | None = None
+    """The metric, slice or sample that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a metric must keep to."""
+
+    kind: str
+    """``floor``, ``ceiling``, ``drop``, ``rise``, or ``target``: the ideal."""
+    value: float
+    """The lowest or highest score, or the largest loss."""
+    warns: bool
+    """Being beyond it only warns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPart:
+    """A metric, over the whole run or in one slice."""
 
     metric: str
     title: str
@@ -100,47 +136,46 @@ class MetricRow:
     score: float | None
     interval: Interval | None
     change: float | None
+    """Current minus baseline, over the samples that both runs have."""
     change_interval: Interval | None
-    floor: float | None
-    max_drop: float | None
-    ceiling: float | None
-    max_rise: float | None
-    target: float | None
+    current: float | None
+    """The score over the samples that both runs have, where their change is checked."""
+    baseline: float | None
+    limits: tuple[Limit, ...]
     lower_is_better: bool
     status: Status | None
+    """None if no check covers the metric."""
     action: Action | None
     state: str
-    deciding: Check | None
+    """The status in a few words."""
+    check: str | None
+    """The name of the check that the status comes from."""
     n: int
+    """The samples behind the score."""
     not_applicable: int
     failed: int
     min: float | None
+    """The lowest score of a sample."""
     max: float | None
     sd: float | None
+    """The standard deviation of the samples' scores (n - 1)."""
     offline_reliability: str | None
-    level_warns: bool = False
-    change_warns: bool = False
+    """The measured grade of the offline judge for this metric."""
 
-    @property
-    def level(self) -> float | None:
-        return self.floor if self.ceiling is None else self.ceiling
-
-    @property
-    def allowed_change(self) -> float | None:
-        """The largest change allowed, with its sign."""
-        if self.max_rise is not None:
-            return self.max_rise
-        return None if self.max_drop is None else -self.max_drop
+    def limit(self, kinds: Collection[str]) -> float | None:
+        """The limit of one of these kinds."""
+        return next((limit.value for limit in self.limits if limit.kind in kinds), None)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRow:
-    """A check other than a floor or drop of a metric: coverage, latency, errors, must-pass, agreement."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPart(Check):
+    """A check, with the words for it."""
 
     title: str
-    found: str
-    wanted: str
-    check: Check
+    shown: str
+    """The estimate as text; empty if the title or the reason says it."""
+    required: str
+    """The threshold as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,36 +190,43 @@ class ChangePart:
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A statement of an answer that no context supports, and the contradicting passage if the judge quoted one."""
+    """A statement of an answer that no context supports."""
 
     text: str
     verdict: Literal["unsupported", "contradicted"]
     quote: str | None = None
+    """The passage that contradicts it, if the judge quoted one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePart:
-    """A sample that got worse, or that is far below a floor.
-
-    `missing` are the statements of the reference that no context supports, `cause` is why it is worse, in words.
-    `detailed`: its answer is here.
-    """
+    """A sample that got worse, or that is far below a floor."""
 
     id: str
     question: str
-    place: PlacePart | None
-    tags: tuple[str, ...]
-    changes: tuple[ChangePart, ...]
-    answer: str
-    baseline_answer: str | None
-    reference: str | None
-    unsupported: tuple[StatementPart, ...]
-    missing: tuple[str, ...]
-    cause: str | None
-    facts: Facts | None
-    contexts: int
-    useful_contexts: int | None
-    detailed: bool
+    place: Place | None = None
+    tags: tuple[str, ...] = ()
+    changes: tuple[ChangePart, ...] = ()
+    detailed: bool = False
+    """Whether its answer and statements are here."""
+    answer: str = ""
+    baseline_answer: str | None = None
+    reference: str | None = None
+    unsupported: tuple[StatementPart, ...] = ()
+    missing: tuple[str, ...] = ()
+    """The statements of the reference that no context supports."""
+    cause: str | None = None
+    """Why it is worse, in words."""
+    facts: Facts | None = None
+    """What the cause is found from."""
+    contexts: int = 0
+    """How many contexts were retrieved."""
+    useful_contexts: int | None = None
+
+    @property
+    def same_answer(self) -> bool:
+        """Whether the answer is the baseline's."""
+        return self.baseline_answer is not None and self.baseline_answer == self.answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +234,7 @@ class FailedSamplePart:
     """A sample without a score."""
 
     id: str
-    place: PlacePart | None
+    place: Place | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,34 +247,118 @@ class FailurePart:
     samples: tuple[FailedSamplePart, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One score in the table of samples."""
+
+    value: float | None
+    change: float | None
+    state: Literal["scored", "not_applicable", "failed", "absent"]
+    reason: str | None = None
+    """Why there is no value."""
+    worse: bool = False
+    """Whether it got worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One row in the table of samples."""
+
+    id: str
+    question: str
+    tags: tuple[str, ...]
+    place: Place | None
+    cells: tuple[Cell, ...]
+    """In the order of `metrics` of the table."""
+    latency_s: float | None
+    failure: str | None
+    cause: str | None = None
+    changed: tuple[str, ...] = ()
+    """What differs from the baseline: ``answer``, ``contexts``, ``scores``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; exact zeros are separate."""
+
+    metric: str
+    lower_is_better: bool
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    worse: int
+    same: int
+    better: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesPart:
+    """The samples of the run."""
+
+    total: int = 0
+    worst: tuple[SamplePart, ...] = ()
+    """Those that lost most, or fall short of their floors by most."""
+    worst_omitted: int = 0
+    """Samples that lost but are not in `worst`."""
+    failures: tuple[FailurePart, ...] = ()
+    metrics: tuple[str, ...] = ()
+    """The columns of `rows`."""
+    rows: tuple[SampleRow, ...] = ()
+    """The first rows of the table of samples, which begins with the worst."""
+    differences: tuple[Differences, ...] = ()
+
+    @property
+    def worst_total(self) -> int:
+        return len(self.worst) + self.worst_omitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplanationPart:
+    """What the samples tell of the reasons."""
+
+    attribution: Attribution | None = None
+    """Where to look first."""
+    diagnosis: Diagnosis | None = None
+    """The causes of the worse samples, counted."""
+    retrieval: RetrievalChanges | None = None
+    """What became of the evidence where retrieval fell."""
+    contexts_used: ContextsUsed | None = None
+    """Which contexts answers draw on."""
+    oracle: OracleShares | None = None
+    """What is lost in retrieval, and what in generation."""
+    changes: tuple[Changed, ...] = ()
+    """What is not as it was in the baseline."""
+    golden_set_change: GoldenSetChange | None = None
+    """What became of the baseline's questions."""
+    usage_changes: tuple[UsageChange, ...] = ()
+    """What an answer took and cost in the baseline, and does now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPart:
     """What the run was compared with."""
 
     baseline: str | None
-    comparable: bool
-    paired: int
-    total: int
-    notes: tuple[str, ...]
-    commit: str | None
-    url: str | None
+    comparable: bool = False
+    paired: int = 0
+    """The samples that were compared."""
+    total: int = 0
+    notes: tuple[str, ...] = ()
+    commit: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFacts:
-    """Who judged. `grades` are pairs of a metric and the offline judge's measured reliability for it."""
+class JudgePart:
+    """Who judged."""
 
     label: str
     offline: bool
-    grades: tuple[tuple[str, str], ...] = ()
+    """Whether it is no language model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPart:
-    """What was run; of a run without a manifest, only its name and size are known.
-
-    `answers` is how often the system was asked each question. `usage` is None if it reports no tokens.
-    """
+    """What was run; of a run without a manifest, only its name and size are known."""
 
     label: str
     samples: int
@@ -243,107 +369,60 @@ class RunPart:
     ragstone_version: str | None = None
     wall_s: float | None = None
     repeats: int = 1
+    """How often each answer was judged."""
     answers: int = 1
+    """How often each question was asked."""
     state: str | None = None
     stop_reason: str | None = None
     usage: SystemUsage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One score in the table of samples. `worse`: it got worse. `reason` says why there is no value."""
-
-    value: float | None
-    change: float | None
-    state: Literal["scored", "not_applicable", "failed", "absent"]
-    reason: str | None = None
-    worse: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRow:
-    """One row in the table of samples; `cells` are in the order of ReportView.sample_metrics."""
-
-    id: str
-    question: str
-    tags: tuple[str, ...]
-    place: PlacePart | None
-    cells: tuple[Cell, ...]
-    latency_s: float | None
-    failure: str | None
-    cause: str | None = None
-    """Why it is worse, in words."""
-
-    changed: tuple[str, ...] = ()
-    """What differs from the baseline: ``answer``, ``contexts``, ``scores``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; exact zeros are separate."""
-
-    metric: str
-    title: str
-    lower_is_better: bool
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    worse: int
-    same: int
-    better: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReportView:
-    """Everything that a report shows, the verdict first, with `warnings` directly below it."""
-
-    title: str
-    status: Status
-    passed: bool
-    exit_code: int
-    headline: Headline
-    reason: str
-    run: RunPart
-    metrics: tuple[MetricRow, ...]
-    checks: tuple[Check, ...]
-    check_rows: tuple[CheckRow, ...]
-    attribution: Attribution | None
-    worst: tuple[SamplePart, ...]
-    failures: tuple[FailurePart, ...]
-    comparison: ComparisonPart | None
-    judge: JudgeFacts | None
-    cost: Cost | None
-    warnings: tuple[str, ...]
-    resolution: str | None
-    notes: tuple[str, ...]
-    reproduce: tuple[str, ...]
-    accept: tuple[str, ...]
-    differences: tuple[Differences, ...]
-    sample_metrics: tuple[str, ...]
-    samples: tuple[SampleRow, ...]
-    samples_total: int
-    asides: int = 0
-    """How many of `warnings`, the last ones, change nothing about this run."""
-
-    worst_left: int = 0
-    """Samples that lost but are not in `worst`."""
-
-    trends: tuple[Trend, ...] = ()
-    contexts_used: ContextsUsed | None = None
-    retrieval: RetrievalChanges | None = None
-    diagnosis: Diagnosis | None = None
-    oracle: OracleShares | None = None
-    run_url: str | None = None
+    """None if the system reports no tokens."""
+    judge: JudgePart | None = None
+    cost: Cost | None = None
+    """What judging cost."""
+    reproduce: tuple[str, ...] = ()
+    """Comments and commands that start the run again."""
+    url: str | None = None
     artifact_url: str | None = None
-    changed: str = ""
-    """What changed since the baseline: a line, empty if nothing did."""
 
-    changes: tuple[Changed, ...] = ()
-    golden_set_change: GoldenSetChange | None = None
-    usage_changes: tuple[UsageChange, ...] = ()
-    usage: str = ""
-    """What an answer took and cost before, and now: a line, empty if nothing is known."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A report: what `report.json` and `verdict.json` have, and all that the other formats show."""
+
+    title: str
+    verdict: VerdictPart
+    findings: tuple[FindingPart, ...]
+    """All that is said beside the checks, in the order in which reports say it."""
+    metrics: tuple[MetricPart, ...]
+    checks: tuple[CheckPart, ...]
+    explanation: ExplanationPart
+    samples: SamplesPart
+    comparison: ComparisonPart | None
+    run: RunPart
+    trends: tuple[Trend, ...] = ()
+    """The metrics over the newest runs of the main branch."""
+    schema_version: Literal[1] = field(default=1)
+
+    def texts(self, *levels: Level) -> tuple[str, ...]:
+        """The sentences of these levels, level by level."""
+        return tuple(finding.text for level in levels for finding in self.findings if finding.level is level)
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """The sentences of one kind."""
+        return tuple(finding.text for finding in self.findings if finding.kind == kind)
 
     @property
-    def explained(self) -> Diagnosis | None:
-        """The causes to speak of: none of a run that passes."""
-        return None if self.status is Status.PASS else self.diagnosis
+    def alerts(self) -> tuple[str, ...]:
+        """What stands below line one, whatever the verdict; a pass has it in line one."""
+        return tuple(text for text in self.texts(Level.ALERT) if text not in self.verdict.headline)
+
+    @property
+    def resolution(self) -> str | None:
+        """What the golden set could have shown; None if a warning says it."""
+        facts = (finding for finding in self.findings if finding.level is Level.FACT)
+        return next((finding.text for finding in facts if finding.kind == "sensitivity"), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """On what is not guarded or needs a decision, then the asides."""
+        return self.texts(Level.WARNING, Level.ASIDE)

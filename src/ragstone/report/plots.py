@@ -1,163 +1,67 @@
-"""Geometry of the plots in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
+"""Scales of the plots in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragstone.formatting import change, counted, percent
-from ragstone.gate.alignment import ContextsUsed
-from ragstone.gate.verdict import CHANGES, Check, CheckKind
+from ragstone.gate.verdict import CHANGES, Check
+from ragstone.history.trend import Trend
 from ragstone.report.parts import Differences
 
 WIDTH = 240.0
-"""Width of a forest plot, in SVG units."""
+"""Width of a plot, in SVG units."""
 
 _PAD = 20.0
-_LABEL_WIDTH = 14.0
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    x: float
-    label: str
+_MIN_SPAN = 0.1
+"""Of the values of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear scale from values `low`…`high` to x coordinates within WIDTH."""
+    """A linear scale from values `low`…`high` to x coordinates within WIDTH, with labels at `ticks`."""
 
     low: float
     high: float
-    ticks: tuple[Tick, ...]
-    zero: float | None
+    ticks: tuple[float, ...]
+    signed: bool
+    """Whether it is one of differences."""
 
     def x(self, value: float) -> float:
         """The coordinate of `value`, clamped to the plot."""
-        return round(_place(value, self.low, self.high), 2)
+        share = (value - self.low) / (self.high - self.low)
+        return round(_PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _PAD), 2)
+
+    def label(self, tick: float) -> str:
+        """``0.85``, ``+0.05``, ``0``: with as many decimals as tell the ticks apart."""
+        step = self.ticks[1] - self.ticks[0]
+        digits = min(2, max(0, -math.floor(math.log10(step) + 1e-9)))
+        if abs(tick) < step / 1000:
+            return "0"
+        return format(tick, f"+.{digits}f" if self.signed else f".{digits}f").replace("-", "−")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One check on an axis: the estimate, the ends of its interval, and its threshold."""
-
-    x: float
-    start: float
-    end: float
-    threshold: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of a histogram, or of a rank: then its `name` is shown under it, at `middle`, if it is `labelled`."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
-    side: str = ""
-    middle: float = 0.0
-    name: str = ""
-    labelled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Paired differences of one metric as bars; `zero` is where nothing changed."""
-
-    bars: tuple[Bar, ...]
-    zero: float
-    ticks: tuple[Tick, ...]
-    height: float
-
-
-def _place(value: float, low: float, high: float) -> float:
-    share = (value - low) / (high - low)
-    return _PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _PAD)
-
-
-def axis_for(checks: Sequence[Check], kinds: frozenset[CheckKind]) -> Axis | None:
+def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
     """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round ends; None if there are none."""
-    values = [value for check in checks if check.kind in kinds for value in _values(check)]
+    values = [value for check in checks if check.kind in kinds for value in check_values(check)]
     if not values:
         return None
     signed = kinds == CHANGES
     values.append(0.0 if signed else 1.0)
     step = _step(max(values) - min(values))
-    low = math.floor(min(values) / step + 1e-9) * step
-    high = math.ceil(max(values) / step - 1e-9) * step
-    if low == high:  # nothing changed, and no drop is allowed
-        low, high = low - step, high + step
-    count = round((high - low) / step)
-    marks = [low + index * step for index in range(count + 1)]
-    return Axis(
-        low=low,
-        high=high,
-        ticks=tuple(Tick(round(_place(mark, low, high), 2), _label(mark, step, signed=signed)) for mark in marks),
-        zero=round(_place(0.0, low, high), 2) if signed else None,
-    )
+    first = math.floor(min(values) / step + 1e-9)
+    last = math.ceil(max(values) / step - 1e-9)
+    if first == last:  # nothing changed, and no drop is allowed
+        first, last = first - 1, last + 1
+    ticks = tuple(step * number for number in range(first, last + 1))
+    return Axis(ticks[0], ticks[-1], ticks, signed)
 
 
-def mark(check: Check | None, axis: Axis | None) -> Mark | None:
-    if check is None or axis is None or check.estimate is None:
-        return None
-    low, high = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
-    return Mark(
-        x=axis.x(check.estimate),
-        start=axis.x(low),
-        end=axis.x(high),
-        threshold=None if check.threshold is None else axis.x(check.threshold),
-    )
-
-
-def histogram(found: Differences, *, height: float = 80.0) -> Histogram:
-    """Bars for the samples that changed; the number of unchanged ones is shown next to the plot."""
-    used = [one for one in zip(found.edges, found.edges[1:], found.counts, strict=False) if one[2]]
-    reach = min(1.0, max([0.1, *(max(abs(low), abs(high)) for low, high, _ in used)]))
-    tallest = max((number for *_, number in used), default=1)
-    bars = []
-    for low, high, number in used:
-        start, end = _place(low, -reach, reach), _place(high, -reach, reach)
-        tall = max(2.0, height * number / tallest)
-        bars.append(
-            Bar(
-                x=round(start + 0.5, 2),
-                y=round(height - tall, 2),
-                width=round(max(end - start - 1.0, 0.5), 2),
-                height=round(tall, 2),
-                side="worse" if (high <= 1e-9) is not found.lower_is_better else "better",
-                label=f"{number:,} between {change(low)} and {change(high)}",
-            )
-        )
-    ticks = tuple(
-        Tick(round(_place(value, -reach, reach), 2), _label(value, 0.05, signed=True)) for value in (-reach, 0.0, reach)
-    )
-    return Histogram(tuple(bars), round(_place(0.0, -reach, reach), 2), ticks, height)
-
-
-def rank_bars(found: ContextsUsed, *, height: float = 80.0) -> tuple[Bar, ...]:
-    """A bar for each rank: the share of the answers with a context there that draw on it, as a part of `height`."""
-    slot = (WIDTH - 2 * _PAD) / max(len(found.ranks), 5)
-    bars = []
-    for place, one in enumerate(found.ranks):
-        share = one.used / one.answers if one.answers else 0.0
-        tall = height * share
-        name = f"{one.rank}+" if one.and_lower else str(one.rank)
-        bars.append(
-            Bar(
-                x=round(_PAD + place * slot + 0.1 * slot, 2),
-                y=round(height - tall, 2),
-                width=round(0.8 * slot, 2),
-                height=round(tall, 2),
-                middle=round(_PAD + (place + 0.5) * slot, 2),
-                name=name,
-                label=f"rank {name}: {one.used:,} of {counted(one.answers, 'answer')} ({percent(share)})",
-                labelled=place % (1 if slot >= _LABEL_WIDTH else 2) == 0,
-            )
-        )
-    return tuple(bars)
+def check_values(check: Check) -> list[float]:
+    """The estimate of a check, its threshold and the ends of its interval."""
+    ends = (check.interval.low, check.interval.high) if check.interval is not None else ()
+    return [value for value in (check.estimate, check.threshold, *ends) if value is not None]
 
 
 def _step(span: float) -> float:
@@ -168,14 +72,22 @@ def _step(span: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 5)
 
 
-def _label(value: float, step: float, *, signed: bool) -> str:
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    if abs(value) < step / 1000:
-        return "0"
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
-    return text.replace("-", "−")
+def bins(differences: Differences) -> list[tuple[float, float, int]]:
+    """The ends of each bin with samples, and their number."""
+    edges = zip(differences.edges, differences.edges[1:], differences.counts, strict=False)
+    return [(low, high, count) for low, high, count in edges if count]
 
 
-def _values(check: Check) -> list[float]:
-    values = [value for value in (check.estimate, check.threshold) if value is not None]
-    return [*values, check.interval.low, check.interval.high] if check.interval else values
+def bins_axis(differences: Differences) -> Axis:
+    """An axis on which all samples that changed fit, with no difference in the middle."""
+    reach = min(1.0, max([0.1, *(max(-low, high) for low, high, _ in bins(differences))]))
+    return Axis(-reach, reach, (-reach, 0.0, reach), signed=True)
+
+
+def span(trend: Trend) -> tuple[float, float]:
+    """The range of the plot of a trend: all values, and at least a tenth of the scale."""
+    low, high = min(trend.values), max(trend.values)
+    room = max(0.0, _MIN_SPAN - (high - low)) / 2.0
+    low, high = low - room, high + room
+    shift = max(0.0, -low) - max(0.0, high - 1.0)
+    return low + shift, high + shift

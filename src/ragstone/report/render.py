@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.report.parts import ReportView
+from ragstone.report.parts import Document
 
 if TYPE_CHECKING:
     from ragstone.report.templates import Templates
@@ -21,16 +21,16 @@ MARKDOWN_LIMIT = 65_000
 
 
 def render(
-    view: ReportView,
+    report: Document,
     format: Format,
     *,
     limit: int = MARKDOWN_LIMIT,
     templates: Templates | None = None,
     page: Iterable[str] = (),
 ) -> str:
-    """`view` as text, the same on every machine.
+    """`report` as text, the same on every machine.
 
-    `page` are the lines of an HTML page with every sample (`report.page`); without them it has the rows of `view`.
+    `page` are the lines of an HTML page with every sample (`report.page`); without them it has those of `report`.
     `limit` (characters) limits Markdown, by dropping detail. `templates` are the user's.
     ``text`` is plain and 120 columns wide; `terminal.render_text` supports colour and other widths.
     Raises ConfigError for an unknown format, or for an invalid template (with file and line).
@@ -38,21 +38,21 @@ def render(
     if format == "text":
         from ragstone.report.terminal import render_text
 
-        return render_text(view)
+        return render_text(report)
     if format == "md":
         from ragstone.report.markdown import render_markdown
 
-        return render_markdown(view, limit=limit, templates=templates)
+        return render_markdown(report, limit=limit, templates=templates)
     if format == "json":
-        from ragstone.report.document import render_json
+        from ragstone.report.report_json import render_json
 
-        return render_json(view)
+        return render_json(report)
     if format == "junit":
         from ragstone.report.junit import render_junit
 
-        return render_junit(view)
+        return render_junit(report)
     if format == "html":
         from ragstone.report.html import render_html
 
-        return render_html(view, page)
+        return render_html(report, page)
     raise ConfigError(f"unknown report format '{format}'.", hint=suggestion(format, FORMATS))

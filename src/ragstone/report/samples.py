@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, Verdict
+from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Scored
-from ragstone.report import wording
 from ragstone.report.parts import (
     Cell,
     ChangePart,
@@ -24,14 +24,11 @@ from ragstone.report.parts import (
     FailedSamplePart,
     FailurePart,
     Links,
-    PlacePart,
+    Place,
     SamplePart,
     SampleRow,
     StatementPart,
 )
-
-SAMPLE_ROWS = 2000
-"""Maximum number of rows in the view; the worst are kept."""
 
 _BINS = 40
 
@@ -40,8 +37,8 @@ _BINS = 40
 class RunSamples:
     """The samples of a run, and of the baseline if the scores of both can be compared (`compared`).
 
-    `columns` are the metrics of the table of samples. `before` is the baseline even if its scores can't be compared:
-    its answers can. `causes` say why a sample is worse, by its id, and `facts` from what.
+    `columns` are the metrics of the table of samples. `baseline` is there even if its scores can't be compared: its
+    answers can. `causes` say why a sample is worse, by its id, and `facts` from what.
     """
 
     current: RunScores
@@ -49,7 +46,7 @@ class RunSamples:
     links: Links
     lower_is_better: frozenset[str] = frozenset()
     compared: RunScores | None = None
-    before: RunScores | None = None
+    baseline: RunScores | None = None
     causes: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
 
@@ -69,7 +66,7 @@ class RunSamples:
 
     def rows(self, limit: int | None) -> Iterator[SampleRow]:
         """The rows of the table of samples: what failed or got worst first, then the lowest scores; at most `limit`."""
-        for sample_id in sorted(self.current.samples, key=self._badness)[:limit]:
+        for sample_id in sorted(self.current.samples, key=self._rank)[:limit]:
             facts = self.current.samples[sample_id]
             cells = tuple(self._cell(sample_id, metric) for metric in self.columns)
             yield SampleRow(
@@ -86,102 +83,109 @@ class RunSamples:
 
     def worst(
         self,
-        regressions: Sequence[Regression],
+        regressions: Iterable[Regression],
         shared: Sequence[str],
         details: Mapping[str, SampleRecord],
         baseline_details: Mapping[str, SampleRecord],
     ) -> tuple[SamplePart, ...]:
-        """One entry per sample in `regressions`, in their order.
+        """One part for each sample in `regressions`, in their order.
 
         Each has all metrics of `shared` in which the sample lost, not only those in the list.
         """
         by_sample: dict[str, list[Regression]] = {}
         for regression in regressions:
             by_sample.setdefault(regression.sample_id, []).append(regression)
-        for sample_id, found in by_sample.items():
-            named = {regression.metric for regression in found}
-            found += self._losses(sample_id, [metric for metric in shared if metric not in named])
-        return tuple(
-            self._worst(sample_id, found, details.get(sample_id), baseline_details.get(sample_id))
-            for sample_id, found in by_sample.items()
-        )
+        parts = []
+        for sample_id, losses in by_sample.items():
+            named = {regression.metric for regression in losses}
+            losses += self._losses(sample_id, [metric for metric in shared if metric not in named])
+            parts.append(self._worst(sample_id, losses, details.get(sample_id), baseline_details.get(sample_id)))
+        return tuple(parts)
 
     def failures(self) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger groups first."""
-        failures = self.current.system.failures
-        found: dict[tuple[FailedBy, str], tuple[dict[str, None], dict[str, str]]] = {}
-        for sample_id, reason in failures.items():
-            found.setdefault(("system", alike(reason)), ({}, {}))[1][sample_id] = reason
+        groups: dict[tuple[FailedBy, str], _FailureGroup] = {}
+        system_failures = self.current.system.failures
+        for sample_id, reason in system_failures.items():
+            groups.setdefault(("system", alike(reason)), _FailureGroup()).reasons[sample_id] = reason
         for metric, scores in self.current.metrics.items():
             for sample_id, failure in scores.failed.items():
-                if failure.by == "system" and sample_id in failures:
+                if failure.by == "system" and sample_id in system_failures:
                     continue
-                metrics, samples = found.setdefault((failure.by, alike(failure.reason)), ({}, {}))
-                metrics[wording.metric_title(metric)] = None
-                samples[sample_id] = failure.reason
-        order = sorted(found.items(), key=lambda item: (item[0][0] != "system", -len(item[1][1])))
+                group = groups.setdefault((failure.by, alike(failure.reason)), _FailureGroup())
+                group.metrics[metric_title(metric)] = None
+                group.reasons[sample_id] = failure.reason
+        order = sorted(groups.items(), key=lambda item: (item[0][0] != "system", -len(item[1].reasons)))
         return tuple(
             FailurePart(
                 by,
-                most_common(samples.values()),
-                tuple(metrics),
-                tuple(FailedSamplePart(one, self._place(one)) for one in samples),
+                most_common(group.reasons.values()),
+                tuple(group.metrics),
+                tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in group.reasons),
             )
-            for (by, _), (metrics, samples) in order
+            for (by, _), group in order
         )
 
     def differences(self, shared: Collection[str]) -> Iterator[Differences]:
         """The distribution of the paired differences of each metric of `shared` that both runs scored."""
-        for metric in self.columns if self.compared is not None else ():
-            now, then = self.current.metrics[metric].values, self._then(metric)
-            deltas = np.array([now[key] - then[key] for key in now if key in then])
-            if metric not in shared or not deltas.size:
+        for metric in self.columns:
+            if metric not in shared:
+                continue
+            before = self._baseline_scores(metric)
+            scores = self.current.metrics[metric].values
+            deltas = np.array([value - before[name] for name, value in scores.items() if name in before])
+            if not deltas.size:
                 continue
             fell, rose = int((deltas < 0).sum()), int((deltas > 0).sum())
-            lower = metric in self.lower_is_better
+            lower_is_better = metric in self.lower_is_better
             counts, edges = np.histogram(deltas[deltas != 0], bins=_BINS, range=(-1.0, 1.0))
             yield Differences(
                 metric=metric,
-                title=wording.metric_title(metric),
-                lower_is_better=lower,
-                edges=tuple(float(edge) for edge in edges),
-                counts=tuple(int(number) for number in counts),
-                worse=rose if lower else fell,
+                lower_is_better=lower_is_better,
+                edges=tuple(edges.round(2).tolist()),
+                counts=tuple(counts.tolist()),
+                worse=rose if lower_is_better else fell,
                 same=int((deltas == 0).sum()),
-                better=fell if lower else rose,
+                better=fell if lower_is_better else rose,
             )
 
     def _facts(self, sample_id: str) -> SampleFacts:
         return self.current.samples.get(sample_id, SampleFacts())
 
-    def _place(self, sample_id: str) -> PlacePart | None:
-        return PlacePart.of(self._facts(sample_id).origin, self.links.origin)
+    def _place(self, sample_id: str) -> Place | None:
+        return Place.of(self._facts(sample_id).origin, self.links.origin)
 
-    def _then(self, metric: str) -> Mapping[str, float]:
+    def _baseline_scores(self, metric: str) -> Mapping[str, float]:
         """The scores of the baseline, if they can be compared."""
         scores = self.compared.metrics.get(metric) if self.compared is not None else None
         return scores.values if scores is not None else {}
 
-    def _badness(self, sample_id: str) -> tuple[bool, float, float]:
+    def _rank(self, sample_id: str) -> tuple[bool, float, float]:
+        """The place of a sample in the table: what failed, the largest loss, the lowest score."""
         failed = sample_id in self.current.system.failures
-        changes, values = [0.0], [1.0]
+        largest_loss, lowest = 0.0, 1.0
         for metric in self.columns:
             scores = self.current.metrics.get(metric)
-            value = scores.values.get(sample_id) if scores else None
-            if value is None:
-                failed = failed or bool(scores and sample_id in scores.failed)
+            if scores is None:
                 continue
-            sign = -1.0 if metric in self.lower_is_better else 1.0
-            values.append(value if sign > 0.0 else 1.0 - value)
-            changes.append(sign * (value - self._then(metric).get(sample_id, value)))
-        return (not failed, min(changes), min(values))
+            failed = failed or sample_id in scores.failed
+            value = scores.values.get(sample_id)
+            if value is None:
+                continue
+            change = value - self._baseline_scores(metric).get(sample_id, value)
+            if metric in self.lower_is_better:
+                value, change = 1.0 - value, -change
+            largest_loss = min(largest_loss, change)
+            lowest = min(lowest, value)
+        return (not failed, largest_loss, lowest)
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
         scores = self.current.metrics.get(metric)
         if scores is None:
             return Cell(None, None, "absent")
-        if sample_id in scores.values:
-            value, before = scores.values[sample_id], self._then(metric).get(sample_id)
+        value = scores.values.get(sample_id)
+        if value is not None:
+            before = self._baseline_scores(metric).get(sample_id)
             if before is None:
                 return Cell(value, None, "scored")
             worse = value > before if metric in self.lower_is_better else value < before
@@ -193,47 +197,68 @@ class RunSamples:
         return Cell(None, None, "absent")
 
     def _changed(self, sample_id: str, cells: Iterable[Cell]) -> tuple[str, ...]:
-        if self.before is None or sample_id not in self.before.samples:
+        if self.baseline is None or sample_id not in self.baseline.samples:
             return ()
-        now, then = (run.system.answers.get(sample_id) for run in (self.current, self.before))
-        return (*(("answer",) if now != then else ()), *(("scores",) if any(cell.change for cell in cells) else ()))
+        answer = self.current.system.answers.get(sample_id)
+        changed = [] if answer == self.baseline.system.answers.get(sample_id) else ["answer"]
+        if any(cell.change for cell in cells):
+            changed.append("scores")
+        return tuple(changed)
 
     def _losses(self, sample_id: str, metrics: Iterable[str]) -> list[Regression]:
-        found = []
+        losses = []
         for metric in metrics:
-            scores, before = self.current.metrics.get(metric), self._then(metric).get(sample_id)
-            after = scores.values.get(sample_id) if scores is not None else None
-            if after is not None and before is not None and after < before:
-                found.append(Regression(sample_id, metric, after, before))
-        return sorted(found, key=lambda one: one.current - (one.baseline or 0.0))
+            scores = self.current.metrics.get(metric)
+            value = scores.values.get(sample_id) if scores is not None else None
+            before = self._baseline_scores(metric).get(sample_id)
+            if value is not None and before is not None and value < before:
+                losses.append(Regression(sample_id, metric, value, before))
+        return sorted(losses, key=lambda loss: loss.current - (loss.baseline or 0.0))
 
     def _worst(
-        self, sample_id: str, lost: Sequence[Regression], record: SampleRecord | None, before: SampleRecord | None
+        self, sample_id: str, losses: Sequence[Regression], record: SampleRecord | None, before: SampleRecord | None
     ) -> SamplePart:
         facts = self._facts(sample_id)
-        shown = _worst_answer(record, [one.metric for one in lost]) if record is not None else None
-        judged = shown.judgements[0] if shown is not None and shown.judgements else Judgements()
-        use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
-        return SamplePart(
+        changes = tuple(
+            ChangePart(loss.metric, loss.current, loss.baseline, _note(record, loss.metric)) for loss in losses
+        )
+        part = SamplePart(
             id=sample_id,
-            question=(_asked(record, judged) if record is not None else "") or facts.question,
+            question=facts.question,
             place=self._place(sample_id),
             tags=facts.tags,
-            changes=tuple(ChangePart(one.metric, one.current, one.baseline, _note(record, one.metric)) for one in lost),
-            answer=shown.response.answer if shown is not None else "",
-            baseline_answer=before.response.answer if record is not None and before is not None else None,
-            reference=("\nor: ".join(record.sample.references) or None) if record is not None else None,
-            unsupported=() if shown is None or record is None else _unsupported(shown, record.sample),
-            missing=() if shown is None else tuple(lacking_statements(shown)),
+            changes=changes,
             cause=self.causes.get(sample_id),
             facts=self.facts.get(sample_id),
-            contexts=len(shown.response.contexts) if shown is not None else 0,
+        )
+        if record is None:
+            return part
+        answer = _worst_answer(record, [loss.metric for loss in losses])
+        judged = answer.judgements[0] if answer.judgements else Judgements()
+        use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
+        return replace(
+            part,
+            question=_question(record, judged) or facts.question,
+            detailed=True,
+            answer=answer.response.answer,
+            baseline_answer=before.response.answer if before is not None else None,
+            reference="\nor: ".join(record.sample.references) or None,
+            unsupported=_unsupported(answer, record.sample),
+            missing=tuple(lacking_statements(answer)),
+            contexts=len(answer.response.contexts),
             useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
-            detailed=record is not None,
         )
 
 
-def _asked(record: SampleRecord, judged: Judgements) -> str:
+@dataclass(slots=True)
+class _FailureGroup:
+    """Failures with reasons that are alike: the titles of the metrics, and the reasons by sample."""
+
+    metrics: dict[str, None] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def _question(record: SampleRecord, judged: Judgements) -> str:
     """The question; after earlier turns, also what it was understood as."""
     sample = record.sample
     if not sample.history:
@@ -259,17 +284,16 @@ def _note(record: SampleRecord | None, metric: str) -> str | None:
 
 
 def _unsupported(answer: Answer, sample: Sample) -> tuple[StatementPart, ...]:
+    """The statements of the answer without support, those that a context contradicts first."""
     statements = answer.judgements[0].statements if answer.judgements else None
     if not isinstance(statements, StatementList):
         return ()
     texts = {statement.id: statement.text for statement in statements.statements}
-    bad = unsupported_statements(answer, sample)
-    bad.sort(key=lambda support: support.verdict is not Verdict.CONTRADICTED)
-    return tuple(
-        StatementPart(
-            texts.get(support.statement_id, support.statement_id),
-            "contradicted" if support.verdict is Verdict.CONTRADICTED else "unsupported",
-            support.quote,
-        )
-        for support in bad
-    )
+    contradicted, unsupported = [], []
+    for support in unsupported_statements(answer, sample):
+        text = texts.get(support.statement_id, support.statement_id)
+        if support.verdict is Verdict.CONTRADICTED:
+            contradicted.append(StatementPart(text, "contradicted", support.quote))
+        else:
+            unsupported.append(StatementPart(text, "unsupported", support.quote))
+    return (*contradicted, *unsupported)

@@ -1,4 +1,4 @@
-"""What every report shows first: the verdict, where to look, what changed and the worst example, in a limited room."""
+"""What every report shows first, cut to a limited room: the verdict, what blocks, where to look, the worst example."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from ragstone import formatting
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Side, Status
-from ragstone.report import escape, wording
-from ragstone.report.parts import MetricRow, ReportView, SamplePart
-from ragstone.report.rows import check_reason, check_title, severity
+from ragstone.gate.findings import Level
+from ragstone.gate.verdict import Action, CheckKind, Side, Status
+from ragstone.report.escape import clip
+from ragstone.report.filters import (
+    before_now,
+    changes,
+    check_reason,
+    check_title,
+    figures,
+    other_checks,
+    row_name,
+    sentence,
+    severity,
+    status_word,
+    thresholds,
+    usage_changes,
+)
+from ragstone.report.parts import Document, MetricPart, SamplePart
 from ragstone.report.word_diff import Piece, word_diff
 
 LINES = 20
@@ -28,6 +41,7 @@ class Room:
     """How much a summary shows: numbers of parts, and characters of a sentence and of the example."""
 
     warnings: int
+    """Also the number of alerts."""
     findings: int
     text: int
     rows: int
@@ -53,213 +67,224 @@ ROOMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedRow:
-    """A metric that does not pass: before and now, and what is allowed. `word` is its status."""
-
-    word: str
-    title: str
-    slice: str | None
-    moved: str
-    threshold: str
-
-    @property
-    def name(self) -> str:
-        return self.title if self.slice is None else f"{self.title} · {self.slice}"
-
-
-@dataclass(frozen=True, slots=True)
 class Example:
-    """The worst sample: the words of its answer, compared with the baseline's if there is one (`compared`).
-
-    `missing` is what no context has of the reference; without that, `unsupported` is what none has of the answer.
-    """
+    """The worst sample: the words of its answer, compared with the baseline's if that is another one."""
 
     sample: SamplePart
     question: str
     pieces: tuple[Piece, ...]
-    compared: bool
     missing: str
+    """What no context has of the reference."""
     unsupported: str
+    """What no context has of the answer; shown if nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Raw text, cut to a `Room`. `since` is what changed since the baseline, `folded` are warnings for below the fold,
-    `held` is about metrics without a row, `usage` about what an answer takes and costs.
-    """
+    """The start of a report: raw text, cut to a `Room`."""
 
     headline: str
+    alerts: tuple[str, ...]
+    findings: tuple[str, ...]
+    """What else blocks, apart from metrics."""
     look: str
+    """The half of the system to look at."""
     action: str
     since: str
+    """What changed since the baseline."""
     warnings: tuple[str, ...]
-    warnings_left: int
+    warnings_omitted: int
     folded: tuple[str, ...]
-    findings: tuple[str, ...]
-    rows: tuple[ChangedRow, ...]
-    held: str
+    """Alerts and warnings for below the fold, in full."""
+    rows: tuple[MetricPart, ...]
+    """The metrics that do not pass."""
+    other_metrics: str
+    """A sentence on the metrics without a row."""
     usage: str
+    """What an answer takes and costs."""
     example: Example | None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fits above the first fold of a comment."""
+        lines, characters = self.size()
+        return lines < LINES and characters <= CHARACTERS
 
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
-        texts = [f"{self.look} {self.action}", self.since, *self.warnings, *self.findings, self.held, self.usage]
-        texts += ["and 10 more warnings"] if self.warnings_left else []
+        texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
+        texts += [self.other_metrics, self.usage]
+        if self.warnings_omitted:
+            texts.append("and 10 more warnings")
         if self.example is not None:
-            found = self.example
-            place = str(found.sample.place or "")[:60]
-            texts.append(f"{found.sample.id[:60]} {found.question} {place}")
-            texts.append(" ".join(piece.text for piece in found.pieces))
-            lacks = found.missing or found.unsupported
-            texts.append(f"Missing from the contexts: {lacks}" if lacks else "")
-        cells = [f"{row.name}{row.moved}{row.threshold}.." for row in self.rows]
-        cells += ["Metric Before → now Allowed"] if self.rows else []
+            sample = self.example.sample
+            texts.append(f"{sample.id[:60]} {self.example.question} {str(sample.place or '')[:60]}")
+            texts.append(" ".join(piece.text for piece in self.example.pieces))
+            lack = self.example.missing or self.example.unsupported
+            texts.append(f"Missing from the contexts: {lack}" if lack else "")
+        cells = [f"{row_name(row)[:70]}{before_now(row)}{' · '.join(thresholds(row))}.." for row in self.rows]
+        if cells:
+            cells.append("Metric Before → now Allowed")
         lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + len(cells)
         lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
         return lines, len(self.headline) + sum(map(len, [*texts, *cells]))
 
 
-def summaries(view: ReportView) -> Iterator[Summary]:
-    """The summary of `view` with less and less detail."""
-    return (_summary(view, room) for room in ROOMS)
+def summaries(report: Document) -> Iterator[Summary]:
+    """The summary of a report with less and less detail."""
+    return (cut_summary(report, room) for room in ROOMS)
 
 
-def summary_of(view: ReportView, least: int = 0) -> Summary:
-    """The most detailed summary, from ``ROOMS[least]`` on, that fits above the first fold of a comment."""
-    found = list(summaries(view))[least:]
-    sizes = [one.size() for one in found]
-    fits = [one for one, (lines, size) in zip(found, sizes, strict=True) if lines < LINES and size <= CHARACTERS]
-    return fits[0] if fits else found[-1]
+def summary_of(report: Document, first_room: int = 0) -> Summary:
+    """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the first fold of a comment."""
+    summary = cut_summary(report, ROOMS[first_room])
+    for room in ROOMS[first_room + 1 :]:
+        if summary.is_short:
+            break
+        summary = cut_summary(report, room)
+    return summary
 
 
-def _summary(view: ReportView, room: Room) -> Summary:
-    look, action = _where(view)
-    warnings, folded, left = _warnings(view, room)
-    news = _news(view)
-    # That the code is another one, who reads this knows.
-    other = view.status is not Status.PASS and any(one.what != "code" for one in view.changes)
+def cut_summary(report: Document, room: Room) -> Summary:
+    """The summary that has its place in `room`."""
+    look, action = _where(report)
+    alerts = [sentence(text) for text in report.alerts]
+    warnings, folded, omitted = _warnings(report, room)
+    rows = _rows_that_do_not_pass(report)
+    worst = report.samples.worst
     return Summary(
-        headline=escape.clip(str(view.headline), 300),
+        headline=clip(report.verdict.headline, 300),
+        alerts=tuple(cut(text, room.text) for text in alerts[: room.warnings]),
+        findings=tuple(cut(text, room.text) for text in _findings(report, rows)[: room.findings]),
         look=look,
-        action=_cut(action, room.text),
-        since=_cut(view.changed, room.text) if other else "",
+        action=cut(action, room.text),
+        since=cut(changes(report), room.text) if _has_news_of_changes(report) else "",
         warnings=tuple(warnings),
-        warnings_left=left,
-        folded=tuple(folded),
-        findings=tuple(_cut(one, room.text) for one in _findings(view, news))[: room.findings],
-        rows=tuple(_changed(row, view.checks) for row in news[: room.rows]),
-        held=_cut(_held(view, news, room.rows), room.text),
-        usage=view.usage,
-        example=_example(view.worst[0], room) if view.worst and room.example else None,
+        warnings_omitted=omitted,
+        folded=(*alerts[room.warnings :], *folded),
+        rows=tuple(rows[: room.rows]),
+        other_metrics=cut(_other_metrics(report, rows, room.rows), room.text),
+        usage=usage_changes(report),
+        example=_example(worst[0], room) if worst and room.example else None,
     )
 
 
-def _cut(text: str, length: int) -> str:
+def cut(text: str, length: int) -> str:
     """At most `length` characters of `text`: whole parts of it if they say enough, or else whole words."""
     if len(text) <= length:
         return text
-    ends = [found.start() for found in re.finditer(r"[.;:] ", text[:length])]
+    ends = [match.start() for match in re.finditer(r"[.;:] ", text[:length])]
     if ends and ends[-1] >= length / 3:
         return f"{text[: ends[-1]]}."
-    return f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
+    words = text[: length - 1]
+    return f"{words.rpartition(' ')[0] or words}…"
 
 
-def _warnings(view: ReportView, room: Room) -> tuple[list[str], list[str], int]:
+def _has_news_of_changes(report: Document) -> bool:
+    """Whether a run that does not pass changed in more than its code: that, who reads this knows."""
+    changed = {change.what for change in report.explanation.changes}
+    return report.verdict.status is not Status.PASS and bool(changed - {"code"})
+
+
+def _warnings(report: Document, room: Room) -> tuple[list[str], list[str], int]:
     """The warnings that could change what a reader decides today; those for below the fold; how many have no room.
 
     What a change does to its own gate is in one of the first.
     """
-    found = view.warnings[: len(view.warnings) - view.asides]
-    changes = [one for one in found if one.startswith(SUBJECTS)]
-    others = [wording.sentence(one) for one in found if one not in changes]
-    shown = [_cut(one, room.text) for one in others[: room.warnings - bool(changes)]]
-    folded = [*others[len(shown) :], *(changes if len(changes) > 1 else [])]
-    left = len(others) - len(shown)
-    if changes:
-        shown.insert(1, _one_change(changes, 2 * room.text))
-    return shown, [*folded, *map(wording.sentence, view.warnings[len(found) :])], left
+    gate_changes, others = [], []
+    for text in report.texts(Level.WARNING):
+        if text.startswith(SUBJECTS):
+            gate_changes.append(text)
+        else:
+            others.append(sentence(text))
+    count = room.warnings - 1 if gate_changes else room.warnings
+    shown = [cut(text, room.text) for text in others[:count]]
+    folded = others[len(shown) :]
+    omitted = len(folded)
+    if gate_changes:
+        shown.insert(1, cut(_one_sentence(gate_changes), 2 * room.text))
+    if len(gate_changes) > 1:
+        folded += gate_changes
+    return shown, [*folded, *map(sentence, report.texts(Level.ASIDE))], omitted
 
 
-def _one_change(changes: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one sentence, with as many as fit into `length`, at least one; none takes all."""
-    subject = next(one for one in SUBJECTS if changes[0].startswith(one))
-    most = length if len(changes) == 1 else length // 2
-    said = [_cut(one.removeprefix(subject).rstrip("."), most) for one in changes]
-    shown = max(1, sum(end <= length for end in accumulate(len(one) + 2 for one in said)))
-    more = [f"and {formatting.counted(len(said) - shown, 'more change')}"] if shown < len(said) else []
-    return f"{subject}{'; '.join([*said[:shown], *more])}."
+def _one_sentence(texts: Sequence[str]) -> str:
+    """Sentences of one subject as one: ``This pull request lowers …; removes ….``"""
+    subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
+    return f"{subject}{'; '.join(text.removeprefix(subject).rstrip('.') for text in texts)}."
 
 
-def _where(view: ReportView) -> tuple[str, str]:
+def _where(report: Document) -> tuple[str, str]:
     """The half to look at, and the one thing to do."""
-    crashed = view.status is Status.FAIL and view.attribution is None
-    if view.failures and (view.status is Status.ERROR or crashed):
-        first = view.failures[0].samples[0]
-        return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
-    if view.attribution is None or view.status is Status.PASS:
+    status, attribution = report.verdict.status, report.explanation.attribution
+    if status is Status.PASS:
         return "", ""
-    return view.attribution.look, view.attribution.action
+    failures = report.samples.failures
+    crashed = status is Status.ERROR or (status is Status.FAIL and attribution is None)
+    if failures and crashed:
+        first = failures[0].samples[0]
+        place = "" if first.place is None else f" ({first.place})"
+        return "", f"The first one: {first.id}{place}."
+    return ("", "") if attribution is None else (attribution.look, attribution.action)
 
 
-def _findings(view: ReportView, news: Sequence[MetricRow]) -> list[str]:
+def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows.
 
     Where line one says of how many questions the evidence is lost, what the contexts lack is no news.
     """
-    said, rows = str(view.headline).lower(), {row.metric for row in news}
-    bad = [row.check for row in view.check_rows if row.check.status is not Status.PASS]
-    if view.attribution is not None and view.attribution.side is Side.RETRIEVAL and view.attribution.cause is not None:
-        bad = [one for one in bad if not one.name.startswith(("system.fruitless", "system.misranked"))]
-    below = [one for one in bad if one.kind is CheckKind.DRIFT][:1]
-    found = [
-        f"{check_title(check)}: {check_reason(check)}" if check.sample is not None else check_reason(check)
-        for check in (*below, *(one for one in bad if one.kind is not CheckKind.DRIFT and one.metric not in rows))
-        if check.action is Action.BLOCK
-    ]
-    if view.status is Status.ERROR and view.comparison is not None and not view.comparison.comparable:
-        found += map(wording.sentence, (*view.comparison.notes, *view.notes))
-    return [one for one in found if one.rstrip(".").lower() not in said.replace("must-pass sample", "must pass:")]
-
-
-def _news(view: ReportView) -> list[MetricRow]:
-    """The rows that don't pass, the worst first."""
-    shown = [row for row in view.metrics if wording.status_word(row.status, row.action) not in ("pass", "not gated")]
-    return sorted(shown, key=lambda row: (severity(row.status, row.action), row.slice is not None))
-
-
-def _changed(row: MetricRow, checks: Sequence[Check]) -> ChangedRow:
-    """A row before and now, on the samples that both runs have."""
-    pairs = (one for one in checks if one.kind in CHANGES and (one.metric, one.slice) == (row.metric, row.slice))
-    found = next((one for one in pairs if one.current is not None and one.baseline is not None), None)
-    now = formatting.score(row.score if found is None else found.current)
-    return ChangedRow(
-        word=wording.status_word(row.status, row.action),
-        title=escape.clip(row.title, 40),
-        slice=None if row.slice is None else escape.clip(row.slice, 30),
-        moved=now if found is None else f"{formatting.score(found.baseline)} → {now}",
-        threshold=" · ".join(wording.thresholds(row)),
+    attribution = report.explanation.attribution
+    names_lost_evidence = (
+        attribution is not None and attribution.side is Side.RETRIEVAL and attribution.cause is not None
     )
+    in_rows = {row.metric for row in rows}
+    below_level, others = [], []
+    for check in other_checks(report.checks):
+        if check.status is Status.PASS or check.action is not Action.BLOCK:
+            continue
+        if names_lost_evidence and check.name.startswith(("system.fruitless", "system.misranked")):
+            continue
+        text = check_reason(check) if check.sample is None else f"{check_title(check)}: {check_reason(check)}"
+        if check.kind == CheckKind.DRIFT:
+            below_level.append(text)
+        elif check.metric not in in_rows:
+            others.append(text)
+    texts = [*below_level[:1], *others]
+    comparison = report.comparison
+    if report.verdict.status is Status.ERROR and comparison is not None and not comparison.comparable:
+        texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
+    line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
+    return [text for text in texts if text.rstrip(".").lower() not in line_one]
 
 
-def _held(view: ReportView, news: Sequence[MetricRow], shown: int) -> str:
-    """How many metrics have no row above."""
-    more = [f"{len(news) - shown} more did not pass"] if len(news) > shown else []
-    held = len(view.metrics) - len(news)
-    if held:
-        names = formatting.listed([f"{wording.row_name(row)} {wording.figures(row).score}" for row in view.metrics])
-        more.append(f"{formatting.counted(held, 'more metric' if news else 'metric')} held" if news else names)
-    return f"{'; '.join(more)}." if more else ""
+def _rows_that_do_not_pass(report: Document) -> list[MetricPart]:
+    """The metrics that don't pass, the worst first."""
+    rows = [row for row in report.metrics if status_word(row) not in ("pass", "not gated")]
+    return sorted(rows, key=lambda row: (severity(row), row.slice is not None))
+
+
+def _other_metrics(report: Document, rows: Sequence[MetricPart], shown: int) -> str:
+    """How many metrics have no row above; if none has, all with their scores."""
+    passing = len(report.metrics) - len(rows)
+    parts = []
+    if len(rows) > shown:
+        parts.append(f"{len(rows) - shown} more did not pass")
+    if passing and rows:
+        parts.append(f"{formatting.counted(passing, 'more metric')} held")
+    elif passing:
+        parts.append(formatting.listed([f"{row_name(row)} {figures(row).score}" for row in report.metrics]))
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _example(sample: SamplePart, room: Room) -> Example:
     before = sample.baseline_answer
-    compared = before is not None and before != sample.answer
-    clipped = Piece("same", escape.clip(" ".join(sample.answer.split()), room.example))
+    pieces: tuple[Piece, ...] = (Piece("same", clip(" ".join(sample.answer.split()), room.example)),)
+    if before is not None and not sample.same_answer:
+        pieces = word_diff(before, sample.answer, room.example)
     return Example(
         sample=sample,
-        question=escape.clip(sample.question, room.text),
-        pieces=word_diff(before, sample.answer, room.example) if compared and before is not None else (clipped,),
-        compared=compared,
-        missing=escape.clip(sample.missing[0], room.text) if sample.missing else "",
-        unsupported=escape.clip(sample.unsupported[0].text, room.text) if sample.unsupported else "",
+        question=clip(sample.question, room.text),
+        pieces=pieces,
+        missing=clip(sample.missing[0], room.text) if sample.missing else "",
+        unsupported=clip(sample.unsupported[0].text, room.text) if sample.unsupported else "",
     )

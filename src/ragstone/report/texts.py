@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ragstone import formatting
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.judge.judgements import (
     ContextUse,
@@ -16,10 +17,10 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.metrics.evidence import locate, passages
+from ragstone.metrics.registry import metric_title
 from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.printable import clean
-from ragstone.report import wording
 from ragstone.report.escape import MAX_ANSWER
 from ragstone.system.response import Context
 
@@ -90,11 +91,18 @@ def _scores(now: Mapping[str, Score], then: Mapping[str, Score], texts: Texts) -
     for name, score in now.items():
         before = then.get(name)
         yield [
-            texts.short(wording.metric_title(name), 100),
-            wording.shown_score(before) if before is not None else "",
-            wording.shown_score(score),
+            texts.short(metric_title(name), 100),
+            _score_text(before) if before is not None else "",
+            _score_text(score),
             texts.short(_remark(score) or "", 500),
         ]
+
+
+def _score_text(score: Score) -> str:
+    """``0.85``, ``n/a`` or ``failed``."""
+    if isinstance(score, Scored):
+        return formatting.score(score.value)
+    return "n/a" if isinstance(score, NotApplicable) else "failed"
 
 
 def _remark(score: Score) -> str | None:

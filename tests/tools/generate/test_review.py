@@ -50,11 +50,11 @@ def test_drafts_are_evaluated_and_shown_and_count_in_no_check(project: Path) -> 
     (note,) = (note for note in found.verdict.notes if "draft" in note)
     assert note.startswith("10 samples are drafts")
     assert "faithfulness 0." in note
-    rows = {row.id: row for row in found.view.samples}
-    assert len(rows) == found.view.samples_total == 30
+    rows = {row.id: row for row in found.document.samples.rows}
+    assert len(rows) == found.document.samples.total == 30
     assert rows["house-3"].tags[0] == "draft"
     assert "draft" not in rows["house-4"].tags
-    assert "10 samples are drafts" in render(found.view, "md")
+    assert "10 samples are drafts" in render(found.document, "md")
 
     mark(project, lambda number: False)
     assert gated(project, "out2").verdict.status is Status.FAIL
@@ -69,7 +69,7 @@ def test_a_sample_that_is_turned_into_a_draft_is_named_with_its_scores(project: 
     (project / "thresholds.toml").write_text(POLICY.replace("[gate]", "[gate]\nmax_edited = 0.4"), encoding="utf-8")
     found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.PASS
-    (warning,) = (one for one in found.view.warnings if "draft" in one)
+    (warning,) = (one for one in found.document.warnings if "draft" in one)
     assert warning.startswith("10 samples")
     assert "house-0 (faithfulness 0.00)" in warning
 
@@ -80,7 +80,7 @@ def test_new_drafts_are_no_cause_for_a_warning(project: Path) -> None:
         file.write('{"id": "new", "question": "What is the colour of house number 40?", "status": "draft"}\n')
     found = gated(project, "out", gate__baseline="main")
     assert found.verdict.status is Status.PASS
-    assert not any("draft" in one for one in found.view.warnings)
+    assert not any("draft" in one for one in found.document.warnings)
     assert not any("golden set changed" in one for one in found.verdict.notes)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from ragstone import formatting
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Check, CheckKind
+from ragstone.gate.verdict import Check
 
 
 class Checker(Protocol):
@@ -19,7 +19,7 @@ class Checker(Protocol):
     and threshold are shares, and the threshold is `at` least or at most.
     """
 
-    kinds: ClassVar[tuple[CheckKind, ...]]
+    kinds: ClassVar[tuple[str, ...]]
     policy_key: ClassVar[KeyPath]
     final: ClassVar[bool] = False
     heading: ClassVar[str] = ""
@@ -40,7 +40,7 @@ class Checker(Protocol):
 
     def title(self, check: Check) -> str:
         """What reports call `check`, without its metric, slice or sample."""
-        return self.heading or check.kind.value.replace("_", " ").capitalize()
+        return self.heading or check.kind.replace("_", " ").capitalize()
 
     def found(self, check: Check) -> str:
         """The estimate, as reports show it."""

@@ -41,7 +41,7 @@ MAX_TAGS = 50
 MAX_TAG_CHARS = 200
 """A longer tag is not looked at by itself: it would fill every report, and does not fit into a history."""
 
-_KEYS = {way.change: way.change_key for way in (HIGHER, LOWER)}
+_KEYS: dict[str, str] = {way.change: way.change_key for way in (HIGHER, LOWER)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from ragstone.stats.normal import normal_quantile
 NOISE = 0.01
 """The probability that the noise of the answers alone takes a mean that is at its floor so far below it."""
 
-_KEYS = {way.level: way.level_key for way in (HIGHER, LOWER)}
+_KEYS: dict[str, str] = {way.level: way.level_key for way in (HIGHER, LOWER)}
 _NO_SCORES = MetricScores({})
 
 

@@ -56,7 +56,7 @@ CHECKERS: tuple[Checker, ...] = (
     NothingDecided(),
 )
 
-_BY_KIND = {kind: checker for checker in CHECKERS for kind in checker.kinds}
+_BY_KIND: dict[str, Checker] = {kind: checker for checker in CHECKERS for kind in checker.kinds}
 
 
 def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:

@@ -111,7 +111,7 @@ def render_text_template(name: str, package: str, **values: object) -> str:
 
     Filters are functions of `formatting`, and `line`. Nothing else is escaped: what prints the text makes it harmless.
     """
-    return _text_environment(package).get_template(name).render(values).rstrip("\n")
+    return text_environment(package).get_template(name).render(values).rstrip("\n")
 
 
 def render_lines(name: str, package: str, **values: object) -> list[str]:
@@ -121,7 +121,8 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
 
 
 @cache
-def _text_environment(package: str) -> Environment:
+def text_environment(package: str) -> Environment:
+    """Renders the templates of plain text of `package`."""
     environment = Environment(  # noqa: S701 - no HTML
         loader=FunctionLoader(partial(read_template, package=package)),
         bytecode_cache=TemplateCache(package, __file__),
@@ -178,7 +179,7 @@ def render_template(
 ) -> str:
     """Render the Markdown template `name` in a sandbox.
 
-    `context` is plain data. Raises ConfigError with file and line for anything that is wrong with the template.
+    Raises ConfigError with file and line for anything that is wrong with the template.
     """
     environment = ReportEnvironment(_Loader(own), markdown_inline, filters)
     try:

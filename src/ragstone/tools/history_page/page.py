@@ -20,10 +20,10 @@ from ragstone.history.file import History
 from ragstone.history.level import looks_before, past_of
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.history.trend import Mark, marks
+from ragstone.metrics.registry import metric_title
 from ragstone.report.escape import clip, url
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
-from ragstone.report.wording import metric_title
 from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Line, Point, Span, draw_chart
 from ragstone.tools.history_page.production import Production

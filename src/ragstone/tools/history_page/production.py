@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.history.lines import Text
-from ragstone.report.wording import metric_title
+from ragstone.metrics.registry import metric_title
 from ragstone.stats.intervals import proportion_interval
 from ragstone.tools.history_page.charts import Chart, Point, Span, draw_chart
 from ragstone.tools.monitor.figures import KINDS, Figure, kind_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragstone.evaluation.engine import Quiet
-from ragstone.report.progress import BarProgress, LineProgress, progress_for
+from ragstone.progress import BarProgress, LineProgress, progress_for
 
 
 class Clock:

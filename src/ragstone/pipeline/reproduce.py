@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-import textwrap
 from collections.abc import Iterable
 
 from ragstone import formatting
@@ -15,7 +13,6 @@ BASELINE_FOLDER = "ragstone-baseline"
 """The folder that the baseline's artifact is downloaded to."""
 
 _MASK = "***"
-_WORD = re.compile(r"""(?:[^\s'"\\]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+|\S""", re.DOTALL)
 
 
 def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None) -> tuple[str, ...]:
@@ -106,30 +103,3 @@ def _with_value(flag: str, value: str) -> list[str]:
 
 def _many(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value
-
-
-def wrap_line(line: str, width: int) -> list[str]:
-    """A comment or command in lines of at most `width` columns that can be pasted into a shell.
-
-    Only a single long word is wider.
-    """
-    if line.startswith("# "):
-        return textwrap.wrap(line, width, subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
-    lines = [""]
-    for part in _parts(line):
-        if lines[-1].strip() and len(lines[-1]) + len(part) + len("  \\") > width:
-            lines[-1] += " \\"
-            lines.append("  ")
-        lines[-1] += part if not lines[-1].strip() else f" {part}"
-    return lines
-
-
-def _parts(line: str) -> list[str]:
-    """The words of a command, each flag together with its value."""
-    parts: list[str] = []
-    for word in _WORD.findall(line):
-        if parts and parts[-1].startswith("--") and not any(mark in parts[-1] for mark in "= ") and word[0] != "-":
-            parts[-1] += f" {word}"
-        else:
-            parts.append(word)
-    return parts
