@@ -1,0 +1,115 @@
+"""What every report shows first: the same parts in the same order, cut to one room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from ragstone.gate.findings import Level
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.report.document import check_part
+from ragstone.report.html import render_html
+from ragstone.report.markdown import render_markdown
+from ragstone.report.notebook import verdict_html
+from ragstone.report.parts import Document, FindingPart
+from ragstone.report.render import FORMATS, Format, render
+from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECTS, cut, summary_of
+from ragstone.report.terminal import render_summary
+from tests.report.conftest import helpdesk_report, with_findings
+
+ALERT = "18 questions are gone, 4 reworded."
+
+
+def busy() -> Document:
+    """A failed run with one of everything."""
+    report = helpdesk_report()
+    coverage = Check("coverage", CheckKind.COVERAGE, Status.FAIL, Action.BLOCK, "Too few samples have a score.", n=60)
+    alert = FindingPart("golden_set", Level.ALERT, ALERT)
+    return replace(
+        report,
+        checks=(check_part(coverage), *report.checks),
+        findings=(*report.findings, alert),
+        metrics=report.metrics,
+    )
+
+
+def plain(text: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>|[*\\`]|\[-|-\]|\{\+|\+\}", "", text)).split())
+
+
+STARTS: Mapping[str, Callable[[Document], str]] = {
+    "md": lambda report: render_markdown(report, limit=65_000, templates=None).partition("<details>")[0],
+    "html": lambda report: render_html(report).partition("<main>")[2].partition("<details")[0],
+    "text": lambda report: render_summary(report, width=80),
+}
+
+
+@pytest.mark.parametrize("form", STARTS)
+def test_every_format_starts_with_the_same_parts_in_the_same_order(form: str) -> None:
+    text = plain(STARTS[form](busy()))
+    parts = (
+        "Faithfulness fell from 0.89 to 0.80",
+        ALERT,
+        "Too few samples have a score.",
+        "Look at retrieval first.",
+        "was version 1 in the baseline",
+        "0.89 → 0.80",
+        "3 more metrics held.",
+        "Which port does the gateway listen on by default?",
+        "8080. It also opens port 9090",
+        "issing from the contexts:",
+    )
+    places = [text.find(part) for part in parts]
+    assert -1 not in places, parts[places.index(-1)]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
+def test_an_alert_is_in_every_format_whatever_the_verdict(status: Status, form: Format) -> None:
+    assert ALERT in render(with_findings(helpdesk_report(status), Level.ALERT, ALERT), form)
+
+
+def test_an_alert_stands_directly_below_line_one() -> None:
+    report = with_findings(helpdesk_report(Status.PASS), Level.ALERT, ALERT)
+    for text in (*(start(report) for start in STARTS.values()), verdict_html(report)):
+        assert plain(text).partition(report.verdict.fact)[2].lstrip(" ⚠️!-").startswith(ALERT)
+
+
+def test_an_alert_that_line_one_has_is_not_repeated() -> None:
+    report = with_findings(helpdesk_report(Status.PASS), Level.ALERT, ALERT)
+    report = replace(report, verdict=replace(report.verdict, headline=f"{ALERT} {report.verdict.headline}"))
+    assert report.alerts == ()
+
+
+def test_a_report_with_too_much_to_say_is_cut_to_the_fold() -> None:
+    long = [f"{number}: {'the index lacks a document; ' * 20}" for number in range(30)]
+    gate = [f"{SUBJECTS[0]}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(30)]
+    summary = summary_of(with_findings(busy(), Level.WARNING, *long, *gate))
+    lines, characters = summary.size()
+    assert lines <= LINES
+    assert characters <= CHARACTERS
+    assert summary.warnings_omitted + len(summary.warnings) == 31, "what changes the gate is one sentence"
+    assert "lowers metrics.metric_0.min" in summary.warnings[1]
+    assert {*long[len(summary.warnings) :], *gate} <= {*summary.folded}
+
+
+def test_the_last_room_is_the_smallest() -> None:
+    assert summary_of(busy(), len(ROOMS) - 1).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "shown"),
+    [
+        ("short", 10, "short"),
+        ("One sentence. Another one.", 20, "One sentence."),
+        ("one two three four", 12, "one two…"),
+        ("unbreakable", 6, "unbre…"),
+    ],
+)
+def test_sentences_are_cut_where_they_can_be(text: str, length: int, shown: str) -> None:
+    assert cut(text, length) == shown
