@@ -35,6 +35,7 @@ def test_a_row_has_its_floor_and_its_drop_together_and_slices_come_after_the_who
         (metric_check(Status.INCONCLUSIVE), "floor unclear"),
         (metric_check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
         (metric_check(Status.INCONCLUSIVE, action=Action.WARN), "floor unclear (warns)"),
+        (metric_check(Status.INCONCLUSIVE, kind=CheckKind.APPLICABILITY), "applies to few answers"),
         (metric_check(Status.ERROR), "error"),
         (None, "not gated"),
     ],

@@ -58,7 +58,7 @@ def test_every_format_starts_with_the_same_parts_in_the_same_order(form: str) ->
         "Look at retrieval first.",
         "was version 1 in the baseline",
         "0.89 → 0.80",
-        "3 more metrics held.",
+        "2 more metrics held.",
         "Which port does the gateway listen on by default?",
         "8080. It also opens port 9090",
         "issing from the contexts:",

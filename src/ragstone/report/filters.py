@@ -23,7 +23,7 @@ ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "🟡",
 WARNS = "\u00a0(warns)"
 """What follows a check that only warns."""
 
-METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET}
+METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET, CheckKind.APPLICABILITY}
 """The checks of a metric that are shown in its row."""
 
 _SIGNS = {"floor": "≥", "ceiling": "≤", "target": "target", "drop": "drop\u00a0≤", "rise": "rise\u00a0≤"}

@@ -79,9 +79,12 @@ def _metric_part(
         score = scores.mean
     elif score is None and change is not None:
         score = change.current
-    mean_change = change.estimate if change is not None else None
-    if change is None and tag is None:
-        mean_change = _mean_change(scores.values, baseline)
+    current_mean, baseline_mean = (None, None) if change is None else (change.current, change.baseline)
+    mean_change = None if change is None else change.estimate
+    if change is None and tag is None and (paired := _paired_means(scores.values, baseline)) is not None:
+        mean_change = paired[0] - paired[1]
+        if not checks:
+            current_mean, baseline_mean = paired
     deciding = min(checks, key=severity, default=None)
     counted = level or change or shown
     values = _sample_scores(current, scores, tag)
@@ -93,8 +96,8 @@ def _metric_part(
         interval=shown.interval if shown is not None else None,
         change=mean_change,
         change_interval=change.interval if change is not None else None,
-        current=change.current if change is not None else None,
-        baseline=change.baseline if change is not None else None,
+        current=current_mean,
+        baseline=baseline_mean,
         limits=tuple(
             Limit(check.kind, abs(check.threshold), check.action is Action.WARN and check.kind != CheckKind.TARGET)
             for check in checks
@@ -127,11 +130,13 @@ def _sample_scores(current: RunScores, scores: MetricScores, tag: str | None) ->
     return [value for name, value in scores.values.items() if name in tagged]
 
 
-def _mean_change(values: Mapping[str, float], baseline: MetricScores | None) -> float | None:
-    if baseline is None:
+def _paired_means(values: Mapping[str, float], baseline: MetricScores | None) -> tuple[float, float] | None:
+    """The means of the samples with a score in both runs, now and in the baseline; None if there are none."""
+    paired = [] if baseline is None else [name for name in values if name in baseline.values]
+    if baseline is None or not paired:
         return None
-    changes = [value - baseline.values[name] for name, value in values.items() if name in baseline.values]
-    return sum(changes) / len(changes) if changes else None
+    now, before = (sum(side[name] for name in paired) / len(paired) for side in (values, baseline.values))
+    return now, before
 
 
 def state_of(check: Check | None, drop: Check | None = None) -> str:
@@ -145,6 +150,8 @@ def state_of(check: Check | None, drop: Check | None = None) -> str:
     match check.status:
         case Status.FAIL:
             return _BEYOND.get(CheckKind(check.kind), "failed") + warns
+        case Status.INCONCLUSIVE if check.kind == CheckKind.APPLICABILITY:
+            return f"applies to few answers{warns}"
         case Status.INCONCLUSIVE:
             return f"{check.kind} unclear{warns}"
         case Status.ERROR:

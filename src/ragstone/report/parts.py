@@ -139,7 +139,7 @@ class MetricPart:
     """Current minus baseline, over the samples that both runs have."""
     change_interval: Interval | None
     current: float | None
-    """The score over the samples that both runs have, where their change is checked."""
+    """The score over the samples that both runs have, where their change is checked or nothing is."""
     baseline: float | None
     limits: tuple[Limit, ...]
     lower_is_better: bool

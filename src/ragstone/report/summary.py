@@ -48,6 +48,9 @@ class Room:
     example: int
 
 
+_UNCHECKED_SHOWN = 3
+"""Metrics without a rule that are named with their scores, if none of them lost."""
+
 SUBJECTS = ("This pull request ", "This merge ")
 """How a warning begins that says what a change does to its own gate."""
 
@@ -163,7 +166,7 @@ def cut_summary(report: Document, room: Room) -> Summary:
         warnings_omitted=omitted,
         folded=(*alerts[room.warnings :], *folded),
         rows=tuple(rows[: room.rows]),
-        other_metrics=cut(_other_metrics(report, rows, room.rows), room.text),
+        other_metrics=_other_metrics(report, rows, room),
         usage=usage_changes(report),
         example=_example(worst[0], room) if worst and room.example else None,
     )
@@ -263,17 +266,42 @@ def _rows_that_do_not_pass(report: Document) -> list[MetricPart]:
     return sorted(rows, key=lambda row: (severity(row), row.slice is not None))
 
 
-def _other_metrics(report: Document, rows: Sequence[MetricPart], shown: int) -> str:
-    """How many metrics have no row above; if none has, all with their scores."""
-    passing = len(report.metrics) - len(rows)
+def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> str:
+    """How many metrics have no row above; if none has, all that hold with their scores. Last, what no rule checks."""
+    others = [row for row in report.metrics if row not in rows]
+    passing = [row for row in others if row.status is not None]
     parts = []
-    if len(rows) > shown:
-        parts.append(f"{len(rows) - shown} more did not pass")
+    if len(rows) > room.rows:
+        parts.append(f"{len(rows) - room.rows} more did not pass")
     if passing and rows:
-        parts.append(f"{formatting.counted(passing, 'more metric')} held")
+        parts.append(f"{formatting.counted(len(passing), 'more metric')} held")
     elif passing:
-        parts.append(formatting.listed([f"{row_name(row)} {figures(row).score}" for row in report.metrics]))
-    return f"{'; '.join(parts)}." if parts else ""
+        parts.append(formatting.listed([f"{row_name(row)} {figures(row).score}" for row in passing]))
+    text = cut(f"{'; '.join(parts)}.", room.text) if parts else ""
+    unchecked = [row for row in others if row.status is None]
+    return f"{text} {_unchecked(unchecked, more=bool(rows or passing))}".strip() if unchecked else text
+
+
+def _unchecked(rows: Sequence[MetricPart], *, more: bool) -> str:
+    """``3 more are not checked (Answer relevancy 1.00 → 0.40).``: the one that lost most, or else the scores."""
+    what = f"{len(rows)} more" if more else formatting.counted(len(rows), "metric")
+    worst = max(rows, key=_loss)
+    if _loss(worst) > 0.0:
+        shown = f"{_short_title(worst)} {formatting.score(worst.baseline)} → {formatting.score(worst.current)}"
+    else:
+        shown = ", ".join(f"{_short_title(row)} {figures(row).score}" for row in rows[:_UNCHECKED_SHOWN])
+    return f"{what} {'is' if len(rows) == 1 else 'are'} not checked ({shown})."
+
+
+def _short_title(row: MetricPart) -> str:
+    return clip(row.title, 30)
+
+
+def _loss(row: MetricPart) -> float:
+    if row.current is None or row.baseline is None:
+        return 0.0
+    change = row.current - row.baseline
+    return change if row.lower_is_better else -change
 
 
 def _example(sample: SamplePart, room: Room) -> Example:
