@@ -6,7 +6,7 @@ Every string may be foreign (written by a user, a system under test or a judge).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
@@ -389,6 +389,7 @@ class RunPart:
 class Document:
     """A report: what `report.json` and `verdict.json` have, and all that the other formats show."""
 
+    schema_version: Literal[1] = 1
     title: str
     verdict: VerdictPart
     findings: tuple[FindingPart, ...]
@@ -401,7 +402,6 @@ class Document:
     run: RunPart
     trends: tuple[Trend, ...] = ()
     """The metrics over the newest runs of the main branch."""
-    schema_version: Literal[1] = field(default=1)
 
     def texts(self, *levels: Level) -> tuple[str, ...]:
         """The sentences of these levels, level by level."""
