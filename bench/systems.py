@@ -288,10 +288,6 @@ BROKEN: tuple[System, ...] = (
         ),
     ),
     System(
-        "cites contexts that don't exist",
-        _says(lambda item: re.sub(r"([.!?])(\s|$)", r" [17]\1\2", _answer(item))),
-    ),
-    System(
         "retrieves for another question, and answers that one",
         lambda item: replace(
             item,
