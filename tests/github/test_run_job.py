@@ -110,7 +110,7 @@ def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGit
     assert checkout.gate("schedule", **nightly).code == 1
     assert [issue["state"] for issue in github.issues] == ["open"]
     report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
-    assert github.issues[0]["title"] == f"Ragstone: {report['headline']}"
+    assert github.issues[0]["title"] == f"Ragstone: {report['verdict']['headline']}"
     checkout.answer({name: fact for name, _, fact in FACTS})
     assert checkout.gate("schedule", **nightly).code == 0
     assert [issue["state"] for issue in github.issues] == ["closed"]
