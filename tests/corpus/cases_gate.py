@@ -540,6 +540,35 @@ CASES.add("asked again: a loss that is confirmed", partial(_asked_again, "number
 CASES.add("asked again: a loss in every second answer", partial(_asked_again, "number % 4 == 0 and ASKED[number] % 2"))
 
 
+FACT_RULES = "[metrics.faithfulness]\nmax_drop = 0.02\n"
+
+
+def _facts(n: int, before: str, bad: str, rules: str, bench: Workbench) -> Steps:
+    """`n` questions to a system whose answers were bad where `before` says, and are where `bad` does."""
+    _python(bench, UNSTEADY.replace("BAD", before), n)
+    bench.config(CONFIG)
+    bench.policy(rules)
+    first = _asked(bench, out="main")
+    bench.write("houses.py", UNSTEADY.replace("BAD", bad))
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
+FLOOR = "[metrics.faithfulness]\nmin = 0.78\n"
+BASELINE_MUST_PASS = 'must_pass = "baseline"\n[metrics.faithfulness]\nmin = 0.5\n'
+for _name, _case in {
+    "one of fifteen broke": (15, "False", "number == 4", FACT_RULES),
+    "two of fifteen broke": (15, "False", "number in (4, 9)", FACT_RULES),
+    "three of fifteen broke": (15, "False", "number in (4, 9, 12)", FACT_RULES),
+    "three questions, all broke": (3, "False", "True", FACT_RULES),
+    "ten broke and ten were mended": (60, "number % 6 == 1", "(number + 4) % 6 == 0", FACT_RULES),
+    "four of twelve below a floor": (12, "False", "number % 3 == 1", FLOOR),
+    "a floor, missed by chance": (12, "False", "number % 3 == 1 and ASKED[number] == 1", FLOOR),
+    "must pass what passed": (20, "number == 3", "number in (3, 7)", BASELINE_MUST_PASS),
+    "must pass what passed, by chance": (20, "False", "number == 7 and ASKED[number] == 1", BASELINE_MUST_PASS),
+}.items():
+    CASES.add(f"facts: {_name}", partial(_facts, *_case))
+
+
 @CASES.case("several answers to each question")
 def _several_answers(bench: Workbench) -> Steps:
     _python(bench, UNSTEADY.replace("BAD", "False"), 20)

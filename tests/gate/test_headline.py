@@ -202,3 +202,12 @@ def test_questions_that_surely_broke_are_settled_however_the_run_ends() -> None:
     assert line(verdict(Status.INCONCLUSIVE, replace(moved, unsettled=True))).endswith("Not settled.")
     broke = replace(moved, status=Status.FAIL)
     assert line(verdict(Status.FAIL, broke, check())) == f"Blocked: {reason}"
+
+
+def test_line_one_counts_the_broken_questions_beside_their_cause() -> None:
+    moved = check(CheckKind.QUESTIONS, metric=None, reason="20 of 51 questions got worse, none better (…).")
+    counts = QuestionChanges(51, tuple(map(str, range(20))), (), steady=True, seems_steady=True, p_value=1.0)
+    found = verdict(Status.FAIL, moved, attribution=blamed(Side.RETRIEVAL, **MIXED))
+    said = line(found.with_findings(after=[Finding(QUESTIONS, Level.FACT, "", data=counts)]))
+    assert said.startswith("Blocked: retrieval")
+    assert said.endswith("20 of 51 questions got worse, none better.")

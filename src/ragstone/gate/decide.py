@@ -15,16 +15,19 @@ from ragstone.gate.facts import Facts
 from ragstone.gate.findings_registry import all_findings
 from ragstone.gate.judge_drift import blame
 from ragstone.gate.policy import Policy
+from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell
 from ragstone.gate.verdict import (
     CHANGES,
     COMPARING,
     LEVELS,
+    MIN_SAMPLES,
     SYSTEM,
     Action,
     Attribution,
     Check,
+    CheckKind,
     Comparability,
     Explanation,
     GateVerdict,
@@ -88,7 +91,12 @@ def explain(evidence: Evidence, facts_of: FactsOf | None) -> Explanation:
     retrieval = None if compared is None else retrieval_changes(facts, fell)
     explained = {name: sample for name, sample in facts.items() if name in worse or sample.lost}
     causes = {name: causes_of(sample) for name, sample in explained.items()}
-    diagnosis = diagnosis_of(causes, confidence=evidence.policy.gate.confidence)
+    surely_broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in evidence.decided)
+    diagnosis = diagnosis_of(
+        causes,
+        confidence=evidence.policy.gate.confidence,
+        enough=MIN_BROKEN if surely_broke else MIN_SAMPLES,
+    )
     regressions, regressed_left = worst_regressions(evidence)
     named = {regression.sample_id for regression in regressions}
     return Explanation(

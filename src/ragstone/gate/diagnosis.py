@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.facts import Facts, Said
-from ragstone.gate.verdict import CauseCount, Diagnosis, Interval, Side
+from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Interval, Side
 from ragstone.stats.intervals import proportion_interval
 from ragstone.system.response import SystemFailureKind
 
@@ -88,11 +88,13 @@ def _of_reference(now: Said, then: Said) -> list[tuple[Cause, bool]]:
     return [(Cause.INCOMPLETE, now.given < now.wanted and less)]
 
 
-def diagnosis_of(causes: Mapping[str, Sequence[Cause]], *, confidence: float) -> Diagnosis | None:
+def diagnosis_of(
+    causes: Mapping[str, Sequence[Cause]], *, confidence: float, enough: int = MIN_SAMPLES
+) -> Diagnosis | None:
     """The causes of samples, counted, the most frequent first; None without samples.
 
     Each is a sample's cause, then what else shows. The interval of the share of retrieval is exact, and among the
-    samples with a cause in one of the two halves.
+    samples with a cause in one of the two halves. `enough` of them are an argument.
     """
     if not causes:
         return None
@@ -110,7 +112,7 @@ def diagnosis_of(causes: Mapping[str, Sequence[Cause]], *, confidence: float) ->
     share = None
     if halves:
         share = Interval.of(proportion_interval(sides[Side.RETRIEVAL], halves, confidence=confidence))
-    return Diagnosis(counts, len(causes), sides[Side.RETRIEVAL], sides[Side.GENERATION], share)
+    return Diagnosis(counts, len(causes), sides[Side.RETRIEVAL], sides[Side.GENERATION], share, enough)
 
 
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)

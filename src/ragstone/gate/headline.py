@@ -84,9 +84,11 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
     if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in said:
         return Headline(f"{blocked} {broke}.", said["system.unanswered"])
-    return Headline(
-        f"{blocked} {broke}.", cause_sentence(found.cause, verdict.explanation.retrieval, samples, changed=changed)
-    )
+    sentence = cause_sentence(found.cause, verdict.explanation.retrieval, samples, changed=changed)
+    counts = _changes(verdict)
+    if counts is not None and any(check.kind is CheckKind.QUESTIONS for check in bad):
+        sentence = f"{sentence} {counts}."
+    return Headline(f"{blocked} {broke}.", sentence)
 
 
 def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:

@@ -189,7 +189,7 @@ class Diagnosis:
     """Why `samples` samples got worse (or are below their floors), the most frequent cause first.
 
     `retrieval` and `generation` count the samples with a cause in that half; `share` is the interval of the share of
-    retrieval among both.
+    retrieval among both. `enough` samples with a cause are an argument.
     """
 
     counts: tuple[CauseCount, ...]
@@ -197,11 +197,12 @@ class Diagnosis:
     retrieval: int
     generation: int
     share: Interval | None
+    enough: int = MIN_SAMPLES
 
     @property
     def side(self) -> Side | None:
         """The half with at least twice as many causes as the other, or shown to have more; None of too few samples."""
-        if self.share is None or self.retrieval + self.generation < MIN_SAMPLES:
+        if self.share is None or self.retrieval + self.generation < self.enough:
             return None
         if self.share.low > 0.5 or self.retrieval >= 2 * self.generation:
             return Side.RETRIEVAL
@@ -210,7 +211,7 @@ class Diagnosis:
     def cause(self, side: Side) -> CauseCount | None:
         """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
         found = [one for one in self.counts if side not in (Side.RETRIEVAL, Side.GENERATION) or one.side is side]
-        return found[0] if found and found[0].count >= MIN_SAMPLES else None
+        return found[0] if found and found[0].count >= self.enough else None
 
     def titles(self) -> dict[str, str]:
         """The title of the cause, by sample id."""

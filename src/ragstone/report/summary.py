@@ -257,7 +257,13 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     if report.verdict.status is Status.ERROR and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
     line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    return [text for text in texts if text.rstrip(".").lower() not in line_one]
+    return [text for text in texts if not _repeats(text, line_one)]
+
+
+def _repeats(text: str, line_one: str) -> bool:
+    """Whether line one says it: all of it, or the number of the questions that got worse."""
+    counts = text.partition(" (at most ")[0]
+    return counts.rstrip(".").lower() in line_one
 
 
 def _rows_that_do_not_pass(report: Document) -> list[MetricPart]:
