@@ -92,6 +92,17 @@ def test_a_first_answer_below_the_floor_is_asked_again_and_recorded_noise_of_the
     assert only(decide_gate(low, varied, floor(0.72)), CheckKind.FLOOR).status is Status.INCONCLUSIVE
 
 
+def test_a_floor_that_nobody_wrote_fails_only_where_other_questions_would_be_below_it_too() -> None:
+    near, low = right(16, 20), right(8, 20)
+    statuses = [
+        only(decide_gate(run({"faithfulness": scores}, manifest=manifest()), None, policy()), CheckKind.FLOOR).status
+        for scores in (near, low)
+    ]
+    assert statuses == [Status.INCONCLUSIVE, Status.FAIL]
+    written = decide_gate(run({"faithfulness": near}, manifest=manifest()), None, floor(0.85))
+    assert only(written, CheckKind.FLOOR).status is Status.FAIL
+
+
 @pytest.mark.parametrize(("before", "status"), [(0.7, "inconclusive"), (0.8, "fail")])
 def test_a_run_whose_baseline_is_below_the_same_floor_fails_only_for_what_it_adds(before: float, status: str) -> None:
     verdict = decide_gate(run({"faithfulness": [0.7] * 12}), run({"faithfulness": [before] * 12}), floor(0.75))

@@ -2,7 +2,8 @@
 
 A floor is about these questions: a mean below it never passes. If the answers vary from one time to the next, the mean
 of all answers fails where it is below the floor by more than their own noise; until then, it is inconclusive. Where the
-baseline is below the same floor, the run did not bring that about, and fails only for what it adds. With ``decision =
+baseline is below the same floor, the run did not bring that about, and fails only for what it adds. A floor that nobody
+wrote, of the default rules, fails only where other questions of this kind would be below it too. With ``decision =
 "assured"`` the whole interval, which is for other questions of this kind, must reach the floor; with ``"point"``, the
 means alone are compared.
 """
@@ -83,6 +84,9 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     if reach >= floor.bound:
         by_noise = f"{_mean(floor, 'below')}, by no more than its answers vary"
         return _check(floor, interval, Status.INCONCLUSIVE, by_noise, unsettled=True)
+    if not floor.rule.written and interval.high >= floor.bound:
+        by_default = f"{_mean(floor, 'below')}, which nobody wrote, by no more than other questions would vary"
+        return _check(floor, interval, Status.INCONCLUSIVE, by_default)
     return _check(floor, interval, Status.FAIL, _mean(floor, "below"), unsettled=not _asked_again(evidence))
 
 
