@@ -64,6 +64,14 @@ def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
     assert flips_of([change(then, then)], 100).p_value == 1.0
 
 
+def test_a_question_that_is_worse_in_one_metric_and_better_in_another_says_nothing_of_the_others() -> None:
+    lost, won = change([[0.0]] * 8, [[1.0]] * 8), change([[1.0]], [[0.0]])
+    flips = flips_of([lost, won], 8)
+    assert flips.broken.tolist() == [False] + [True] * 7
+    assert flips.chance.tolist() == [0.0] + [0.5] * 7
+    assert flips.p_value == pytest.approx(0.5**7)
+
+
 def test_metrics_that_agree_on_the_order_count_once() -> None:
     lost = change([[0.0]] * 4, [[1.0]] * 4)
     assert flips_of([lost, lost, lost], 4).p_value == pytest.approx(1 / 16)

@@ -20,6 +20,8 @@ from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.stats.losses import Change, Floats, Ints
 
 Bools = NDArray[np.bool_]
+Places = tuple[int, ...]
+"""Which of a question's scores are called those before."""
 
 GAP = 0.5
 """The worst score of one side and the best of the other differ by at least this, from one change of half a score on."""
@@ -39,11 +41,15 @@ class Flips:
 
     @property
     def p_value(self) -> float:
-        """The probability of as many broken questions by chance, if nothing changed; at most, if chances differ."""
+        """The probability of as many broken questions by chance, if nothing changed.
+
+        Where the chances of questions differ, it is that of as many with their mean, which is no smaller (W. Hoeffding,
+        "On the distribution of the number of successes in independent trials", 1956, theorem 5).
+        """
         broken, possible = int(self.broken.sum()), int(np.count_nonzero(self.chance))
         if broken == 0:
             return 1.0
-        return p_proportion_at_most(broken, possible, float(self.chance.max()))
+        return p_proportion_at_most(broken, possible, float(self.chance.sum()) / possible)
 
     def of_groups(self, labels: Ints) -> Flips:
         """The flips of groups of related questions: one broke if one of its questions did and none was mended."""
@@ -59,8 +65,9 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
     A question broke if it did in a metric and was mended in none, and the other way round.
     """
     broken, mended = np.zeros(questions, dtype=np.bool_), np.zeros(questions, dtype=np.bool_)
-    orders: list[set[tuple[int, ...]]] = [set() for _ in range(questions)]
-    possible = np.zeros(questions)
+    best: list[set[Places]] = [set() for _ in range(questions)]
+    worst: list[set[Places]] = [set() for _ in range(questions)]
+    choices = np.ones(questions)
     for change in changes:
         both = np.concatenate([change.then, change.now], axis=1)
         spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
@@ -71,20 +78,20 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
                 continue
             broken[unit] |= bool(earlier.min() - latest.max() >= GAP)
             mended[unit] |= bool(latest.min() - earlier.max() >= GAP)
-            order = _best_if_apart(np.concatenate([earlier, latest]), earlier.size)
-            if order is not None:
-                orders[unit].add(order)
-                possible[unit] = 1.0 / math.comb(earlier.size + latest.size, latest.size)
-    chance = np.minimum(1.0, possible * np.array([len(known) for known in orders], dtype=np.float64))
-    return Flips(broken & ~mended, mended & ~broken, chance)
+            scores = np.concatenate([earlier, latest])
+            best[unit] |= _apart(scores, earlier.size)
+            worst[unit] |= _apart(-scores, earlier.size)
+            choices[unit] = math.comb(scores.size, earlier.size)
+    looks_broken = [len(first - last) for first, last in zip(best, worst, strict=True)]
+    return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
 
 
-def _best_if_apart(scores: Floats, best: int) -> tuple[int, ...] | None:
-    """The places of the `best` highest scores, if they are apart from the others; else None."""
+def _apart(scores: Floats, highest: int) -> set[Places]:
+    """The places of the `highest` scores, if they are apart from the others: the choice that looks as if they fell."""
     order = np.argsort(-scores, kind="stable")
-    if scores[order[best - 1]] - scores[order[best]] < GAP:
-        return None
-    return tuple(sorted(order[:best].tolist()))
+    if scores[order[highest - 1]] - scores[order[highest]] < GAP:
+        return set()
+    return {tuple(sorted(order[:highest].tolist()))}
 
 
 def least_broken(questions: int, *, more_than: float, chance: float, p: float, at_least: int) -> int | None:
