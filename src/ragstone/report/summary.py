@@ -205,16 +205,28 @@ def _warnings(report: Document, room: Room) -> tuple[list[str], list[str], int]:
     folded = others[len(shown) :]
     omitted = len(folded)
     if gate_changes:
-        shown.insert(1, cut(_one_sentence(gate_changes), 2 * room.text))
+        shown.insert(1, _one_sentence(gate_changes, 2 * room.text))
     if len(gate_changes) > 1:
         folded += gate_changes
     return shown, [*folded, *map(sentence, report.texts(Level.ASIDE))], omitted
 
 
-def _one_sentence(texts: Sequence[str]) -> str:
-    """Sentences of one subject as one: ``This pull request lowers …; removes ….``"""
+def _one_sentence(texts: Sequence[str], length: int) -> str:
+    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3 more changes.``
+
+    The changes that fit into `length` characters are named, at least one, and the others counted.
+    """
     subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
-    return f"{subject}{'; '.join(text.removeprefix(subject).rstrip('.') for text in texts)}."
+    changes = [text.removeprefix(subject).rstrip(".") for text in texts]
+    shown = [cut(changes[0], length)]
+    for change in changes[1:]:
+        if sum(map(len, shown)) + len(change) > length:
+            break
+        shown.append(change)
+    hidden = len(changes) - len(shown)
+    if hidden:
+        shown.append(f"and {formatting.counted(hidden, 'more change')}")
+    return f"{subject}{'; '.join(shown)}."
 
 
 def _where(report: Document) -> tuple[str, str]:
