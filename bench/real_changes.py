@@ -97,9 +97,9 @@ def outcome_of(work: Path, system: str, change: Change) -> Outcome:
         raise SystemExit(f"{system}, {change.name}: exit {completed.returncode}\n{completed.stdout}{completed.stderr}")
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     comment = (run / "report.md").read_text(encoding="utf-8")
-    attribution = report["attribution"]
+    attribution = report["explanation"]["attribution"]
     half = "" if attribution is None else str(attribution["side"])
-    return Outcome(system, change, str(report["status"]), first_line(comment), half, comment)
+    return Outcome(system, change, str(report["verdict"]["status"]), first_line(comment), half, comment)
 
 
 def first_line(comment: str) -> str:

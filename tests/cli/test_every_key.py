@@ -83,6 +83,7 @@ EXAMPLES: Mapping[str, Example] = {
                 "on_no_baseline": "fail",
                 "on_judge_change": "skip",
                 "unmatched": "refuse",
+                "max_broken_questions": 0.5,
                 "max_edited": 0.5,
                 "min_paired": 0.5,
             },
@@ -107,7 +108,13 @@ EXAMPLES: Mapping[str, Example] = {
                 "max_misranked": 0.1,
                 "action": "warn",
             },
-            "must_pass": {"samples": ["house-7"], "metrics": ["faithfulness"], "min": 0.5, "action": "warn"},
+            "must_pass": {
+                "samples": ["house-7"],
+                "questions": {"house-8": "What is the colour of house number 8?"},
+                "metrics": ["faithfulness"],
+                "min": 0.5,
+                "action": "warn",
+            },
         },
     ),
     "other rules": Example(
@@ -115,7 +122,7 @@ EXAMPLES: Mapping[str, Example] = {
             "gate": {"only_named": True, "decision": "point", "inconclusive": "fail"},
             "metrics": {"faithfulness": {"min": 0.5}},
             "drift": {"anchor": "release"},
-            "must_pass": {"every": True, "metrics": ["faithfulness"], "min": 0.4},
+            "must_pass": {"every": True, "baseline": True, "metrics": ["faithfulness"], "min": 0.4},
         }
     ),
     "confirmation": Example({"system": PYTHON}, {"gate": {"confirm": True, "confirm_repeats": 2}}),

@@ -85,7 +85,7 @@ def _add(text: str, every: int = 1) -> Change:
 INVENTED = "It was introduced in version 7.2 and costs 19 dollars a month for teams of up to 12 people."
 RUNS: Mapping[str, Run] = {
     "pass": Run(),
-    "pass-with-news": Run(_add(INVENTED, 40)),
+    "pass-with-news": Run(_add(INVENTED, 50)),
     "unsettled": Run(_say("I don't know.", 18)),
     "fail-retrieval": Run(lambda place, row: _lost(place, row, 2)),
     "fail-abstains": Run(_say("I don't know.", 3)),

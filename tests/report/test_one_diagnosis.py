@@ -16,6 +16,7 @@ from ragstone.gate.accepted import offers
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.facts import Facts, Said
 from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
 from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.document import document_of
@@ -136,7 +137,7 @@ def assert_one_side(text: str, report: Document) -> None:
     if diagnosis is not None and diagnosis.side is not None:
         assert found.side is diagnosis.side
     if found.cause is not None:
-        assert found.cause.count >= MIN_SAMPLES
+        assert found.cause.count >= MIN_BROKEN
         assert found.side in (found.cause.side, Side.BOTH, Side.UNCLEAR)
 
 
@@ -157,11 +158,11 @@ def assert_counts_add_up(text: str, report: Document) -> None:
     ranks = re.search(r"on (\d+), (?:it|the evidence) ranks lower", fell[2] if fell is not None else "")
     if lower is not None and ranks is not None:
         assert int(lower[1]) >= int(ranks[1])
-    assert all(int(one) >= MIN_SAMPLES for one in re.findall(r"(?:retrieved|lower) for (\d+) of", text))
+    assert all(int(one) >= MIN_BROKEN for one in re.findall(r"(?:retrieved|lower) for (\d+) of", text))
     shown = re.search(r"4 of 5 losses of ([\d.]+) points", text)
-    drop = re.search(r"detects a drop of ([\d.]+) in 4 of 5 runs|only a drop of ([\d.]+) or more shows", text)
-    if shown is not None and drop is not None:
-        assert float(shown[1]) / 100 == pytest.approx(float(drop[1] or drop[2]), abs=0.005)
+    loss = re.search(r"detects a loss of ([\d.]+) in a mean in 4 of 5 runs", text)
+    if shown is not None and loss is not None:
+        assert float(shown[1]) / 100 >= float(loss[1]) - 0.005
     worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in report.checks)
     assert not (worse and "Nothing is shown to be worse" in text)
     assert report.verdict.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text

@@ -56,6 +56,14 @@ def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_
     assert flips.chance.tolist() == pytest.approx([sum(looks_broken) / len(looks_broken)])
 
 
+def test_an_answer_that_stays_the_same_over_several_runs_is_drawn_once() -> None:
+    kept, drawn_anew = [[1.0, 1.0, 1.0]], [[1.0, 0.9, 1.0]]
+    assert flips_of([change([[0.0]], kept)], 1).chance.tolist() == [0.5]
+    assert flips_of([change([[0.0]], drawn_anew)], 1).chance.tolist() == [0.25]
+    repeated = Change(np.arange(1), np.zeros((1, 3)), np.ones((1, 1)), np.ones(1, dtype=np.bool_))
+    assert flips_of([repeated], 1).chance.tolist() == [0.5]
+
+
 def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
     then = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
     now = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95

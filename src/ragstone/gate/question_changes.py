@@ -23,9 +23,9 @@ FEW = 10
 """Of fewer questions, line one says what they can't show."""
 SHOWN = 0.005
 """As many broken questions are shown if chance alone breaks as many with at most this probability."""
-ASKED, SUSPECTED, STILL_SUSPECTED = 0.25, 0.13, 0.02
+ASKED, SUSPECTED, SUSPECTED_ALONE, STILL_SUSPECTED = 0.25, 0.05, 0.13, 0.02
 """The probabilities up to which chance is doubted enough to ask again (two questions that broke, and none mended, have
-1/4), to say so (three have 1/8), and to say so once each question was asked again."""
+1/4), to say so, to say so where none was mended (three have 1/8), and to say so once each question was asked again."""
 RECORDED = "file:"
 """How an entrypoint of recorded answers begins."""
 SAME_ANSWERS = 0.9
@@ -73,7 +73,10 @@ class QuestionChanges:
     @property
     def suspected(self) -> bool:
         """Whether chance is a poor explanation of the broken questions."""
-        return self.shown or self.p_value <= (STILL_SUSPECTED if self.asked_again else SUSPECTED)
+        if self.asked_again:
+            return self.shown or self.p_value <= STILL_SUSPECTED
+        limit = SUSPECTED if self.mended else SUSPECTED_ALONE
+        return self.shown or self.p_value <= limit
 
 
 def question_changes(evidence: Evidence) -> QuestionChanges | None:

@@ -3,8 +3,9 @@
 Two sets of scores of one question, `l` before and `k` now, don't overlap if the worst of one is far better than the
 best of the other. If all scores come from one source, it is chance which of them are called the newest ones, and every
 choice of `l` of the `l + k` scores is as likely to be those before: the best `l` are so with a probability of
-1 / C(l + k, l). With that, an exact binomial test says whether as many questions broke by chance (a permutation test
-within each question: E. Edgington and P. Onghena, "Randomization Tests", 2007, chapter 3).
+1 / C(l + k, l). An answer that stays the same over several runs is drawn once, so equal scores in a row count once.
+With that, an exact binomial test says whether as many questions broke by chance (a permutation test within each
+question: E. Edgington and P. Onghena, "Randomization Tests", 2007, chapter 3).
 """
 
 from __future__ import annotations
@@ -78,12 +79,19 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
                 continue
             broken[unit] |= bool(earlier.min() - latest.max() >= GAP)
             mended[unit] |= bool(latest.min() - earlier.max() >= GAP)
-            scores = np.concatenate([earlier, latest])
+            earlier = _changing(earlier)
+            scores = np.concatenate([earlier, latest[:1] if change.alike[row] else latest])
             best[unit] |= _apart(scores, earlier.size)
             worst[unit] |= _apart(-scores, earlier.size)
             choices[unit] = math.comb(scores.size, earlier.size)
     looks_broken = [len(first - last) for first, last in zip(best, worst, strict=True)]
     return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
+
+
+def _changing(scores: Floats) -> Floats:
+    """`scores` of runs in their order, without those that are equal to the one before: perhaps of the same answer."""
+    differs: Bools = np.concatenate([[True], np.diff(scores) != 0.0])
+    return scores[differs]
 
 
 def _apart(scores: Floats, highest: int) -> set[Places]:
