@@ -111,12 +111,6 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def round_up(count: int) -> int:
-    """A rough count: rounded up to two leading digits."""
-    unit = int(10 ** max(0, len(str(count)) - 2))
-    return -(-count // unit) * unit
-
-
 def some(names: list[str], limit: int = 5) -> str:
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"

@@ -13,7 +13,6 @@ from ragstone.stats.bounded_mean import (
     lower_limit,
     mirrored,
     p_mean_at_least,
-    p_mean_at_most,
     positive_probability,
     upper_limit,
 )
@@ -79,7 +78,7 @@ def test_a_limit_is_where_the_p_value_crosses_the_level(values: list[float], lev
     low = lower_limit(blocks, level, UNIT)
     assert 0.0 <= low <= x.mean() + 1e-9
     if low > 0.0:
-        assert p_mean_at_most(blocks, low, UNIT) == pytest.approx(level, rel=0.01, abs=1e-6)
+        assert p_mean_at_least(mirrored(blocks), -low, (-UNIT[1], -UNIT[0])) == pytest.approx(level, rel=0.01, abs=1e-6)
 
 
 def test_equal_blocks_are_counted_once_and_nothing_is_lost() -> None:

@@ -15,6 +15,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, without_drafts
 from ragstone.formatting import counted
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKS
 from ragstone.gate.resolution import TYPICAL_CHANGED
+from ragstone.report.escape import one_line
 from ragstone.stats.intervals import Floats
 
 METRICS = ("faithfulness", "context_recall", "context_precision", "answer_correctness")
@@ -67,8 +68,9 @@ class MeasuredFloors:
 
     def toml(self) -> str:
         """The tables of the policy, with a comment on how they were chosen."""
+        judge = one_line(self.judge)  # a run may be someone else's, and a comment ends with its line
         lines = [
-            f"# Floors that the run in {self.folder} clears by more than its noise ({self.judge}, {self.day}):",
+            f"# Floors that the run in {self.folder} clears by more than its noise ({judge}, {self.day}):",
             f"# each mean, less {self.less}; {self.how}.",
         ]
         for measured in self.floors:

@@ -140,11 +140,6 @@ def _p_between(blocks: Blocks, bound: float, hi: float) -> float:
     return float(positive_probability(a, np.append(blocks.counts, 1.0)))
 
 
-def p_mean_at_most(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
-    """P-value in [0, 1] of "the mean is at most `bound`"; a small one is evidence that it is higher."""
-    return p_mean_at_least(mirrored(blocks), -bound, (-bounds[1], -bounds[0]))
-
-
 def mirrored(blocks: Blocks) -> Blocks:
     """The blocks of the negated values."""
     return Blocks(-blocks.totals, blocks.sizes, blocks.counts, blocks.n, blocks.n_blocks)
