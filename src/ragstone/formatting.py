@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 NONE = "–"
 """Shown for a missing number."""
@@ -111,6 +111,11 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def tally(counts: Mapping[str, int]) -> list[str]:
+    """``18 gone``, ``4 reworded``: the counts that are not zero, before their words."""
+    return [f"{count:,} {word}" for word, count in counts.items() if count]
+
+
 def some(names: list[str], limit: int = 5) -> str:
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
@@ -133,6 +138,16 @@ def most_common(reasons: Iterable[str]) -> str:
     for reason, count in counts.items():
         kinds[alike(reason)] += count
     return min(counts, key=lambda reason: (-kinds[alike(reason)], -counts[reason], reason))
+
+
+def usual_reason(reasons: Iterable[str]) -> str:
+    """The most frequent of `reasons`, in short and without a full stop."""
+    return clipped(most_common(reasons).rstrip("."))
+
+
+def interval_words(low: float, high: float, confidence: float, shown: Callable[[float], str] = score) -> str:
+    """``95 % interval 0.71 to 0.84``."""
+    return f"{percent(confidence)} interval {shown(low)} to {shown(high)}"
 
 
 def clipped(reason: str, limit: int = 160) -> str:

@@ -50,8 +50,8 @@ def right(count: int, n: int) -> list[float]:
         pytest.param(LOW, 0.85, {}, "fail", 1, "0.45 on 60 samples, below the floor of 0.85", id="below"),
         pytest.param(MIDDLING, 0.86, {}, "fail", 1, "below the floor of 0.86", id="a little below"),
         pytest.param(right(10, 20), 0.5, {}, "pass", 0, "not below the floor of 0.50", id="equal"),
-        pytest.param(HIGH, 0.85, {"decision": "assured"}, "pass", 0, "the floor of 0.85 holds", id="assured above"),
-        pytest.param(MIDDLING, 0.84, {"decision": "assured"}, "fail", 1, "not shown to reach", id="assured near"),
+        pytest.param(HIGH, 0.85, {"decision": "assured"}, "pass", 0, "must reach it as a whole", id="assured above"),
+        pytest.param(MIDDLING, 0.84, {"decision": "assured"}, "fail", 1, "must reach it as a whole", id="assured near"),
         pytest.param(MIDDLING, 0.85, {"decision": "point"}, "pass", 0, "not below", id="point equal"),
         pytest.param(MIDDLING, 0.86, {"decision": "point"}, "fail", 1, "below the floor of 0.86", id="point below"),
     ],
@@ -227,7 +227,7 @@ FLOOR = floor(0.85)
             run({}, manifest=manifest(), system_failures={"s0": "time-out"}),
             default_policy(),
             4,
-            "failed on all of 1 sample: time-out",
+            "failed on all of 1 sample, most often: time-out",
             id="crashed",
         ),
         pytest.param(
@@ -292,7 +292,7 @@ def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_
     assert decide_gate(current, baseline, default_policy()).exit_code == 1
     first = decide_gate(current, None, default_policy())
     assert (first.status, first.exit_code) == (Status.INCONCLUSIVE, 0), "nothing is checked, so nothing passed"
-    assert "nothing to decide: the policy checks none of the metrics of this run (politeness)" in first.reason
+    assert "nothing to decide: the policy checks none of its metrics (politeness)" in first.reason
     assert "There is no baseline, so no drop was checked." in first.warnings
     floored = decide_gate(current, None, policy(metrics={"politeness": {"min": 0.1}}))
     assert floored.status is Status.PASS

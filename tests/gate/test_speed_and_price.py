@@ -55,7 +55,7 @@ def test_answers_that_are_all_three_seconds_slower_are_warned_of_though_nothing_
 
 def test_answers_that_are_twenty_times_dearer_are_warned_of() -> None:
     verdict = decided(run(usage=[(20_000, 0)] * N), run(usage=[(1_000, 0)] * N))
-    assert warning(verdict) == "Answers are dearer than in the baseline: tokens 1,000 → 20,000 (×\u00a020)."
+    assert warning(verdict) == "Answers are dearer than in the baseline: tokens per answer 1,000 → 20,000 (×\u00a020)."
 
 
 @pytest.mark.parametrize(("tokens", "warns"), [(1_499, False), (1_500, True)])
@@ -127,7 +127,7 @@ def test_a_price_that_rose_is_seen_at_the_same_tokens() -> None:
         build_run({"faithfulness": [0.9] * N}, manifest=priced(usd), usage=[(1_000, 0)] * N) for usd in (10.0, 1.0)
     )
     verdict = decided(now, before)
-    assert warning(verdict) == "Answers are dearer than in the baseline: cost $0.0010 → $0.010 (×\u00a010)."
+    assert warning(verdict) == "Answers are dearer than in the baseline: cost per answer $0.0010 → $0.010 (×\u00a010)."
     assert line(verdict) == "Per answer: 1,000 → 1,000 tokens, $0.0010 → $0.010."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from ragstone.formatting import counted, score
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
+from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import TokenUsage
 
 _Value = TypeVar("_Value")
@@ -75,6 +76,11 @@ class MetricScores:
     readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
+    def applies_to(self) -> Set[str]:
+        """The samples that the metric applies to, with a score or not."""
+        return self.values.keys() | self.failed.keys()
+
+    @property
     def mean(self) -> float | None:
         """The mean over the samples that have a score; None if there are none."""
         return sum(self.values.values()) / len(self.values) if self.values else None
@@ -84,6 +90,9 @@ class MetricScores:
         parts += [f"{len(self.not_applicable):,} not applicable"] if self.not_applicable else []
         parts += [f"{len(self.failed):,} failed"] if self.failed else []
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+_NO_SCORES = MetricScores({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,30 @@ class RunScores:
         if metric not in self.metrics:
             raise ConfigError(f"this run has no metric '{metric}'.", hint=suggestion(str(metric), self.metrics))
         return self.metrics[metric]
+
+    def scores_of(self, metric: str) -> MetricScores:
+        """The scores of `metric`; empty if it was not measured."""
+        return self.metrics.get(metric, _NO_SCORES)
+
+    @property
+    def part(self) -> str | None:
+        """The half of the system that was evaluated; None for the whole system, or if it is not known."""
+        return None if self.manifest is None else self.manifest.system.part
+
+    @property
+    def price(self) -> SystemPrice | None:
+        """What the tokens of the system cost; None if it is not known."""
+        return None if self.manifest is None else self.manifest.price
+
+    @property
+    def offline(self) -> bool:
+        """Whether the offline judge scored it."""
+        return self.manifest is not None and self.manifest.judge.offline
+
+    @property
+    def steady(self) -> bool:
+        """Whether the system is known to say the same when it is asked again."""
+        return self.manifest is not None and self.manifest.steady
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)

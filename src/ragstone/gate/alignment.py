@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, percent
+from ragstone.formatting import counted, interval_words, percent
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import mean_of
@@ -43,19 +43,18 @@ class ContextsUsed:
 
 def contexts_used(run: RunScores) -> ContextsUsed | None:
     """The use of contexts by rank, of the first answer to each answerable sample; None if no verdict was recorded."""
-    found = [used for _, used in _answers(run)]
-    if not found:
+    answers = list(_answers(run).values())
+    if not answers:
         return None
-    top = sum(one.top for one in found)
-    none = sum(not one.used for one in found)
-    deepest = 1 + max(one.ranks[-1] for one in found)
+    top, none = sum(used.top for used in answers), sum(not used.used for used in answers)
+    deepest = max(used.ranks[-1] for used in answers)
     ranks = []
-    for rank in range(min(deepest, _MAX_RANKS + 1)):
-        rest = rank == _MAX_RANKS
-        held = [one for one in found if (one.ranks[-1] >= rank if rest else rank in one.ranks)]
-        used = sum((bool(one.used) and one.used[-1] >= rank) if rest else rank in one.used for one in held)
-        ranks.append(RankUse(rank + 1, rest and deepest > _MAX_RANKS + 1, len(held), used))
-    return ContextsUsed(len(found), top, len(found) - top - none, none, tuple(ranks))
+    for rank in range(min(deepest, _MAX_RANKS) + 1):
+        is_last = rank == _MAX_RANKS  # lower ranks are counted with the last one
+        returned = [used for used in answers if rank in used.ranks or (is_last and used.ranks[-1] > rank)]
+        count = sum(rank in used.used or (is_last and max(used.used, default=0) > rank) for used in returned)
+        ranks.append(RankUse(rank + 1, is_last and deepest > rank, len(returned), count))
+    return ContextsUsed(len(answers), top, len(answers) - top - none, none, tuple(ranks))
 
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -65,34 +64,38 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     of worse samples are known, they say what to do.
     """
     name, run = TopContextUsed.info.name, evidence.current
-    found = contexts_used(run)
-    floors = {rule.metric for rule in evidence.rules if rule.slice is None and rule.min is not None}
-    if found is None or name in floors:
+    counts, answers = contexts_used(run), _answers(run)
+    has_floor = any(rule.metric == name and rule.slice is None and rule.min is not None for rule in evidence.rules)
+    if counts is None or has_floor:
         return
-    ids = [sample_id for sample_id, _ in _answers(run)]
-    share = mean_of(run, ids, [not used.top for _, used in _answers(run)], confidence=evidence.policy.gate.confidence)
+    ignored = [not used.top for used in answers.values()]
+    share = mean_of(run, list(answers), ignored, confidence=evidence.policy.gate.confidence)
     if share.low <= MAX_IGNORED:
         return
-    look = (
-        "Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that "
-        "the answers need."
-    )
-    if found.none > found.lower:
-        look = (
-            "Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about "
-            "the contexts."
-        )
-    advice = f" {look}" if evidence.explanation.attribution is None else ""
+    look = _LOOK_AT_RANKS if counts.none <= counts.lower else _LOOK_AT_PROMPT
+    span = interval_words(share.low, share.high, share.confidence, percent)
     text = (
-        f"{percent(share.estimate)} of {counted(found.answers, 'answer')} ignore the first context "
-        f"({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)}; more than "
-        f"{percent(MAX_IGNORED)} is worth a look): {found.lower} draw on lower ranks only, {found.none} on no "
-        f"context.{advice}"
+        f"{percent(share.estimate)} of {counted(counts.answers, 'answer')} ignore the first context ({span}; more than "
+        f"{percent(MAX_IGNORED)} is worth a look): {counts.lower} draw on lower ranks only, {counts.none} on no "
+        f"context.{look if evidence.explanation.attribution is None else ''}"
     )
-    yield Finding("alignment", Level.NOTE if evidence.fails else Level.ASIDE, text, TopContextUsed.info.name)
+    yield Finding("alignment", Level.NOTE if evidence.fails else Level.ASIDE, text, name)
 
 
-def _answers(run: RunScores) -> Iterator[tuple[str, UsedContexts]]:
-    for sample_id, used in run.system.used_contexts.items():
-        if sample_id in run.samples and run.samples[sample_id].answerable:
-            yield sample_id, used
+_LOOK_AT_RANKS = (
+    " Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that the "
+    "answers need."
+)
+_LOOK_AT_PROMPT = (
+    " Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about the "
+    "contexts."
+)
+
+
+def _answers(run: RunScores) -> dict[str, UsedContexts]:
+    """The contexts that the first answers to answerable samples used."""
+    return {
+        name: used
+        for name, used in run.system.used_contexts.items()
+        if name in run.samples and run.samples[name].answerable
+    }

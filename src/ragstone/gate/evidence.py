@@ -101,4 +101,4 @@ class Evidence:
     @property
     def offline(self) -> bool:
         """Whether the offline judge scored the run."""
-        return self.current.manifest is not None and self.current.manifest.judge.offline
+        return self.current.offline

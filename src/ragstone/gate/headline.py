@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
@@ -23,11 +23,10 @@ from ragstone.gate.verdict import (
 )
 from ragstone.metrics.registry import find_metric
 
-_SCORED = LEVELS | CHANGES
 _FACTS = LEVELS | {CheckKind.QUESTIONS}
 """What is known of these questions can be all that there is to know, even where it does not fail the run."""
 _LOSSES = CHANGES | {CheckKind.DRIFT}
-_TOLD = {*_SCORED, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
+_TOLD = {*LEVELS, *CHANGES, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
 """What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
 
 _BROKE = {
@@ -55,40 +54,42 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     """
     blocked = "Failed, but not blocked:" if advisory else "Blocked:"
     bad = [check for check in verdict.checks if check.action is Action.BLOCK and check.status is verdict.status]
+    reason = _capital(bad[0].reason if bad else verdict.reason)
     if verdict.status is Status.PASS:
         return _passed(verdict, samples)
     if verdict.status is Status.ERROR:
-        why = _capital(bad[0].reason if bad else verdict.reason)
-        unanswered = any(check.kind is CheckKind.ANSWERS for check in bad)
-        return Headline(blocked if unanswered else f"{blocked} nothing is decided.", why)
+        is_unanswered = any(check.kind is CheckKind.ANSWERS for check in bad)
+        return Headline(blocked if is_unanswered else f"{blocked} nothing is decided.", reason)
     if verdict.status is Status.INCONCLUSIVE:
         lead = "Blocked: not settled." if verdict.inconclusive_blocks and not advisory else "Not blocked, but look:"
-        if not bad:
-            return Headline(lead, _capital(verdict.reason))
-        is_fact = bad[0].kind in _FACTS and not bad[0].unsettled
-        asked = f" Asked {answers} times, not settled." if answers > 1 else " Not settled."
-        return Headline(lead, f"{_said(bad[0])}{'' if is_fact else asked}")
-    said = {check.name: check.reason for check in bad}
-    if "system.answers" in said:  # none, or the same to all: the causes of the samples are only what follows from that
-        return Headline(blocked, _capital(said["system.answers"]))
-    must = [check.sample or "" for check in bad if check.kind is CheckKind.MUST_PASS]
-    found = verdict.explanation.attribution if any(check.kind in _TOLD for check in bad) else None
-    if found is None or found.cause is None:
-        why = _said(bad[0]) if bad else _capital(verdict.reason)
-        if broken := [check for check in bad if check.kind is CheckKind.QUESTIONS]:
-            why = _capital(broken[0].reason)
-        if len(must) > 1:
-            why = f"{counted(len(must), 'must-pass sample')} failed: {some(must)}."
-        return Headline(blocked, _capital(said.get("system.error_rate", why)))
+        if not bad or (bad[0].kind in _FACTS and not bad[0].unsettled):
+            return Headline(lead, _said(bad[0]) if bad else reason)
+        asked = f"Asked {answers} times, not settled." if answers > 1 else "Not settled."
+        return Headline(lead, f"{_said(bad[0])} {asked}")
+    reasons = {check.name: _capital(check.reason) for check in bad}
+    if "system.answers" in reasons:  # none, or the same to all: the causes of the samples only follow from that
+        return Headline(blocked, reasons["system.answers"])
+    attribution = verdict.explanation.attribution if any(check.kind in _TOLD for check in bad) else None
+    if attribution is None or attribution.cause is None:
+        return Headline(blocked, _reason_without_cause(bad, reasons, reason))
     changed = verdict.is_compared
-    broke = _BROKE.get(found.side, ("scores fell", "scores are too low"))[0 if changed else 1]
-    if found.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in said:
-        return Headline(f"{blocked} {broke}.", said["system.unanswered"])
-    sentence = cause_sentence(found.cause, verdict.explanation.retrieval, samples, changed=changed)
-    counts = _changes(verdict)
-    if counts is not None and any(check.kind is CheckKind.QUESTIONS for check in bad):
-        sentence = f"{sentence} {counts}."
-    return Headline(f"{blocked} {broke}.", sentence)
+    broke = f"{blocked} {_BROKE.get(attribution.side, ('scores fell', 'scores are too low'))[0 if changed else 1]}."
+    if attribution.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in reasons:
+        return Headline(broke, reasons["system.unanswered"])
+    sentence = cause_sentence(attribution.cause, verdict.explanation.retrieval, samples, changed=changed)
+    counts = f" {_changes(verdict)}." if "questions.broken" in reasons else ""
+    return Headline(broke, f"{sentence}{counts}")
+
+
+def _reason_without_cause(bad: Sequence[Check], reasons: Mapping[str, str], reason: str) -> str:
+    must_pass = [check.sample or "" for check in bad if check.kind is CheckKind.MUST_PASS]
+    if "system.error_rate" in reasons:
+        return reasons["system.error_rate"]
+    if len(must_pass) > 1:
+        return f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
+    if "questions.broken" in reasons:
+        return reasons["questions.broken"]
+    return _said(bad[0]) if bad else reason
 
 
 def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
@@ -105,21 +106,19 @@ def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, sample
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
-    warnings = [check for check in verdict.checks if check.action is Action.WARN and check.status is not Status.PASS]
-    by_words = [check for check in warnings if check.by_words]
-    others = len(warnings) - len(by_words)
-    also = f" {counted(others, 'check that only warns', 'checks that only warn')} did not pass." if others else ""
-    also += _by_words(by_words)
     if not verdict.is_compared:
         return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
+    warnings = [check for check in verdict.checks if check.action is Action.WARN and check.status is not Status.PASS]
+    others = sum(not check.by_words for check in warnings)
+    also = f" {counted(others, 'check that only warns', 'checks that only warn')} did not pass." if others else ""
+    also += _by_words([check for check in warnings if check.by_words])
     lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
     lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
-    changes = _changes(verdict)
-    if changes is not None and changes.broken:
-        lead = "Passed."
-    changed = changes is not None and (changes.broken or changes.mended)
-    counts = str(changes) if changed else _capital(counted(samples, "question"))
-    return Headline(f"{alerts}{lead}", f"{counts}{_sensitivity(verdict, samples)}.{also}")
+    counts, changes = counted(samples, "question"), _changes(verdict)
+    if changes is not None and (changes.broken or changes.mended):
+        counts = str(changes)
+        lead = "Passed." if changes.broken else lead
+    return Headline(f"{alerts}{lead}", f"{_capital(counts)}{_sensitivity(verdict, samples)}.{also}")
 
 
 def _changes(verdict: GateVerdict) -> QuestionChanges | None:
@@ -144,31 +143,28 @@ def _sensitivity(verdict: GateVerdict, samples: int) -> str:
 
 def _by_words(checks: Sequence[Check]) -> str:
     """`` By word comparison, faithfulness 1.00 → 0.92.``; nothing without such checks."""
-    moves = {check.metric: _by_word(check) for check in checks if check.kind in LEVELS}
-    moves |= {check.metric: _by_word(check) for check in checks if check.kind in CHANGES}
+    moves = {}
+    for check in sorted(checks, key=lambda check: check.kind in CHANGES):
+        name = (check.metric or "").replace("_", " ")
+        moved = f"{score(check.baseline)} → {score(check.current)}"
+        if check.baseline is None:
+            moved = f"{score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
+        moves[check.metric] = f"{name} {moved}"
     return f" By word comparison, {', '.join(moves.values())}." if moves else ""
-
-
-def _by_word(check: Check) -> str:
-    name = (check.metric or "").replace("_", " ")
-    if check.baseline is None:
-        return f"{name} {score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
-    return f"{name} {score(check.baseline)} → {score(check.current)}"
 
 
 def _said(check: Check) -> str:
     """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
-    if check.kind not in _SCORED or check.metric is None or check.estimate is None or check.threshold is None:
+    is_scored = check.kind in LEVELS or (check.kind in CHANGES and check.baseline is not None)
+    if not is_scored or check.metric is None or check.threshold is None:
         return _capital(check.reason)
     metric = find_metric(check.metric)
-    name = metric.info.title if metric is not None else check.metric
+    name = check.metric if metric is None else metric.info.title
     name += f" on '{check.slice}'" if check.slice is not None else ""
     on = f"on {counted(check.n, 'question')}"
     if check.kind in LEVELS:
         side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
         return f"{name} is {score(check.estimate)} {on}, {side} of {bound(check.threshold)}."
-    if check.current is None or check.baseline is None:
-        return _capital(check.reason)
     moved = "fell" if check.kind is CheckKind.DROP else "rose"
     allowed = f"at most {bound(abs(check.threshold))} is allowed" if check.threshold else "no loss is allowed"
     return f"{name} {moved} from {score(check.baseline)} to {score(check.current)} {on}; {allowed}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import change, counted, percent, score
+from ragstone.formatting import change, counted, interval_words, score
 from ragstone.gate.comparability import outdated
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.observed_judge import observed_difference
@@ -53,41 +53,30 @@ class JudgesCompared:
 
     def sentence(self) -> str:
         """The comparison for a report."""
-        span = f"{percent(self.difference.confidence)} interval"
+        moved, alpha = self.difference, self.agreement
         text = (
             f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
-            f"{score(self.then)} before (difference {change(self.difference.estimate)}, {span} "
-            f"{change(self.difference.low)} to {change(self.difference.high)})"
+            f"{score(self.then)} before (difference {change(moved.estimate)}, "
+            f"{interval_words(moved.low, moved.high, moved.confidence, change)})"
         )
-        found = self.agreement
-        if found.estimate is None or found.low is None or found.high is None:
+        if alpha.estimate is None or alpha.low is None or alpha.high is None:
             return f"{text}; all scores are the same."
-        return (
-            f"{text}; agreement of the scores {score(found.estimate)} (Krippendorff's alpha, {span} {score(found.low)} "
-            f"to {score(found.high)})."
-        )
+        span = interval_words(alpha.low, alpha.high, alpha.confidence)
+        return f"{text}; agreement of the scores {score(alpha.estimate)} (Krippendorff's alpha, {span})."
 
 
 def compare_judges(
     then: RunScores, now: RunScores, metrics: Sequence[str], *, seed: int = 0
 ) -> tuple[JudgesCompared, ...]:
     """Compare the scores of the same answers by two judges, on the samples that both scored."""
-    found = []
+    compared = []
     for metric in metrics:
-        before, after = then.metrics.get(metric), now.metrics[metric]
-        ids = sorted(before.values.keys() & after.values.keys()) if before is not None else []
-        if before is None or not ids:
-            continue
-        old = np.array([before.values[i] for i in ids], dtype=np.float64)
-        new = np.array([after.values[i] for i in ids], dtype=np.float64)
-        found.append(
-            JudgesCompared(
-                metric=metric,
-                n=len(ids),
-                then=float(old.mean()),
-                now=float(new.mean()),
-                difference=mean_of(now, ids, new - old, confidence=CONFIDENCE, bounds=(-1.0, 1.0)),
-                agreement=krippendorff_alpha(np.vstack([old, new]), level="interval", confidence=CONFIDENCE, seed=seed),
-            )
-        )
-    return tuple(found)
+        before, after = then.scores_of(metric).values, now.metrics[metric].values
+        ids = sorted(before.keys() & after.keys())
+        if ids:
+            scores = np.array([[values[name] for name in ids] for values in (before, after)], dtype=np.float64)
+            old, new = scores.mean(axis=1).tolist()
+            difference = mean_of(now, ids, scores[1] - scores[0], confidence=CONFIDENCE, bounds=(-1.0, 1.0))
+            agreement = krippendorff_alpha(scores, level="interval", confidence=CONFIDENCE, seed=seed)
+            compared.append(JudgesCompared(metric, len(ids), old, new, difference, agreement))
+    return tuple(compared)

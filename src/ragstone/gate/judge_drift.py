@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ragstone.evaluation.manifest import Canaries, Observed
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import percent
+from ragstone.formatting import interval_words, percent
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.observed_judge import new_names, quoted
 from ragstone.gate.verdict import Attribution, Side
@@ -28,17 +28,15 @@ def moved(canaries: Canaries | None) -> bool:
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
-    current = evidence.current
-    found = _canaries(current)
-    if found is None:
+    canaries, observed = _canaries(evidence.current), _observed(evidence.current)
+    if canaries is None:
         return
-    if moved(found):
+    if moved(canaries):
         yield (
-            f"The judge's behaviour changed: {_differing(found)}. A rise or drop in this run may come from the judge, "
-            "not the code."
+            f"The judge's behaviour changed: {_differing(canaries)}. A rise or drop in this run may come from the "
+            "judge, not the code."
         )
-    observed = current.manifest.observed if current.manifest is not None else None
-    if observed is not None and observed.models and (new := new_names(found.models, observed.models)):
+    if observed.models and (new := new_names(canaries.models, observed.models)):
         yield (
             f"The judge's name now refers to another model: it replies as {quoted(new)}, but this run was scored by "
             f"{quoted(observed.models)}."
@@ -51,12 +49,13 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     A server of the user's own (`openai-compatible`) may call its models as it likes: there, only what is new since the
     baseline counts.
     """
-    manifest, baseline = evidence.current.manifest, evidence.baseline
-    if manifest is None or manifest.observed is None:
+    manifest = evidence.current.manifest
+    if manifest is None:
         return
-    judge, others = manifest.judge, other_models(manifest.judge, manifest.observed.models)
+    judge, others = manifest.judge, other_models(manifest.judge, _observed(evidence.current).models)
+    baseline = evidence.baseline
     if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
-        others = new_names(others, (baseline.manifest.observed or Observed()).models)
+        others = new_names(others, _observed(baseline).models)
     if others:
         yield (
             f"The judge is set to '{judge.model}', but {quoted(others)} replied: the scores are that model's. Check "
@@ -66,13 +65,12 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
 
 def canary_notes(evidence: Evidence) -> Iterator[str]:
     """The result of repeated judgements if it is no reason for a warning."""
-    found = _canaries(evidence.current)
-    if found is None or moved(found):
-        return
-    if found.asked:
-        yield f"Repeated judgements show no change in the judge's behaviour: {_differing(found)}."
-    if found.unanswered:
-        yield f"{found.unanswered} of the repeated judgements failed."
+    canaries = _canaries(evidence.current)
+    if canaries is not None and not moved(canaries):
+        if canaries.asked:
+            yield f"Repeated judgements show no change in the judge's behaviour: {_differing(canaries)}."
+        if canaries.unanswered:
+            yield f"{canaries.unanswered} of the repeated judgements failed."
 
 
 def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
@@ -85,23 +83,25 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
 
 def fingerprint_notes(evidence: Evidence) -> Iterator[str]:
     """A note that the provider's backend changed, which happens often and mostly without changing verdicts."""
-    runs = (evidence.current, evidence.baseline)
-    manifests = (None if run is None else run.manifest for run in runs)
-    mine, theirs = (None if manifest is None else manifest.observed for manifest in manifests)
-    if not isinstance(mine, Observed) or not isinstance(theirs, Observed) or not theirs.fingerprints:
-        return
-    if new := new_names(mine.fingerprints, theirs.fingerprints):
+    before = () if evidence.baseline is None else _observed(evidence.baseline).fingerprints
+    if before and (new := new_names(_observed(evidence.current).fingerprints, before)):
         yield f"The judge's provider reports a different backend from the baseline's (fingerprint {quoted(new)})."
 
 
-def _differing(found: Canaries) -> str:
-    interval = proportion_interval(found.differing, found.asked)
+def _differing(canaries: Canaries) -> str:
+    differ = "differs" if canaries.differing == 1 else "differ"
+    share = proportion_interval(canaries.differing, canaries.asked)
     return (
-        f"{found.differing} of {found.asked} verdicts {'differs' if found.differing == 1 else 'differ'} from the "
-        f"baseline's on the same text (95 % interval {percent(interval.low)} to {percent(interval.high)}; "
-        f"supported: {found.supported_then} then, {found.supported_now} now)"
+        f"{canaries.differing} of {canaries.asked} verdicts {differ} from the baseline's on the same text "
+        f"({interval_words(share.low, share.high, share.confidence, percent)}; "
+        f"supported: {canaries.supported_then} then, {canaries.supported_now} now)"
     )
 
 
-def _canaries(current: RunScores) -> Canaries | None:
-    return current.manifest.canaries if current.manifest is not None else None
+def _canaries(run: RunScores) -> Canaries | None:
+    return None if run.manifest is None else run.manifest.canaries
+
+
+def _observed(run: RunScores) -> Observed:
+    """Who replied as the judge; empty if it is not known."""
+    return (None if run.manifest is None else run.manifest.observed) or Observed()

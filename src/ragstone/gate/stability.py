@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -45,31 +45,31 @@ def variance_words(parts: VarianceComponents) -> str:
     return ", ".join(f"{word} {percent(share)}" for word, share in shares if share is not None)
 
 
-def passes(answers: Sequence[float | None], rule: Rule) -> tuple[int, int]:
-    """How many answers reach the floor (or stay within the ceiling) of `rule`, and how many have a score."""
-    scored = [rule.direction.shown(value) for value in answers if value is not None]
-    return sum(rule.min is not None and value >= rule.min for value in scored), len(scored)
-
-
 def stability_notes(evidence: Evidence) -> Iterator[str]:
     """Notes on a run that asked the system several times: where the variance is, and which samples are unsteady."""
     run = evidence.current
     if answers_per_sample(run) == 1:
         return
     shares = {name: variance_of(scores) for name, scores in run.metrics.items()}
-    words = {name: variance_words(parts) for name, parts in shares.items() if parts is not None}
-    listed = "; ".join(f"{name}: {found}" for name, found in words.items() if found)
-    if listed:
-        yield f"Sources of the variance of a score: {listed}."
+    sources = [f"{name}: {variance_words(parts)}" for name, parts in shares.items() if parts and variance_words(parts)]
+    if sources:
+        yield f"Sources of the variance of a score: {'; '.join(sources)}."
     for rule in evidence.rules:
-        scores = run.metrics.get(rule.metric)
-        if rule.min is None or rule.slice is not None or scores is None:
-            continue
-        counts = {sample_id: passes(each, rule) for sample_id, each in scores.answers.items()}
-        unsteady = [(i, good, n) for i, (good, n) in sorted(counts.items()) if 0 < good < n]
-        if unsteady:
-            unsteady.sort(key=lambda one: one[1] / one[2])
-            named = some([f"{i}: {good} of {n} answers pass" for i, good, n in unsteady], _MAX_NAMED)
-            bound = f"{rule.direction.level_key} = {figure(rule.direction.shown(rule.min))}"
-            which = f"{len(unsteady)} of {counted(len(counts), 'sample')}"
-            yield f"{rule.metric}: {which} have answers that meet {bound} and answers that do not ({named})."
+        if rule.min is not None and rule.slice is None:
+            yield from _unsteady(run.scores_of(rule.metric), rule, rule.min)
+
+
+def _unsteady(scores: MetricScores, rule: Rule, floor: float) -> Iterator[str]:
+    """A note on the samples with answers on both sides of a floor (or ceiling)."""
+    shares: dict[str, float] = {}
+    words: dict[str, str] = {}
+    for sample_id, answers in sorted(scores.answers.items()):
+        passed = [rule.direction.shown(value) >= floor for value in answers if value is not None]
+        if len(set(passed)) == 2:
+            shares[sample_id] = sum(passed) / len(passed)
+            words[sample_id] = f"{sample_id}: {sum(passed)} of {len(passed)} answers pass"
+    if shares:
+        named = some([words[sample_id] for sample_id in sorted(shares, key=lambda name: shares[name])], _MAX_NAMED)
+        limit = f"{rule.direction.level_key} = {figure(rule.direction.shown(floor))}"
+        which = f"{len(shares)} of {counted(len(scores.answers), 'sample')}"
+        yield f"{rule.metric}: {which} have answers that meet {limit} and answers that do not ({named})."

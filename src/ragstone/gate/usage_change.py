@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.evaluation.usage import p95
+from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.usage import cost_usd, p95, tokens
 from ragstone.formatting import answer_cost, seconds, whole
+from ragstone.settings.settings import SystemPrice
 from ragstone.stats.intervals import p_proportion_at_most
 
 LATENCY_TOLERANCE_S = 0.2
@@ -50,13 +52,26 @@ def _mean(values: Values) -> float:
     return float(values.mean())
 
 
-MEDIAN_LATENCY = Figure("latency_p50_s", "Latency (median)", "max_latency_rise", _median, seconds, LATENCY_TOLERANCE_S)
+MEDIAN_LATENCY = Figure("latency_p50_s", "Median latency", "max_latency_rise", _median, seconds, LATENCY_TOLERANCE_S)
 P95_LATENCY = Figure(
-    "latency_p95_s", "Latency (p95)", "max_latency_rise", _p95, seconds, LATENCY_TOLERANCE_S, MIN_FOR_P95
+    "latency_p95_s", "p95 of latency", "max_latency_rise", _p95, seconds, LATENCY_TOLERANCE_S, MIN_FOR_P95
 )
 TOKENS = Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, whole)
 COST = Figure("cost_mean_usd", "Cost per answer", "max_cost_rise", _mean, answer_cost)
 FIGURES = {figure.name: figure for figure in (MEDIAN_LATENCY, P95_LATENCY, TOKENS, COST)}
+
+
+def measured_values(run: RunScores, key: str, price: SystemPrice | None = None) -> Mapping[str, float]:
+    """The latency, the tokens or the cost of the first answer to each question, as the name `key` says.
+
+    The cost is at `price`, or else at that of the run. Empty if the run doesn't have them.
+    """
+    if "latency" in key:
+        return run.system.latencies_s
+    if "cost" not in key:
+        return {name: float(tokens(usage)) for name, usage in run.system.usage.items()}
+    at = price or run.price
+    return {} if at is None else {name: cost_usd(usage, at) for name, usage in run.system.usage.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +86,6 @@ class UsageChange:
     @property
     def title(self) -> str:
         return FIGURES[self.name].title
-
-    @property
-    def limit_key(self) -> str:
-        """The key of [system] that limits its rise."""
-        return FIGURES[self.name].limit
 
     @property
     def share(self) -> float:
@@ -116,31 +126,28 @@ class PairedUsage:
     def is_beyond(self, max_rise: float) -> bool:
         """Whether the figure rose by more than `max_rise`, and by more than a shared runner explains."""
         change = self.change
-        return self.is_telling and bool(self._rose(change.before, change.now, max_rise))
+        return self.is_telling and self._count(change.before, change.now, max_rise) == 1
 
     def p_by_chance(self, max_rise: float) -> float:
         """The probability that so many more questions rose by more than `max_rise` than fell by as much, by chance."""
-        rose = int(np.count_nonzero(self._rose(self.before, self.now, max_rise)))
-        fell = int(np.count_nonzero(self._rose(self.now, self.before, max_rise)))
+        rose, fell = self._count(self.before, self.now, max_rise), self._count(self.now, self.before, max_rise)
         return p_proportion_at_most(rose, rose + fell, 0.5) if rose else 1.0
 
     def p_within(self, max_rise: float) -> float:
         """The probability that so few questions rose by more than `max_rise`, if half of all such questions did."""
         n = len(self.now)
-        within = n - int(np.count_nonzero(self._rose(self.before, self.now, max_rise)))
-        return p_proportion_at_most(within, n, 0.5)
+        return p_proportion_at_most(n - self._count(self.before, self.now, max_rise), n, 0.5)
 
     def is_suspected(self, max_rise: float) -> bool:
         """Whether the figure is beyond `max_rise`, and its questions show it; of a few, all of them."""
-        if not self.is_beyond(max_rise):
-            return False
-        all_rose = bool(np.all(self._rose(self.before, self.now, max_rise)))
-        return all_rose or self.p_by_chance(max_rise) <= SUSPECTED
+        all_rose = self._count(self.before, self.now, max_rise) == len(self.now)
+        return self.is_beyond(max_rise) and (all_rose or self.p_by_chance(max_rise) <= SUSPECTED)
 
-    def _rose(self, before: Values | float, now: Values | float, max_rise: float) -> NDArray[np.bool_]:
+    def _count(self, before: Values | float, now: Values | float, max_rise: float) -> int:
+        """How many of the values rose by more than `max_rise`, and by the tolerance at least."""
         difference = np.subtract(now, before)
-        larger = difference > max_rise * np.asarray(before)
-        return np.asarray(larger & (difference >= self.figure.tolerance))
+        rose = (difference > np.multiply(max_rise, before)) & (difference >= self.figure.tolerance)
+        return int(np.count_nonzero(rose))
 
 
 def factor(value: float) -> str:

@@ -134,6 +134,11 @@ class Check:
             return Level.PASSED
         return _LEVELS[self.status] if self.action is Action.BLOCK else Level.WARNING
 
+    def measured(self, mean: Estimate) -> Check:
+        """This check with what was measured."""
+        interval = Interval.of(mean)
+        return replace(self, estimate=mean.estimate, interval=interval, current=mean.estimate, n=mean.n)
+
     @property
     def finding(self) -> Finding:
         """This check as a finding."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragstone.evaluation.scores import MetricScores, RunScores
-from ragstone.formatting import counted, most_common, some
+from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import counted, some, usual_reason
 from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.confirm import look_at
 from ragstone.gate.evidence import Evidence
@@ -22,7 +22,6 @@ _OTHER_HALF = {
     "context_precision": "context_precision_no_reference",
     "context_precision_no_reference": "context_precision",
 }
-_NO_SCORES = MetricScores({})
 
 _NO_CONTEXTS = hash(())
 _READ_CONTEXTS = frozenset({"faithfulness", "hallucination", "context_recall", "context_precision"})
@@ -34,25 +33,19 @@ _LOST_SHARE = 0.05
 def permissive(evidence: Evidence) -> Iterator[str]:
     """Warnings: rules that apply because there is no policy."""
     policy = evidence.policy
-    if policy.named:
-        return
     floors_warn = any(rule.min is not None and rule.floor_action is Action.WARN for rule in evidence.rules)
     warns = evidence.offline and floors_warn
     floors = ", and with the offline judge their floors only warn" if warns else ""
-    if policy.file is None:
+    if policy.file is None and not policy.named:
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
-    elif warns:
+    elif warns and not policy.named:
         yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
 def assumed_directions(evidence: Evidence) -> Iterator[str]:
     """A warning that names metrics of another evaluator that sound as if less were better, and are taken otherwise."""
-    named = sorted(
-        rule.metric
-        for rule in evidence.rules
-        if not rule.written and rule.slice is None
-        if rule.metric in evidence.current.metrics and _sounds_lower(rule.metric)
-    )
+    unwritten = {rule.metric for rule in evidence.rules if not rule.written and rule.slice is None}
+    named = sorted(filter(_sounds_lower, unwritten & evidence.current.metrics.keys()))
     if named:
         yield (
             f"Assuming higher is better for {some(named)}, which Ragstone doesn't know. If lower is better, set "
@@ -87,7 +80,7 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
     current = evidence.current
     names = sorted(
-        name for name, one in current.metrics.items() if is_rubric(one.version) and not one.values and not one.failed
+        name for name, scores in current.metrics.items() if is_rubric(scores.version) and not scores.applies_to
     )
     if names and current.manifest is not None and evidence.offline:
         judge = current.manifest.judge.label()
@@ -112,17 +105,15 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
     """A warning that contexts, or their texts, are missing: then scores say nothing of the retriever."""
     run = evidence.current
     if _contexts_of(run) == {_NO_CONTEXTS} and _READ_CONTEXTS & run.metrics.keys():
-        if evidence.compared is not None and _contexts_of(evidence.compared.baseline) - {_NO_CONTEXTS}:
-            yield "The system returned no contexts with any answer, and did in the baseline."
-        else:
-            yield (
-                "The system returned no contexts with any answer, so nothing can be said of retrieval: return them "
-                "with the answer, or name their field in contexts_field under [system]."
-            )
+        had = evidence.compared is not None and bool(_contexts_of(evidence.compared.baseline) - {_NO_CONTEXTS})
+        yield (
+            f"The system returned no contexts with any answer{', and did in the baseline' if had else ''}: return them "
+            "with the answer, or name their field in contexts_field under [system]."
+        )
     missing = set[str]()
     for scores in run.metrics.values():
-        missing |= {one for one, why in scores.not_applicable.items() if why.startswith(NO_TEXTS)}
-        missing |= {one for one, lost in scores.failed.items() if lost.reason.startswith(NO_TEXTS)}
+        reasons = {name: failure.reason for name, failure in scores.failed.items()} | dict(scores.not_applicable)
+        missing |= {name for name, reason in reasons.items() if reason.startswith(NO_TEXTS)}
     if missing:
         yield (
             f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "
@@ -137,40 +128,37 @@ def _contexts_of(run: RunScores) -> set[int]:
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
     """Notes about generated questions, answers that say more than their contexts, and metrics that do not apply."""
-    current = evidence.current
-    golden = None if current.manifest is None else current.manifest.golden
-    judged = [name for name, scores in current.metrics.items() if scores.values and is_judged(name, scores.version)]
+    run = evidence.current
+    golden = None if run.manifest is None else run.manifest.golden
+    judged = [name for name, scores in run.metrics.items() if scores.values and is_judged(name, scores.version)]
     if golden is not None and judged and 2 * golden.generated > golden.samples:
         yield (
             f"{golden.generated:,} of {counted(golden.samples, 'question')} were generated and not reviewed. Such "
             "questions rank retrievers as people's do, answers less reliably (arXiv 2508.11758), so drops of "
             f"{some(judged)} deserve a second look. Review them with `ragstone review`."
         )
-    invented = current.metrics.get("hallucination", _NO_SCORES).values.values()
-    if not evidence.offline and (flagged := sum(value >= FLAGGED_FROM for value in invented)):
+    invented = run.scores_of("hallucination").values.values()
+    flagged = sum(value >= FLAGGED_FROM for value in invented)
+    if flagged and not evidence.offline:
         yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(invented), 'answer')}."
     for rule in evidence.rules:
-        scores = current.metrics.get(rule.metric)
-        other = current.metrics.get(_OTHER_HALF.get(rule.metric, ""), _NO_SCORES)
-        if other.values:
-            continue  # every sample belongs to one half of the family, so an empty other half is expected
-        if scores is None or scores.failed:
-            continue  # it applies to what failed
-        if not rule.written and not scores.values and scores.not_applicable:
-            why = most_common(scores.not_applicable.values())
+        scores = run.scores_of(rule.metric)
+        # Every sample belongs to one half of the family, so an empty other half is expected.
+        is_other_half = run.scores_of(_OTHER_HALF.get(rule.metric, "")).values
+        if not rule.written and scores.not_applicable and not scores.applies_to and not is_other_half:
+            why = usual_reason(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {why}."
     if evidence.pairing is not None:
-        yield from _no_longer_applicable(evidence.pairing)
+        for metric in evidence.pairing.metrics:
+            yield from _no_longer_applicable(metric, evidence.pairing)
 
 
-def _no_longer_applicable(pairing: Pairing) -> Iterator[str]:
-    """Notes on metrics that lost samples: an answer that makes no claims can't be unfaithful."""
-    for metric in pairing.metrics:
-        excused = pairing.current.metrics[metric].not_applicable
-        before = pairing.baseline.metrics[metric].values
-        lost = [excused[i] for i in pairing.samples if i in excused and i in before]
-        if len(lost) > _LOST_SHARE * len(pairing.samples):
-            yield (
-                f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} with a score "
-                f"in the baseline, most often because {most_common(lost)}."
-            )
+def _no_longer_applicable(metric: str, pairing: Pairing) -> Iterator[str]:
+    """A note on a metric that lost samples: an answer that makes no claims can't be unfaithful."""
+    excused, before = pairing.current.metrics[metric].not_applicable, pairing.baseline.metrics[metric].values
+    lost = [excused[name] for name in pairing.samples if name in excused and name in before]
+    if len(lost) > _LOST_SHARE * len(pairing.samples):
+        yield (
+            f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} with a score in "
+            f"the baseline, most often because {usual_reason(lost)}."
+        )

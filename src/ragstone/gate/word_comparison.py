@@ -37,33 +37,33 @@ def words_reason(metric: str | None) -> str:
 
 def without_word_losses(drops: Sequence[BoundCheck], evidence: Evidence) -> list[BoundCheck]:
     """The `drops`, each without the losses that only the words of the offline judge show."""
-    reworded, samples = evidence.current.system.reworded, evidence.current.samples
-    if not evidence.offline or not reworded:
+    if not evidence.offline or not evidence.current.system.reworded:
         return list(drops)
-    by_facts = []
-    for drop in drops:
-        only_words = [
-            is_by_words(drop.rule.metric, reworded.get(name), has_reference=samples[name].reference is not None)
-            for name in drop.samples
-        ]
-        by_facts.append(_without_losses(drop, np.array(only_words, dtype=np.bool_)))
-    return by_facts
+    return [_without_losses(drop, _only_by_words(drop, evidence)) for drop in drops]
 
 
 def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
     """`floor` with the baseline's scores of the samples that lost by nothing but the words of the offline judge."""
-    metric, reworded = floor.rule.metric, evidence.current.system.reworded
-    compared = evidence.compared
-    if not evidence.offline or not reworded or compared is None or metric not in compared.metrics:
+    metric, compared = floor.rule.metric, evidence.compared
+    if not evidence.offline or compared is None or metric not in compared.metrics:
         return floor
-    samples, before = evidence.current.samples, compared.baseline.metrics[metric].values
-    paired = set(compared.pairs(metric))
+    before, paired = compared.baseline.metrics[metric].values, set(compared.pairs(metric))
     values = floor.values.copy()
-    for place, name in enumerate(floor.samples):
-        has_reference = samples[name].reference is not None
-        if name in paired and is_by_words(metric, reworded.get(name), has_reference=has_reference):
+    for place in np.flatnonzero(_only_by_words(floor, evidence)):
+        name = floor.samples[place]
+        if name in paired:
             values[place] = max(values[place], floor.rule.direction.shown(before[name]))
     return replace(floor, values=values, current=float(values.mean()))
+
+
+def _only_by_words(check: BoundCheck, evidence: Evidence) -> NDArray[np.bool_]:
+    """A mask over the samples of `check`: those of which a loss shows nothing but other words."""
+    run, metric = evidence.current, check.rule.metric
+    only_words = [
+        is_by_words(metric, run.system.reworded.get(name), has_reference=run.samples[name].reference is not None)
+        for name in check.samples
+    ]
+    return np.array(only_words, dtype=np.bool_)
 
 
 def _without_losses(drop: BoundCheck, only_words: NDArray[np.bool_]) -> BoundCheck:

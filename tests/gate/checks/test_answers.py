@@ -65,8 +65,7 @@ def test_an_empty_answer_counts_whichever_it_is() -> None:
         system=SystemFacts(answers={name: (*given, given[0], "") for name, given in one.system.answers.items()}),
     )
     assert failing(decide_gate(thrice, None, default_policy())) == {
-        "system.answers": "the system gave 10 empty answers to 10 answerable samples, each asked 3 times, more than "
-        "the 20 % allowed."
+        "system.answers": "the system gave 10 empty answers of 30 to 10 answerable samples, more than the 20 % allowed."
     }
 
 

@@ -106,7 +106,7 @@ def test_what_to_accept_is_offered_and_does() -> None:
     assert decided(now, then, accepted=offer.drop)[0].status is Status.PASS
     more, checks = decided(run([0.9] * 60, offset=40), then, accepted=offer.drop)
     assert more.exit_code == 6, "no more than what was accepted"
-    assert "(32 of them accepted)" in checks["golden_set.edited"].reason
+    assert "(32 of them accepted, 40 %, at most 5 % may)" in checks["golden_set.edited"].reason
 
 
 def test_questions_that_were_reworded_as_they_broke_are_compared_as_a_group() -> None:

@@ -56,7 +56,7 @@ NO_REFERENCE = run(
         (UNKNOWN, FAITHFULNESS, ["gone"], 5, "it is not in this run"),
         (UNKNOWN, FAITHFULNESS, ["s0"], 5, "could not be scored: refused"),
         (UNKNOWN, FAITHFULNESS, ["na"], 5, "no metric with a floor"),
-        (UNKNOWN, {"faithfulness": {"max_drop": 0.1}}, "all", 5, "no sample has a score to compare"),
+        (UNKNOWN, {"faithfulness": {"max_drop": 0.1}}, "all", 5, "must-pass samples passed. Not compared: "),
         (HALVES, FAITHFULNESS, {"samples": ["s0"], "metrics": ["faithfulness"], "min": 0.4}, 0, "1 of 1"),
         (HALVES, FAITHFULNESS, {"samples": ["s0"], "metrics": ["faithfulness"], "min": 0.41}, 1, "required 0.41"),
         (HALVES, FAITHFULNESS, {"samples": ["s0"], "metrics": ["answer_relevancy"], "min": 0.2}, 1, "is 0.10"),
@@ -167,7 +167,7 @@ def test_the_error_rate_counts_every_time_that_the_system_was_asked() -> None:
     )
     check = of_kind(decide(one, metrics=FAITHFULNESS, system={"max_error_rate": 0.01}), CheckKind.ERROR_RATE)[0]
     assert (check.status, check.estimate) == (Status.PASS, 0.01)
-    assert "failed on 3 of 300 questions (100 samples, each asked 3 times) (1 %)" in check.reason
+    assert "failed on 3 of 300 answers to 100 samples (1 %)" in check.reason
 
 
 @pytest.mark.parametrize(

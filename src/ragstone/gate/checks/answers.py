@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import alike, clipped, counted, figure, most_common, percent
+from ragstone.formatting import counted, figure, percent, usual_reason
 from ragstone.gate.bounds import answers_per_sample
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, Format, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.policy_table import DEFAULT_METRICS
-from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.system.response import RETRIEVAL
 
 _HALF = 0.5
@@ -40,48 +40,28 @@ class Answers(Checker):
     policy_key = ("system", "max_empty")
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, manifest = evidence.current, evidence.current.manifest
+        run, allowed = evidence.current, evidence.policy.system.max_empty
         asked = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
-        if manifest is None or not evidence.finished or not run.system.answers:
+        if not asked or not evidence.finished or not run.system.answers or run.part == RETRIEVAL:
             return
-        if not asked or manifest.system.part == RETRIEVAL:
-            return
-        allowed, each = evidence.policy.system.max_empty, answers_per_sample(run)
-        n = counted(len(asked), "answerable sample")
+        answers = len(asked) * answers_per_sample(run)
         empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in asked)
-        share = empty / (len(asked) * each)
-        found = f"an empty answer to {empty} of {n}"
-        if each > 1:
-            found = f"{counted(empty, 'empty answer')} to {n}, each asked {each} times"
-        status = Status.FAIL
+        share, n = empty / answers, counted(len(asked), "answerable sample")
+        found = f"the system gave an empty answer to {empty} of {n}"
+        if answers > len(asked):
+            found = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {n}"
+        status, reason = Status.PASS, f"{found}, and not the same answer to all."
         if share > allowed:
-            reason = f"the system gave {found}, more than the {percent(allowed)} allowed."
+            status, reason = Status.FAIL, f"{found}, more than the {percent(allowed)} allowed."
         elif _all_alike(run, asked):
-            reason = f"the system gave the same answer to each of {n}."
-        else:
-            status = Status.PASS
-            reason = f"the system gave {found}, and not the same answer to all."
-        yield Check(
-            name="system.answers",
-            kind=CheckKind.ANSWERS,
-            status=status,
-            action=Action.BLOCK,
-            reason=reason,
-            estimate=share,
-            threshold=allowed,
-            current=share,
-            n=len(asked),
-        )
+            status, reason = Status.FAIL, f"the system gave the same answer to each of {n}."
+        yield limit_check("system.answers", CheckKind.ANSWERS, status, reason, value=share, limit=allowed, n=len(asked))
 
-    def found(self, check: Check) -> str:
-        if check.estimate is None or check.metric is not None:
-            return super().found(check)
-        return f"{percent(check.estimate)} empty"
+    def formats(self, check: Check) -> tuple[Format, Format]:
+        return (percent, percent) if check.metric is None else super().formats(check)
 
     def wanted(self, check: Check) -> str:
-        if check.threshold is None or check.metric is not None:
-            return super().wanted(check)
-        return f"at most {percent(check.threshold)}"
+        return super().wanted(check).replace("at least", "at least" if check.metric else "at most")
 
 
 class NoAnswer(Answers):
@@ -94,12 +74,10 @@ class NoAnswer(Answers):
         answered = any(run.system.answers.values()) or not failures.keys() >= run.samples.keys()
         if not evidence.finished or not run.samples or answered:
             return
-        reasons = [failures[sample_id].rstrip(".") for sample_id in run.samples]
-        often = "" if len(set(map(alike, reasons))) == 1 else ", most often"
-        n = len(run.samples)
-        why = f"{counted(n, 'sample')}{often}: {clipped(most_common(reasons))}"
-        reason = f"the system under test failed on all of {why}."
-        yield Check("system.answers", CheckKind.ANSWERS, Status.ERROR, Action.BLOCK, reason, n=n)
+        n = counted(len(run.samples), "sample")
+        why = usual_reason(failures[sample_id] for sample_id in run.samples)
+        reason = f"the system under test failed on all of {n}, most often: {why}."
+        yield Check("system.answers", CheckKind.ANSWERS, Status.ERROR, Action.BLOCK, reason, n=len(run.samples))
 
 
 class Collapsed(Answers):
@@ -114,44 +92,38 @@ class Collapsed(Answers):
         floors = {rule.metric: rule.min for rule in evidence.rules if rule.slice is None}
         for metric, default in DEFAULT_METRICS.items():
             floor = default.min if floors.get(metric) is None else floors[metric]
-            line = _LINES[metric] if floor is None else _HALF * floor
-            less = figure(line) if floor is None else f"half of its floor of {figure(floor)}"
-            yield from _collapsed(metric, line, less, evidence)
+            if floor is None:
+                yield from _collapsed(metric, _LINES[metric], figure(_LINES[metric]), evidence)
+            else:
+                yield from _collapsed(metric, _HALF * floor, f"half of its floor of {figure(floor)}", evidence)
 
 
-def _collapsed(metric: str, line: float, less: str, evidence: Evidence) -> Iterator[Check]:
+def _collapsed(metric: str, line: float, line_words: str, evidence: Evidence) -> Iterator[Check]:
     run = evidence.current
-    if metric not in run.metrics or not (ids := sorted(run.metrics[metric].values)):
+    values = run.scores_of(metric).values
+    if not values:
         return
-    values = [run.metrics[metric].values[sample_id] for sample_id in ids]
-    found = mean_of(run, ids, values, confidence=evidence.policy.gate.confidence)
-    if found.high >= line:
+    ids = sorted(values)
+    mean = mean_of(run, ids, [values[sample_id] for sample_id in ids], confidence=evidence.policy.gate.confidence)
+    if mean.high >= line:
         return
-    hint = "" if any(values) or metric != "context_recall" else " Does the entrypoint return the contexts?"
-    yield Check(
-        name=f"{metric}.answers",
-        kind=CheckKind.ANSWERS,
-        status=Status.FAIL,
-        action=Action.BLOCK,
-        reason=f"{metric} is {figure(found.estimate)} on {counted(found.n, 'sample')}: shown to be less than {less}, "
-        f"which fails with any judge.{hint}",
-        metric=metric,
-        estimate=found.estimate,
-        interval=Interval.of(found),
-        threshold=line,
-        current=found.estimate,
-        n=found.n,
+    is_recall_of_nothing = metric == "context_recall" and not any(values.values())
+    hint = " Does the entrypoint return the contexts?" if is_recall_of_nothing else ""
+    reason = (
+        f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than {line_words}, "
+        f"which fails with any judge.{hint}"
     )
+    check = Check(f"{metric}.answers", CheckKind.ANSWERS, Status.FAIL, Action.BLOCK, reason, metric, threshold=line)
+    yield check.measured(mean)
 
 
 def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
-    given = [sample_id for sample_id in asked if any(run.system.answers.get(sample_id, ()))]
-    answers = (answer for sample_id in given for answer in run.system.answers[sample_id])
-    first = next(answers, None)
-    if first is None or any(answer != first for answer in answers) or 2 * len(given) <= len(asked):
+    answered = [sample_id for sample_id in asked if any(run.system.answers.get(sample_id, ()))]
+    answers = {answer for sample_id in answered for answer in run.system.answers[sample_id]}
+    if len(answers) != 1 or 2 * len(answered) <= len(asked):
         return False
-    questions = len({run.samples[sample_id].question for sample_id in given})
-    references = {run.samples[sample_id].reference for sample_id in given} - {None}
+    questions = len({run.samples[sample_id].question for sample_id in answered})
+    references = {run.samples[sample_id].reference for sample_id in answered} - {None}
     if not references:
         return questions >= MIN_ALIKE_UNREFERENCED
     return len(references) > 1 and questions >= MIN_ALIKE

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragstone.evaluation.scores import MetricScores
-from ragstone.formatting import clipped, counted, listed, most_common
-from ragstone.gate.checks.checker import Checker
+from ragstone.formatting import counted, listed, usual_reason
+from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
 from ragstone.gate.source import KeyPath
@@ -19,8 +18,6 @@ MIN_SHARE = 0.2
 
 OF_THE_GOLDEN_SET = ("the sample ", "the reference ")
 """How a reason begins that is about the golden set, and not about the answer."""
-
-_NO_SCORES = MetricScores(values={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +41,9 @@ class Applied:
         by_the_golden_set = sum(reason.startswith(OF_THE_GOLDEN_SET) for reason in self.excused)
         return 2 * by_the_golden_set < len(self.excused)
 
-    @property
-    def sentence(self) -> str:
-        """``faithfulness could be judged for 2 of 30 answers.``"""
-        return f"{self.rule.title} {self}."
-
     def __str__(self) -> str:
         """``could be judged for 2 of 30 answers, most often because the answer makes no claim``."""
-        why = f", most often because {clipped(most_common(self.excused).rstrip('.'))}" if self.excused else ""
+        why = f", most often because {usual_reason(self.excused)}" if self.excused else ""
         return f"could be judged for {self.count:,} of {counted(self.total, 'answer')}{why}"
 
 
@@ -67,30 +59,29 @@ class Applicability(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        for applied in applicability(evidence):
-            if not applied.hardly or not (applied.rule.written or applied.by_the_answers):
-                continue
+        for applied in _applicability(evidence):
             rule = applied.rule
-            check = rule.check(CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{applied}.")
-            yield replace(check, reason=applied.sentence, estimate=applied.count / applied.total, n=applied.total)
+            if applied.hardly and (rule.written or applied.by_the_answers):
+                check = rule.check(CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{applied}.")
+                share = applied.count / applied.total
+                yield replace(check, reason=f"{rule.title} {applied}.", estimate=share, n=applied.total)
 
     def key(self, check: Check) -> KeyPath:
-        rule = ("metrics", check.metric or "")
-        return rule if check.slice is None else ("slices", check.slice, *rule)
+        return rule_key(check)
 
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
     """Warnings that name the metrics that applied to hardly any answer, but for what line one says."""
     blocking = [check for check in evidence.decided if check.action is Action.BLOCK]
     line_one = next((check.reason for check in blocking if check.status is not Status.PASS), "")
-    alike: dict[str, list[str]] = {}
-    for applied in applicability(evidence):
-        if applied.hardly and applied.sentence != line_one:
-            alike.setdefault(str(applied), []).append(applied.rule.title)
-    yield from (f"{listed(titles)} {what}." for what, titles in alike.items())
+    titles: dict[str, list[str]] = {}
+    for applied in _applicability(evidence):
+        if applied.hardly and line_one != f"{applied.rule.title} {applied}.":
+            titles.setdefault(str(applied), []).append(applied.rule.title)
+    yield from (f"{listed(names)} {words}." for words, names in titles.items())
 
 
-def applicability(evidence: Evidence) -> Iterator[Applied]:
+def _applicability(evidence: Evidence) -> Iterator[Applied]:
     """To how many answers to answerable questions each rule applied; a family of metrics has one rule."""
     run = evidence.current
     families: dict[tuple[str, str | None], list[Rule]] = {}
@@ -98,10 +89,12 @@ def applicability(evidence: Evidence) -> Iterator[Applied]:
         if not is_relative(rule.metric):
             families.setdefault((rule.key, rule.slice), []).append(rule)
     for (key, _), rules in families.items():
-        samples = run.samples.keys() if rules[0].samples is None else rules[0].samples & run.samples.keys()
-        answerable = {name for name in samples if run.samples[name].answerable}
-        scores = [run.metrics.get(rule.metric, _NO_SCORES) for rule in rules]
-        applies = {name for one in scores for name in (*one.values, *one.failed)} & samples
-        excuses = {name: reason for one in scores for name, reason in one.not_applicable.items()}
-        excused = [reason for name, reason in excuses.items() if name in answerable - applies]
-        yield Applied(replace(rules[0], metric=key), len(applies), len(answerable | applies), excused)
+        rule = replace(rules[0], metric=key)
+        samples = {name for name in run.samples if rule.samples is None or name in rule.samples}
+        applies, excuses = set[str](), dict[str, str]()
+        for scores in (run.scores_of(member.metric) for member in rules):
+            applies |= scores.applies_to & samples
+            excuses |= scores.not_applicable
+        others = {name for name in samples - applies if run.samples[name].answerable}
+        excused = [reason for name, reason in excuses.items() if name in others]
+        yield Applied(rule, len(applies), len(others) + len(applies), excused)

@@ -8,21 +8,21 @@ if more than in the baseline is, by a sign test on the questions that changed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.evaluation.ranked import evidence_ranks
-from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, percent
-from ragstone.gate.checks.checker import Checker
+from ragstone.evaluation.scores import MetricScores, RunScores
+from ragstone.formatting import counted, percent, tally
+from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.citations import false_citations
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import groups_of, mean_of
 from ragstone.gate.policy_table import COMPARED_GUARD, DEFAULT_MAX_DROP, GUARDS, SystemRules
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.gate.word_comparison import is_by_words
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
@@ -84,16 +84,9 @@ class Guard:
     before: str = "before"
 
     @property
-    def key(self) -> str:
-        return GUARDS[self.name]
-
-    @property
     def only_compared(self) -> bool:
         """Whether it counts nothing without a baseline: its key limits the rise, and a pass is no check."""
         return self.name == COMPARED_GUARD
-
-    def asked(self, run: RunScores) -> list[str]:
-        return [name for name, facts in run.samples.items() if facts.answerable is self.answerable]
 
 
 def _unanswered(run: RunScores, _: Evidence) -> Hits:
@@ -114,7 +107,7 @@ def _broken(run: RunScores, evidence: Evidence) -> Hits:
         found.setdefault(name, "same")
     for name in sorted(false_citations(run)):
         found.setdefault(name, "citations")
-    lines = FALSE_OFFLINE if _is_offline(run) else FALSE_UP_TO
+    lines = FALSE_OFFLINE if run.offline else FALSE_UP_TO
     for name, sign in _low(run, lines, evidence, evidence.policy.system.max_broken).items():
         if kinds.get(name) not in UNANSWERED:
             found.setdefault(name, sign)
@@ -174,12 +167,11 @@ class Broken(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, manifest = evidence.current, evidence.current.manifest
-        if manifest is None or not evidence.finished or not run.system.answers:
-            return
-        for guard in _GUARDS:
-            if guard.name in _OF_RETRIEVAL or manifest.system.part != RETRIEVAL:
-                yield from _check(guard, evidence)
+        run = evidence.current
+        if evidence.finished and run.system.answers:
+            for guard in _GUARDS:
+                if guard.name in _OF_RETRIEVAL or run.part != RETRIEVAL:
+                    yield from _check(guard, evidence)
 
     def key(self, check: Check) -> KeyPath:
         return ("system", GUARDS[check.name])
@@ -190,48 +182,47 @@ class Broken(Checker):
 
 def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     run = evidence.current
-    asked = [name for name in guard.asked(run) if name in run.system.answers]
+    asked = [name for name in run.system.answers if run.samples[name].answerable is guard.answerable]
     if not asked:
         return
     everywhere = guard.hits(run, evidence)
     hits = {name: everywhere[name] for name in asked if name in everywhere}
-    allowed = _limit(evidence.policy.system, guard)
+    n, allowed = len(asked), _limit(evidence.policy.system, guard)
     change = _against_baseline(guard, everywhere, asked, evidence)
     rose = change is not None and change.rise > _rise_allowed(guard, evidence) and change.p <= SUSPECTED
-    status, so = Status.PASS, "no more than is allowed"
-    if not guard.only_compared and _is_shown(hits, asked, allowed, run):
+    is_over = not guard.only_compared and len(hits) > allowed * n
+    limit = f"more than the {percent(allowed)} allowed"
+    if is_over and _is_shown(hits, asked, allowed, run):
         # A change fails only for what it adds to its base, but what was broken before must not pass in silence.
-        as_before = change is not None and change.before > allowed * len(asked) and not rose
-        status, so = (Status.INCONCLUSIVE if as_before else Status.FAIL), f"more than the {percent(allowed)} allowed"
-    elif rose:
-        is_shown = change is not None and change.p <= WORSE
-        status = Status.FAIL if is_shown else Status.INCONCLUSIVE
-        so = "more than chance explains" if is_shown else "which may be more than chance"
+        as_before = change is not None and change.before > allowed * n and not rose
+        status = Status.INCONCLUSIVE if as_before else Status.FAIL
+    elif change is not None and rose:
+        is_chance = change.p > WORSE
+        status = Status.INCONCLUSIVE if is_chance else Status.FAIL
+        limit = "which may be more than chance" if is_chance else "more than chance explains"
+    elif is_over:
+        # No tick stands beside a limit that is exceeded.
+        status, limit = Status.INCONCLUSIVE, f"{limit}, but too few to decide"
     elif guard.only_compared:
         return
-    elif len(hits) > allowed * len(asked):
-        # No tick stands beside a limit that is exceeded.
-        status, so = Status.INCONCLUSIVE, f"more than the {percent(allowed)} allowed, but too few to decide"
-    of = counted(len(asked), f"{'' if guard.answerable else 'un'}answerable question")
-    verb = "is" if len(hits) == 1 else "are"
-    then = "" if change is None else f" ({change.before} {guard.before})"
-    yield Check(
-        name=guard.name,
-        kind=CheckKind.SHARE,
-        status=status,
-        action=Action.BLOCK,
-        reason=f"{len(hits)} of {of} {verb} {guard.what}{then}, {so}{_signs(hits)}.",
-        estimate=len(hits) / len(asked),
-        threshold=allowed,
-        current=len(hits) / len(asked) if change is None else change.share_before + change.rise,
-        baseline=None if change is None else change.share_before,
-        n=len(asked),
+    else:
+        status, limit = Status.PASS, "no more than is allowed"
+    questions = counted(n, "answerable question" if guard.answerable else "unanswerable question")
+    before = "" if change is None else f" ({change.before} {guard.before})"
+    reason = (
+        f"{len(hits)} of {questions} {'is' if len(hits) == 1 else 'are'} {guard.what}{before}, {limit}{_signs(hits)}."
     )
+    share = len(hits) / n
+    check = limit_check(guard.name, CheckKind.SHARE, status, reason, value=share, limit=allowed, n=n)
+    if change is not None:
+        check = replace(check, current=change.share_before + change.rise, baseline=change.share_before)
+    yield check
 
 
 def _limit(system: SystemRules, guard: Guard) -> float:
-    allowed: float = getattr(system, guard.key)
-    return max(allowed, system.max_empty) if guard.key == "max_unanswered" else allowed
+    key = GUARDS[guard.name]
+    allowed: float = getattr(system, key)
+    return max(allowed, system.max_empty) if key == "max_unanswered" else allowed
 
 
 def _rise_allowed(guard: Guard, evidence: Evidence) -> float:
@@ -239,101 +230,93 @@ def _rise_allowed(guard: Guard, evidence: Evidence) -> float:
 
     A broken answer takes at least half of its score from the mean.
     """
-    rises = [evidence.policy.system.max_misranked if guard.only_compared else DEFAULT_MAX_DROP]
+    rise = evidence.policy.system.max_misranked if guard.only_compared else DEFAULT_MAX_DROP
     for (name, tag), entry in evidence.policy.widened.items():
         if name == guard.name:
-            rises.append(entry.drop)
+            rise = max(rise, entry.drop)
         elif name not in GUARDS and name != GOLDEN_SET and tag is None:
-            rises.append(2.0 * entry.drop)
-    return max(rises)
+            rise = max(rise, 2.0 * entry.drop)
+    return rise
 
 
-def _is_shown(hits: Collection[str], asked: Collection[str], allowed: float, run: RunScores) -> bool:
-    if len(hits) <= allowed * len(asked):
-        return False
-    if any(group is not None for group in groups_of(run, asked)):
+def _is_shown(hits: Collection[str], asked: Sequence[str], allowed: float, run: RunScores) -> bool:
+    if any(groups_of(run, asked)):
         values = [float(name in hits) for name in asked]
-        return mean_of(run, list(asked), values, confidence=1.0 - 2.0 * SHOWN).low > allowed
+        return mean_of(run, asked, values, confidence=1.0 - 2.0 * SHOWN).low > allowed
     return p_proportion_at_most(len(hits), len(asked), allowed) <= SHOWN
 
 
 def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence: Evidence) -> _Change | None:
     """The change since the baseline; None if no sample is in both."""
     pairing = evidence.compared
-    if pairing is None or not pairing.baseline.system.answers:
+    answered_before = {} if pairing is None else pairing.baseline.system.answers
+    in_both = set() if pairing is None else answered_before.keys() & set(pairing.samples)
+    paired = [name for name in asked if name in in_both]
+    if pairing is None or not paired:
         return None
-    known = pairing.baseline.system.answers
-    paired = [name for name in pairing.samples if name in known and name in asked]
-    if not paired:
-        return None
-    then = guard.hits(pairing.baseline, evidence)
+    before = guard.hits(pairing.baseline, evidence)
     votes: defaultdict[str, int] = defaultdict(int)
     for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
-        votes[name if group is None else f"group {group}"] += (name in hits) - (name in then)
-    worse, better = (sum(sign * vote > 0 for vote in votes.values()) for sign in (1, -1))
-    rise = sum(votes.values()) / len(paired)
+        votes[name if group is None else f"group {group}"] += (name in hits) - (name in before)
+    worse, better = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
-    before = sum(name in then for name in paired)
-    return _Change(before, before / len(paired), rise, p)
+    count = sum(name in before for name in paired)
+    return _Change(count, count / len(paired), sum(votes.values()) / len(paired), p)
 
 
 def _signs(hits: Hits) -> str:
     """Which signs there were, the most frequent first: ``: 20 abstaining, 3 empty``."""
-    found = Counter(sign for sign in hits.values() if sign)
-    return ": " + ", ".join(f"{n} {_WORDS[sign]}" for sign, n in found.most_common()) if found else ""
-
-
-def _is_offline(run: RunScores) -> bool:
-    return run.manifest is not None and run.manifest.judge.offline
+    signs = Counter(_WORDS[sign] for sign in hits.values() if sign)
+    return f": {', '.join(tally(dict(signs.most_common())))}" if signs else ""
 
 
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:
     """What most answers to each sample are, where they don't just answer."""
-    found: dict[str, AnswerKind] = {}
+    kinds_of: dict[str, AnswerKind] = {}
     for name, kinds in run.system.kinds.items():
         kind, times = Counter(kinds).most_common(1)[0]
-        out = [one for one in kinds if one in UNANSWERED]
-        if 2 * times > len(kinds) or 2 * len(out) > len(kinds):
-            found[name] = kind if 2 * times > len(kinds) else out[0]
-    return found
+        unanswered = [one for one in kinds if one in UNANSWERED]
+        if 2 * times > len(kinds):
+            kinds_of[name] = kind
+        elif 2 * len(unanswered) > len(kinds):
+            kinds_of[name] = unanswered[0]
+    return kinds_of
 
 
 def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
     """The samples that have the same answer as others with another reference."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name, given in run.system.answers.items():
-        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and given[0] and len(set(given)) == 1:
-            groups[given[0]].append(name)
+    for name, answers in run.system.answers.items():
+        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and answers[0] and len(set(answers)) == 1:
+            groups[answers[0]].append(name)
     for names in groups.values():
-        if len(names) >= MIN_ALIKE and len({run.samples[name].reference for name in names} - {None}) >= MIN_ALIKE:
+        if len({run.samples[name].reference for name in names} - {None}) >= MIN_ALIKE:
             yield from names
 
 
-def _of_one_answer(run: RunScores, metric: str) -> Mapping[str, float]:
+def _of_one_answer(scores: MetricScores) -> Mapping[str, float]:
     """The score of one answer to each sample, the newest: a mean of several is seldom as low as one of them."""
-    found = run.metrics[metric]
-    last = {name: [score for score in scores if score is not None] for name, scores in found.answers.items()}
-    return {**found.values, **{name: scores[-1] for name, scores in last.items() if scores and name in found.values}}
-
-
-def _is_by_words(run: RunScores, metric: str, name: str) -> bool:
-    """Whether a low score of the sample only says that the answer has other words."""
-    has_reference = run.samples[name].reference is not None
-    return _is_offline(run) and is_by_words(metric, run.system.reworded.get(name), has_reference=has_reference)
+    newest = dict(scores.values)
+    for name in scores.answers.keys() & newest.keys():
+        newest[name] = [value for value in scores.answers[name] if value is not None][-1]
+    return newest
 
 
 def _low(run: RunScores, lines: Mapping[str, float], evidence: Evidence, allowed: float) -> Hits:
     """The samples with a score of at most one of `lines`, unless the policy says that such means are fine.
 
-    `allowed` is the share of them that it allows.
+    `allowed` is the share of them that it allows. Of the offline judge, a low score may only say that the answer has
+    other words.
     """
-    low = 1.0 - allowed
     floors = {rule.metric: rule.min for rule in evidence.rules if rule.written and rule.slice is None}
-    fine = {metric for metric, floor in floors.items() if floor is not None and floor < low}
-    found: dict[str, str] = {}
+    reworded = run.system.reworded if run.offline else {}
+    signs: dict[str, str] = {}
     for metric, line in lines.items():
-        if metric in run.metrics and metric not in fine:
-            for name, value in _of_one_answer(run, metric).items():
-                if value <= line and not _is_by_words(run, metric, name):
-                    found.setdefault(name, metric)
-    return found
+        floor = floors.get(metric)
+        if floor is not None and floor < 1.0 - allowed:
+            continue
+        for name, value in _of_one_answer(run.scores_of(metric)).items():
+            has_reference = run.samples[name].reference is not None
+            if value <= line and not is_by_words(metric, reworded.get(name), has_reference=has_reference):
+                signs.setdefault(name, metric)
+    return signs

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Protocol
 
-from ragstone import formatting
+from ragstone.formatting import bound, percent, score
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Check
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+
+Format = Callable[[float], str]
+
+
+def limit_check(
+    name: str,
+    kind: CheckKind,
+    status: Status,
+    reason: str,
+    *,
+    value: float,
+    limit: float,
+    n: int,
+    action: Action = Action.BLOCK,
+) -> Check:
+    """A check of one number of the run, often a share of `n` samples, with a limit."""
+    return Check(name, kind, status, action, reason, estimate=value, threshold=limit, current=value, n=n)
+
+
+def rule_key(check: Check, *key: str) -> KeyPath:
+    """The key of thresholds.toml in the rule for the metric of `check`; empty without a metric."""
+    if check.metric is None:
+        return ()
+    rule = ("metrics", check.metric, *key)
+    return rule if check.slice is None else ("slices", check.slice, *rule)
 
 
 class Checker(Protocol):
@@ -42,12 +67,14 @@ class Checker(Protocol):
         """What reports call `check`, without its metric, slice or sample."""
         return self.heading or check.kind.replace("_", " ").capitalize()
 
+    def formats(self, check: Check) -> tuple[Format, Format]:  # noqa: ARG002 - for those with several units
+        """How reports write the estimate and the threshold."""
+        return (percent, percent) if self.share else (score, bound)
+
     def found(self, check: Check) -> str:
         """The estimate, as reports show it."""
-        shown = formatting.percent if self.share else formatting.score
-        return "" if check.estimate is None else shown(check.estimate)
+        return "" if check.estimate is None else self.formats(check)[0](check.estimate)
 
     def wanted(self, check: Check) -> str:
         """The threshold, as reports show it."""
-        shown = formatting.percent if self.share else formatting.bound
-        return "" if check.threshold is None else f"{self.at} {shown(check.threshold)}"
+        return "" if check.threshold is None else f"{self.at} {self.formats(check)[1](check.threshold)}"

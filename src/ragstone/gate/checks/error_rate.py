@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from ragstone.formatting import clipped, counted, most_common, percent
+from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.bounds import answers_per_sample
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Check, CheckKind, Interval, Status
 from ragstone.stats.intervals import mean_interval, proportion_interval
@@ -28,36 +29,28 @@ class ErrorRate(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, policy, allowed = evidence.current, evidence.policy, evidence.policy.system.max_error_rate
-        n, each = len(run.samples), answers_per_sample(run)
+        run, system, confidence = evidence.current, evidence.policy.system, evidence.policy.gate.confidence
+        n, each, allowed = len(run.samples), answers_per_sample(run), system.max_error_rate
         failures = sum(run.system.failed_answers.values())
         rate = failures / (n * each) if n else 0.0
-        failed = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
-        if n == 0 or not (failed or "max_error_rate" in policy.system.model_fields_set):
+        fails = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
+        if n == 0 or not (fails or "max_error_rate" in system.model_fields_set):
             return
         if each == 1:
-            asked = counted(n, "sample")
-            found = proportion_interval(failures, n, confidence=policy.gate.confidence)
+            interval = proportion_interval(failures, n, confidence=confidence)
         else:
-            asked = f"{n * each:,} questions ({counted(n, 'sample')}, each asked {each} times)"
             shares = [run.system.failed_answers.get(sample_id, 0) / each for sample_id in run.samples]
-            found = mean_interval(np.array(shares), confidence=policy.gate.confidence)
-        often = most_common(list(run.system.failures.values())).rstrip(".") if run.system.failures else ""
-        why = f" (most often: {clipped(often)})" if often else ""
-        limit = f"{'more than' if rate > allowed else 'within'} the {percent(allowed)} allowed"
-        status = Status.FAIL if failed else Status.PASS
-        if rate > allowed and not failed:
+            interval = mean_interval(np.array(shares), confidence=confidence)
+        status, limit = Status.PASS, f"within the {percent(allowed)} allowed"
+        if fails:
+            status, limit = Status.FAIL, f"more than the {percent(allowed)} allowed"
+        elif rate > allowed:
             status = Status.INCONCLUSIVE
-            limit += ", but one failure alone may be chance"
-        yield Check(
-            name="system.error_rate",
-            kind=CheckKind.ERROR_RATE,
-            status=status,
-            action=policy.system.action,
-            reason=f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}.",
-            estimate=rate,
-            interval=Interval.of(found),
-            threshold=allowed,
-            current=rate,
-            n=n,
+            limit = f"more than the {percent(allowed)} allowed, but one failure alone may be chance"
+        asked = counted(n, "sample") if each == 1 else f"{n * each:,} answers to {counted(n, 'sample')}"
+        why = f" (most often: {usual_reason(run.system.failures.values())})" if run.system.failures else ""
+        reason = f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}."
+        check = limit_check(
+            "system.error_rate", self.kinds[0], status, reason, value=rate, limit=allowed, n=n, action=system.action
         )
+        yield replace(check, interval=Interval.of(interval))

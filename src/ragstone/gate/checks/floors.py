@@ -16,26 +16,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from ragstone.evaluation.scores import MetricScores
-from ragstone.formatting import counted, figure, percent, threshold
+from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import counted, figure, interval_words, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, answers_per_sample
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.checks.corrected_floors import corrected_mean, labels_of
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.gate.word_comparison import floor_without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
-from ragstone.stats.intervals import Floats
 from ragstone.stats.normal import normal_quantile
 
 NOISE = 0.01
 """The probability that the noise of the answers alone takes a mean that is at its floor so far below it."""
 
 _KEYS: dict[str, str] = {way.level: way.level_key for way in (HIGHER, LOWER)}
-_NO_SCORES = MetricScores({})
 
 
 class Floors(Checker):
@@ -49,50 +47,51 @@ class Floors(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         for floor in evidence.asked:
-            if floor.kind is not CheckKind.FLOOR or floor.action is not self._action:
-                continue
-            labelled = labels_of(floor, evidence)
-            if labelled is None:
+            if floor.kind is CheckKind.FLOOR and floor.action is self._action:
                 yield _without_word_losses(_floor(floor, evidence), floor, evidence)
-            else:
-                interval = corrected_mean(floor, evidence.current, labelled, alpha=NOISE)
-                yield _corrected_floor(floor, interval, evidence, len(labelled.pairs))
 
     def key(self, check: Check) -> KeyPath:
-        if check.metric is None:
-            return ()
-        rule = ("metrics", check.metric, _KEYS[check.kind])
-        return rule if check.slice is None else ("slices", check.slice, *rule)
+        return rule_key(check, _KEYS[check.kind])
 
 
 def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
-    decision = evidence.policy.gate.decision
-    interval = mean_of(evidence.current, floor.samples, floor.values, confidence=evidence.policy.gate.confidence)
-    if decision == "assured":
-        status = Status.PASS if interval.low >= floor.bound else Status.FAIL
-        return _check(floor, interval, status, _assured(floor, interval, status))
-    if floor.current >= floor.bound - ROUNDING:
-        return _check(floor, interval, Status.PASS, _mean(floor, "reaches"))
-    if decision == "point":
-        return _check(floor, interval, Status.FAIL, _mean(floor, "below"))
-    reach = floor.current + normal_quantile(1.0 - NOISE) * noise_of(floor, evidence)
-    before = mean_before(floor, evidence)
+    run, gate, labels, source = evidence.current, evidence.policy.gate, labels_of(floor, evidence), ""
+    if labels is None:
+        mean = mean_of(run, floor.samples, floor.values, confidence=gate.confidence)
+    else:
+        mean = corrected_mean(floor, run, labels, alpha=NOISE)
+        judged = figure(floor.rule.direction.shown(floor.current))
+        source = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
+    if gate.decision == "assured":
+        status = Status.PASS if mean.low >= floor.bound else Status.FAIL
+        low, high = sorted(map(floor.rule.direction.shown, (mean.low, mean.high)))
+        span = interval_words(low, high, mean.confidence)
+        return _check(floor, mean, status, f"{source} ({span}, which must reach it as a whole)")
+    if mean.estimate >= floor.bound - ROUNDING:
+        return _check(floor, mean, Status.PASS, source)
+    if gate.decision == "point":
+        return _check(floor, mean, Status.FAIL, source)
+    if labels is not None:
+        return _check(floor, mean, Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE, source)
+    before = _mean_before(floor, evidence)
     if before is not None and before < floor.bound - ROUNDING:
         way = floor.rule.direction
-        base = f"as the baseline is ({figure(way.shown(before), way.shown(floor.bound))})"
-        return _check(floor, interval, Status.INCONCLUSIVE, f"{_mean(floor, 'below')}, {base}")
-    if reach >= floor.bound:
-        by_noise = f"{_mean(floor, 'below')}, by no more than its answers vary"
-        return _check(floor, interval, Status.INCONCLUSIVE, by_noise, unsettled=True)
-    if not floor.rule.written and interval.high >= floor.bound:
-        by_default = f"{_mean(floor, 'below')}, which nobody wrote, by no more than other questions would vary"
-        return _check(floor, interval, Status.INCONCLUSIVE, by_default)
-    return _check(floor, interval, Status.FAIL, _mean(floor, "below"), unsettled=not _asked_again(evidence))
+        base = figure(way.shown(before), way.shown(floor.bound))
+        return _check(floor, mean, Status.INCONCLUSIVE, f", as the baseline is ({base})")
+    if mean.estimate + normal_quantile(1.0 - NOISE) * noise_of(floor, evidence) >= floor.bound:
+        why = ", by no more than its answers vary"
+        return _check(floor, mean, Status.INCONCLUSIVE, why, unsettled=True)
+    if not floor.rule.written and mean.high >= floor.bound:
+        why = ", which nobody wrote, by no more than other questions would vary"
+        return _check(floor, mean, Status.INCONCLUSIVE, why)
+    # More answers would say nothing new where there are several already, or they are known to be the same.
+    is_settled = answers_per_sample(run) > 1 or run.steady
+    return _check(floor, mean, Status.FAIL, unsettled=not is_settled)
 
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
     """`check`, which only warns if it passes without the losses that only the words of the offline judge show."""
-    if check.status is Status.PASS or check.action is not Action.BLOCK:
+    if check.status is Status.PASS or check.action is not Action.BLOCK or labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
     if by_facts is floor or _floor(by_facts, evidence).status is not Status.PASS:
@@ -101,116 +100,47 @@ def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) ->
     return replace(check, action=Action.WARN, reason=reason, by_words=True, unsettled=False)
 
 
-def _corrected_floor(floor: BoundCheck, interval: Estimate, evidence: Evidence, labels: int) -> Check:
-    """The check of the mean that people would have given: it fails where it is shown to be below its floor."""
-    decision = evidence.policy.gate.decision
-    below = interval.estimate < floor.bound - ROUNDING
-    if decision == "assured":
-        status = Status.PASS if interval.low >= floor.bound else Status.FAIL
-    elif not below:
-        status = Status.PASS
-    else:
-        status = Status.FAIL if decision == "point" or interval.high < floor.bound else Status.INCONCLUSIVE
-    way = floor.rule.direction
-    against = _against(floor, below=below or status is Status.FAIL)
-    text = (
-        f"as people would score it is {figure(way.shown(interval.estimate), way.shown(floor.bound))} "
-        f"({_span(floor, interval)}; the judge gives {figure(way.shown(floor.current))} on "
-        f"{counted(interval.n, 'sample')}, corrected by {counted(labels, 'label')}): {against}"
-    )
-    return _check(floor, interval, status, text)
-
-
 def noise_of(floor: BoundCheck, evidence: Evidence) -> float:
     """The standard error of the mean that comes from the answers: how far it would move if all were asked again.
 
     Measured on the answers of this run, or else on the runs of the baseline; 0 where neither has several.
     """
-    scores = evidence.current.metrics.get(floor.rule.metric, _NO_SCORES)
-    own = _variances(scores, floor.samples)
-    if own is not None:
-        return math.sqrt(float(np.sum(own))) / len(floor.samples)
-    if evidence.compared is None:
-        return 0.0
-    known = evidence.compared.baseline.metrics.get(floor.rule.metric, _NO_SCORES)
-    each = _variances(known, floor.samples, of_the_mean=False)
-    return 0.0 if each is None else math.sqrt(float(np.sum(each))) / len(floor.samples)
+    variance = _variance(evidence.current, floor, of_the_mean=True)
+    if variance is None and evidence.compared is not None:
+        variance = _variance(evidence.compared.baseline, floor, of_the_mean=False)
+    return math.sqrt((variance or 0.0) / len(floor.samples))
 
 
-def _variances(scores: MetricScores, samples: tuple[str, ...], *, of_the_mean: bool = True) -> Floats | None:
-    """The variance of the mean of the answers to each sample (or of a single one); None if none has several."""
-    found = []
-    for sample in samples:
-        answers = [value for value in scores.answers.get(sample, ()) if value is not None]
+def _variance(run: RunScores, floor: BoundCheck, *, of_the_mean: bool) -> float | None:
+    """The variance of the mean of the answers to a sample (or of a single one); None if no sample has several."""
+    answers_of = run.scores_of(floor.rule.metric).answers
+    variances = []
+    for sample in floor.samples:
+        answers = [value for value in answers_of.get(sample, ()) if value is not None]
         if len(answers) > 1:
-            variance = float(np.var(answers, ddof=1))
-            found.append(variance / len(answers) if of_the_mean else variance)
-    if not found:
-        return None
-    missing = len(samples) - len(found)
-    return np.array([*found, *[float(np.mean(found))] * missing])
+            variances.append(float(np.var(answers, ddof=1)) / (len(answers) if of_the_mean else 1))
+    return float(np.mean(variances)) if variances else None
 
 
-def mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
+def _mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
     """The baseline's mean on the samples that this floor is about, more being better; None if it has none of them."""
     if evidence.compared is None:
         return None
-    known = evidence.compared.baseline.metrics.get(floor.rule.metric, _NO_SCORES).values
+    scores = evidence.compared.baseline.scores_of(floor.rule.metric).values
     compared = set(evidence.compared.pairs(floor.rule.metric))
-    values = [known[sample] for sample in floor.samples if sample in compared]
+    values = [scores[sample] for sample in floor.samples if sample in compared]
     return floor.rule.direction.shown(sum(values) / len(values)) if values else None
 
 
-def _asked_again(evidence: Evidence) -> bool:
-    """Whether more answers would say nothing new: there are several already, or they are known to be the same."""
-    manifest = evidence.current.manifest
-    return answers_per_sample(evidence.current) > 1 or (manifest is not None and manifest.steady)
-
-
-def _mean(floor: BoundCheck, side: str) -> str:
-    way = floor.rule.direction
-    mean = figure(way.shown(floor.current), way.shown(floor.bound))
-    return f"is {mean} on {counted(len(floor.samples), 'sample')}, {_against(floor, below=side == 'below')}"
-
-
-def _against(floor: BoundCheck, *, below: bool) -> str:
-    way = floor.rule.direction
-    limit = f"the {way.level} of {threshold(way.shown(floor.bound))}"
-    return f"{way.beyond} {limit}" if below else f"not {way.beyond} {limit}"
-
-
-def _assured(floor: BoundCheck, interval: Estimate, status: Status) -> str:
-    way = floor.rule.direction
-    mean = figure(way.shown(interval.estimate), way.shown(floor.bound))
-    limit = f"the {way.level} of {threshold(way.shown(floor.bound))}"
-    shown = f"{limit} holds"
-    if status is Status.FAIL:
-        reach = "be within" if way.lower_is_better else "reach"
-        misses = interval.estimate < floor.bound
-        shown = f"{way.beyond} {limit}" if misses else f"not shown to {reach} {limit}"
-    return f"is {mean} on {counted(interval.n, 'sample')} ({_span(floor, interval)}): {shown}"
-
-
-def _span(floor: BoundCheck, interval: Estimate) -> str:
-    way = floor.rule.direction
-    low, high = sorted((way.shown(interval.low), way.shown(interval.high)))
-    return f"{percent(interval.confidence)} interval {figure(low)} to {figure(high)}"
-
-
-def _check(floor: BoundCheck, interval: Estimate, status: Status, text: str, *, unsettled: bool = False) -> Check:
-    check = Check(
-        name=floor.name,
-        kind=CheckKind.FLOOR,
-        status=status,
-        action=floor.action,
-        reason=f"{floor.rule.title} {text}.",
-        metric=floor.rule.metric,
-        slice=floor.rule.slice,
-        estimate=interval.estimate,
-        interval=Interval.of(interval),
-        threshold=floor.bound,
-        current=floor.current,
-        n=interval.n,
-        unsettled=unsettled,
+def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, unsettled: bool = False) -> Check:
+    """The check of a floor; `why` ends its reason."""
+    rule, way = floor.rule, floor.rule.direction
+    limit = way.shown(floor.bound)
+    side = way.beyond if mean.estimate < floor.bound - ROUNDING else f"not {way.beyond}"
+    reason = (
+        f"{rule.title} is {figure(way.shown(mean.estimate), limit)} on {counted(mean.n, 'sample')}, {side} the "
+        f"{way.level} of {threshold(limit)}{why}."
     )
-    return as_reported(check) if floor.rule.lower_is_better else check
+    check = Check(floor.name, CheckKind.FLOOR, status, floor.action, reason, rule.metric, rule.slice)
+    check = replace(check.measured(mean), threshold=floor.bound, current=floor.current, unsettled=unsettled)
+    return as_reported(check) if rule.lower_is_better else check

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.formatting import counted, listed, percent, score
+from ragstone.formatting import counted, listed, percent, score, tally
 from ragstone.gate.bounds import BoundCheck, questions
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import COLLAPSE, Drop, decide_drops
 from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
 from ragstone.gate.evidence import Evidence
@@ -20,8 +20,6 @@ _ROUNDING = 1e-6
 
 MIN_COLLAPSED = 2
 """One edited question alone may have become a harder one, even if its scores fell to nothing."""
-
-_SHOWN_METRICS = 2
 
 
 class GoldenSetEdits(Checker):
@@ -43,10 +41,12 @@ class GoldenSetEdits(Checker):
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
         edited = edited_samples(evidence, pairing)
-        entry = evidence.policy.widened.get((GOLDEN_SET, None))
+        entry, limit = evidence.policy.widened.get((GOLDEN_SET, None)), evidence.policy.gate.max_edited
         accepted = 0 if entry is None else int(entry.drop * edited.total + _ROUNDING)
-        if edited.count > accepted + _allowed(evidence, edited):
-            yield _too_many(evidence, edited, accepted)
+        # One may always be edited, but never all, or nothing would be compared.
+        allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
+        if edited.count > accepted + allowed:
+            yield _too_many(edited, accepted, limit)
         if edited.count > accepted:
             yield from _fell(evidence, pairing, edited)
 
@@ -88,56 +88,44 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     )
 
 
-def _allowed(evidence: Evidence, edited: EditedSamples) -> int:
-    """How many may be edited: one always, but never all, or nothing would be compared."""
-    allowed = max(1, int(evidence.policy.gate.max_edited * edited.total + _ROUNDING))
-    return min(allowed, edited.total - 1)
-
-
-def _too_many(evidence: Evidence, edited: EditedSamples, accepted: int) -> Check:
-    share, limit = edited.count / edited.total, evidence.policy.gate.max_edited
-    kinds = {
+def _too_many(edited: EditedSamples, accepted: int, limit: float) -> Check:
+    share = edited.count / edited.total
+    counts = {
         "removed or turned into drafts": edited.removed,
         "reworded": len(edited.reworded),
         "relabelled": len(edited.relabelled),
     }
-    parts = [f"{count:,} {word}" for word, count in kinds.items() if count]
-    covered = f" ({min(accepted, edited.count):,} of them accepted)" if accepted else ""
-    return Check(
-        name="golden_set.edited",
-        kind=CheckKind.GOLDEN_SET,
-        status=Status.ERROR,
-        action=Action.BLOCK,
-        reason=f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because "
-        f"the golden set changed: {listed(parts)}{covered} ({percent(share)}, at most {percent(limit)} may). If that "
-        f"is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'.",
-        estimate=share,
-        threshold=limit,
-        current=share,
-        n=edited.total,
+    details = [*tally({"of them accepted": accepted}), percent(share), f"at most {percent(limit)} may"]
+    reason = (
+        f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
+        f"golden set changed: {listed(tally(counts))} ({', '.join(details)}). If that is meant, accept it: "
+        f"ragstone accept --metric '{GOLDEN_SET}'."
+    )
+    return limit_check(
+        "golden_set.edited", CheckKind.GOLDEN_SET, Status.ERROR, reason, value=share, limit=limit, n=edited.total
     )
 
 
 def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterator[Check]:
     """Inconclusive if the mean of the edited questions fell in a blocking metric as a drop that would be seen."""
-    drops = [drop for rule in evidence.rules if _is_compared(rule) for drop in _group(rule, pairing, edited)]
+    drops = [drop for rule in evidence.rules for drop in _group(rule, pairing, edited)]
     fallen = [drop.check for drop in decide_drops(drops, evidence) if drop.fails or drop.suspected or _collapsed(drop)]
     if not fallen:
         return
-    fallen.sort(key=lambda drop: (float(drop.values.mean()), drop.rule.metric))
-    moves = [f"{drop.rule.metric} {_moved(drop)}" for drop in fallen[:_SHOWN_METRICS]]
-    n = len(fallen[0].values)
+    worst = min(fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric))
+    shown = worst.rule.direction.shown
+    moved = f"{worst.rule.metric} {score(shown(worst.baseline or 0.0))} → {score(shown(worst.current))}"
     yield Check(
         name="golden_set.fell",
         kind=CheckKind.GOLDEN_SET,
         status=Status.INCONCLUSIVE,
         action=Action.BLOCK,
-        reason=f"{counted(n, 'edited question')} scored better before the edit: {listed(moves)}. Are they harder now, "
-        "or did the system get worse?",
+        reason=f"{counted(len(worst.values), 'edited question')} scored better before the edit: {moved}. Are they "
+        "harder now, or did the system get worse?",
         estimate=edited.count / edited.total,
-        current=fallen[0].current,
-        baseline=fallen[0].baseline,
-        n=n,
+        current=worst.current,
+        baseline=worst.baseline,
+        n=len(worst.values),
     )
 
 
@@ -146,20 +134,13 @@ def _collapsed(drop: Drop) -> bool:
     return several and drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0
 
 
-def _is_compared(rule: Rule) -> bool:
-    return rule.slice is None and rule.max_drop is not None and rule.drop_action is Action.BLOCK
-
-
 def _group(rule: Rule, pairing: Pairing, edited: EditedSamples) -> Iterator[BoundCheck]:
-    """The drop of `rule` on the edited questions that both runs have, with their ids for the only thing in common."""
-    if rule.metric in outdated(pairing.current, pairing.baseline) or rule.metric not in pairing.current.metrics:
-        return
-    ids = edited.reworded | (edited.relabelled & pairing.edited_for(rule.metric))
-    comparability = replace(pairing.comparability, comparable=True, metrics=(rule.metric,))
-    group = Pairing(pairing.current, pairing.baseline, comparability, tuple(sorted(ids)))
-    yield from questions(pairing.current, group, [replace(rule, min=None)])
-
-
-def _moved(drop: BoundCheck) -> str:
-    shown = (1.0 - mean if drop.rule.lower_is_better else mean for mean in (drop.baseline or 0.0, drop.current))
-    return " → ".join(map(score, shown))
+    """The drop of `rule`, if it blocks, on the edited questions that both runs have, with their ids for the only thing
+    in common."""
+    blocks = rule.slice is None and rule.max_drop is not None and rule.drop_action is Action.BLOCK
+    is_scored_alike = rule.metric not in outdated(pairing.current, pairing.baseline)
+    if blocks and is_scored_alike and rule.metric in pairing.current.metrics:
+        ids = edited.reworded | (edited.relabelled & pairing.edited_for(rule.metric))
+        comparability = replace(pairing.comparability, comparable=True, metrics=(rule.metric,))
+        group = Pairing(pairing.current, pairing.baseline, comparability, tuple(sorted(ids)))
+        yield from questions(pairing.current, group, [replace(rule, min=None)])

@@ -8,9 +8,8 @@ So does each sample that the system gave no answer to, and each that the offline
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
-from itertools import chain
 
 from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.checks.drops import Drops
@@ -25,52 +24,53 @@ CHANCE = 0.01
 
 def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status]:
     """By metric and slice, where a floor or drop that holds would not hold with the worst scores: what it would be."""
-    run, base = evidence.current, evidence.baseline
+    run, baseline = evidence.current, evidence.baseline
     missing = {metric: _not_by_chance(metric, scores, evidence) for metric, scores in run.metrics.items()}
     if not any(missing.values()):
         return {}
-    if base is not None:
+    if baseline is not None:
         # A question that neither system answered is no loss, and one that only this one answered is a gain.
-        unanswered = {
-            metric: [name for name, one in scores.failed.items() if one.by == "system"]
-            for metric, scores in base.metrics.items()
-        }
-        base = _with_worst(base, unanswered, evidence)
+        unanswered = {metric: _failed_by_system(scores) for metric, scores in baseline.metrics.items()}
+        baseline = _with_worst(baseline, unanswered, evidence)
+    at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
     now = {check.name: check.status for check in _floors_and_drops(evidence)}
-    found: dict[tuple[str, str | None], Status] = {}
-    for check in _floors_and_drops(evidence.with_scores(_with_worst(run, missing, evidence), base)):
+    verdicts: dict[tuple[str, str | None], Status] = {}
+    for check in _floors_and_drops(at_worst):
         holds = now.get(check.name, Status.PASS) not in (Status.FAIL, check.status)
-        if check.metric is not None and holds and check.status is not Status.PASS:
-            where = check.metric, check.slice
-            found[where] = Status.FAIL if Status.FAIL in (check.status, found.get(where)) else check.status
-    return found
+        place = check.metric or "", check.slice
+        if holds and check.status is not Status.PASS and verdicts.get(place) is not Status.FAIL:
+            verdicts[place] = check.status
+    return verdicts
 
 
-def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> set[str]:
+def _failed_by_system(scores: MetricScores) -> set[str]:
+    return {name for name, failure in scores.failed.items() if failure.by == "system"}
+
+
+def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set[str]:
     """The samples whose score of `metric` is missing, and counts as the worst one."""
-    if not scores.failed:
-        return set()
-    judged = {name for name, one in scores.failed.items() if one.by == "judge" and not evidence.offline}
-    applies = scores.values.keys() | scores.failed.keys()
+    judged = {name for name, failure in scores.failed.items() if failure.by == "judge" and not evidence.offline}
+    missing = scores.failed.keys() - judged
+    if not judged:
+        return missing
     slices = {rule.samples for rule in evidence.rules if rule.metric == metric and rule.samples is not None}
     usual = evidence.policy.gate.max_failed_judgements
-    found = scores.failed.keys() - judged
-    for part in (applies, *slices, _changed(evidence)):
-        lost = part & judged
-        if lost and p_proportion_at_most(len(lost), len(part & applies), usual) <= CHANCE:
-            found |= lost
-    return found
+    for part in (scores.applies_to, *slices, _changed(evidence)):
+        failed = part & judged
+        if failed and p_proportion_at_most(len(failed), len(part & scores.applies_to), usual) <= CHANCE:
+            missing |= failed
+    return missing
 
 
-def _changed(evidence: Evidence) -> frozenset[str]:
+def _changed(evidence: Evidence) -> Set[str]:
     """The samples with another answer than in the baseline, as far as both are known."""
     if evidence.pairing is None:
         return frozenset()
-    now, then = (run.system.answers for run in (evidence.current, evidence.pairing.baseline))
-    return frozenset(name for name in evidence.pairing.samples if name in then and now.get(name) != then[name])
+    now, before = evidence.current.system.answers, evidence.pairing.baseline.system.answers
+    return {name for name in evidence.pairing.samples if name in before and now.get(name) != before[name]}
 
 
-def _with_worst(run: RunScores, missing: Mapping[str, Collection[str]], evidence: Evidence) -> RunScores:
+def _with_worst(run: RunScores, missing: Mapping[str, Set[str]], evidence: Evidence) -> RunScores:
     """`run` with the worst score for the `missing` samples of each metric."""
     metrics = dict(run.metrics)
     for metric, names in missing.items():
@@ -80,5 +80,6 @@ def _with_worst(run: RunScores, missing: Mapping[str, Collection[str]], evidence
 
 
 def _floors_and_drops(evidence: Evidence) -> Iterator[Check]:
-    kinds = (kind(action) for action in Action for kind in (Floors, Drops))
-    return chain.from_iterable(checker.evaluate(evidence) for checker in kinds)
+    for action in Action:
+        yield from Floors(action).evaluate(evidence)
+        yield from Drops(action).evaluate(evidence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ragstone.evaluation.scores import MetricScores, RunScores
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import clipped, counted, figure, some, threshold
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
@@ -23,7 +23,6 @@ from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 _SAME = 1e-9
 """Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
-_NO_SCORES = MetricScores({})
 
 Required = Mapping[tuple[str, Direction], float]
 """What the scores of a sample must reach, as they are reported: by metric, and whether less is better."""
@@ -50,27 +49,23 @@ class MustPass(Checker):
     policy_key = ("must_pass",)
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        must, run = evidence.policy.must_pass, evidence.current
-        required = must_pass_samples(evidence)
-        passed, not_compared, total = 0, list[str](), len(required)
+        named, samples, required = evidence.policy.must_pass.ids, evidence.current.samples, must_pass_samples(evidence)
+        passed, not_compared = 0, list[str]()
         for sample_id, bounds in required.items():
             result = _result(evidence, sample_id, bounds)
-            named = sample_id in must.ids or (sample_id in run.samples and run.samples[sample_id].bounds)
+            is_named = sample_id in named or (sample_id in samples and samples[sample_id].bounds)
             if result.status is Status.PASS:
                 passed += 1
-            elif result.status is Status.ERROR and not named:
+            elif result.status is Status.ERROR and not is_named:
                 not_compared.append(f"{sample_id}: {result.why}")
             else:
                 yield _check(evidence, result, f"must-pass sample {sample_id}: {result.why}.", 1, sample_id)
-        aside = f" Not compared: {some(not_compared)}." if not_compared else ""
-        if passed:
-            every = "its only sample" if total == 1 else f"all {total:,} samples"
-            short = every if passed == total else f"{passed:,} of {total:,} samples"
-            reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
-            yield _check(evidence, Result(Status.PASS, short), reason, passed)
-        elif not_compared and len(not_compared) == total:
-            why = f"no sample has a score to compare.{aside}"
-            yield _check(evidence, Result(Status.ERROR, why.rstrip(".")), f"must-pass samples: {why}", 0)
+        if passed or (required and len(not_compared) == len(required)):
+            aside = f" Not compared: {some(not_compared)}." if not_compared else ""
+            reason = f"{passed} of {counted(len(required), 'must-pass sample')} passed.{aside}"
+            status = Status.PASS if passed else Status.ERROR
+            result = Result(status, f"{passed:,} of {counted(len(required), 'sample')}")
+            yield _check(evidence, result, reason, passed)
 
     def found(self, check: Check) -> str:
         return (check.short_reason or "").rstrip(".") if check.status is Status.PASS else "failed"
@@ -92,10 +87,8 @@ def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     """By how much must-pass samples miss what they must reach, by metric and sample id."""
     short: dict[str, dict[str, float]] = {}
     for sample_id, required in must_pass_samples(evidence).items():
-        for (metric, way), bound in required.items():
-            value = evidence.current.metrics.get(metric, _NO_SCORES).values.get(sample_id)
-            if value is not None and (gap := _gap(value, bound, way)) > _SAME:
-                short.setdefault(metric, {})[sample_id] = gap
+        for (metric, _), gap in _gaps(evidence.current, sample_id, required).items():
+            short.setdefault(metric, {})[sample_id] = gap
     return short
 
 
@@ -117,6 +110,16 @@ def _gap(value: float, bound: float, way: Direction) -> float:
     return value - bound if way.lower_is_better else bound - value
 
 
+def _gaps(run: RunScores, sample_id: str, required: Required) -> dict[tuple[str, Direction], float]:
+    """By how much the scores of a sample miss what they must reach."""
+    gaps = {}
+    for (metric, way), bound in required.items():
+        value = run.scores_of(metric).values.get(sample_id)
+        if value is not None and _gap(value, bound, way) > _SAME:
+            gaps[metric, way] = _gap(value, bound, way)
+    return gaps
+
+
 def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
     """The paired samples that reached the floors in every known run of the baseline."""
     if evidence.compared is None:
@@ -131,19 +134,20 @@ def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
 def _floors(evidence: Evidence) -> Required:
     """What the policy asks of each must-pass sample."""
     must, whole = evidence.policy.must_pass, [rule for rule in evidence.rules if rule.slice is None]
-    any_named = any(rule.written for rule in whole)
-    floors: dict[str, float | None] = {}
+    any_written = any(rule.written for rule in whole)
+    floors: dict[tuple[str, Direction], float] = {}
     for rule in whole:
-        selected = rule.written or not any_named
+        is_selected = rule.written or not any_written
         if must.metrics is not None:
-            selected = rule.metric in must.metrics or rule.key in must.metrics
-        if selected:
-            own_floor = must.min is not None and not rule.lower_is_better
-            floors[rule.metric] = must.min if own_floor else rule.min
+            is_selected = rule.metric in must.metrics or rule.key in must.metrics
+        floor = rule.min if must.min is None or rule.lower_is_better else must.min
+        if is_selected and floor is not None:
+            floors[rule.metric, rule.direction] = rule.direction.shown(floor)
     with_rules = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
-    floors.update({metric: must.min for metric in must.metrics or () if metric not in with_rules})
-    ways = dict.fromkeys(floors, HIGHER) | {rule.metric: rule.direction for rule in evidence.rules}
-    return {(name, ways[name]): ways[name].shown(floor) for name, floor in floors.items() if floor is not None}
+    for metric in must.metrics or ():
+        if metric not in with_rules and must.min is not None:
+            floors[metric, HIGHER] = must.min
+    return floors
 
 
 def _own(run: RunScores, bounds: Iterable[Bound]) -> Required:
@@ -160,53 +164,47 @@ def _result(evidence: Evidence, sample_id: str, required: Required) -> Result:
         return Result(Status.ERROR, other)
     each = answers_per_sample(run)
     crashed = run.system.failed_answers.get(sample_id, 0)
-    if 2 * crashed > each or (crashed and each == 1):
+    if 2 * crashed > each:
         why = f"the system under test failed on it: {run.system.failures.get(sample_id, 'no answer')}"
         return Result(Status.FAIL, why, unsettled=_is_open(evidence, crashed))
-    unscored, excused = _unscored(run, sample_id, required)
+    unscored, by_system = _unscored(run, sample_id, required)
     failing, answers = _failing_answers(run, sample_id, required)
-    lost = [reason for by_system, reason in unscored if by_system]
-    if lost and (each == 1 or not answers):
-        return Result(Status.FAIL, some(lost), unsettled=_is_open(evidence, 1))
+    if by_system and (each == 1 or not answers):
+        return Result(Status.FAIL, some(by_system), unsettled=_is_open(evidence, 1))
     if 2 * failing > answers:
-        why = _misses(run, sample_id, required, failing, answers)
-        return Result(Status.FAIL, why, unsettled=_is_open(evidence, failing))
-    if unscored:
-        return Result(Status.ERROR, some([reason for _, reason in unscored]))
-    if answers:
-        return Result(Status.PASS)
-    why = f" ({some(excused)})" if excused else ""
-    return Result(Status.ERROR, f"no metric with a floor has a score for it{why}")
+        why = _misses(run, sample_id, required)
+        often = f"{failing} of {answers} answers fail: " if answers > 1 else ""
+        return Result(Status.FAIL, f"{often}{why}", unsettled=_is_open(evidence, failing))
+    if unscored or by_system:
+        return Result(Status.ERROR, some([*unscored, *by_system]))
+    return Result(Status.PASS) if answers else Result(Status.ERROR, "no metric with a floor has a score for it")
 
 
 def _is_open(evidence: Evidence, failing: int) -> bool:
     """Whether the majority could still pass, if each question were asked as often as the policy allows."""
-    manifest = evidence.current.manifest
-    steady = manifest is not None and manifest.steady
-    return not steady and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
+    return not evidence.current.steady and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
 
 
 def _other_question(evidence: Evidence, sample_id: str) -> str:
     """Why a must-pass sample is not the one that it was; empty if it is."""
-    question = evidence.current.samples[sample_id].question
-    pinned = evidence.policy.must_pass.questions.get(sample_id)
+    question, must = evidence.current.samples[sample_id].question, evidence.policy.must_pass
+    pinned = must.questions.get(sample_id)
     if pinned is not None:
-        same = " ".join(pinned.split()) == " ".join(question.split())
+        same = pinned.split() == question.split()
         return "" if same else f"it asks “{clipped(question)}”, and the policy says “{clipped(pinned)}”"
-    pairing = evidence.pairing
-    if pairing is None or sample_id not in pairing.baseline.samples or sample_id not in evidence.policy.must_pass.ids:
+    baseline = evidence.baseline
+    is_known = baseline is not None and sample_id in baseline.samples and sample_id in must.ids
+    if baseline is None or not is_known or same_question(evidence.current, baseline, sample_id):
         return ""
-    if same_question(pairing.current, pairing.baseline, sample_id):
-        return ""
-    before = pairing.baseline.samples[sample_id].question
-    return f"it is another question than in the baseline (“{clipped(before)}”); name its text in [must_pass.questions]"
+    before = clipped(baseline.samples[sample_id].question)
+    return f"it is another question than in the baseline (“{before}”); name its text in [must_pass.questions]"
 
 
 def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:
     """How many answers to a sample miss what they must reach in any metric, and how many have a score."""
     failing, scored = set[int](), set[int]()
     for (metric, way), bound in required.items():
-        scores = run.metrics.get(metric, _NO_SCORES)
+        scores = run.scores_of(metric)
         if sample_id not in scores.values:
             continue
         for number, value in enumerate(scores.answers.get(sample_id, (scores.values[sample_id],))):
@@ -217,31 +215,27 @@ def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tupl
     return len(failing), len(scored)
 
 
-def _misses(run: RunScores, sample_id: str, required: Required, failing: int, answers: int) -> str:
+def _misses(run: RunScores, sample_id: str, required: Required) -> str:
     """What a sample misses, in words."""
     misses = []
-    for (metric, way), bound in required.items():
-        value = run.metrics.get(metric, _NO_SCORES).values.get(sample_id)
-        if value is not None and _gap(value, bound, way) > _SAME:
-            most = "at most " if way.lower_is_better else ""
-            misses.append(f"{metric} is {figure(value, bound)}, required {most}{threshold(bound)}")
-    often = f"{failing} of {answers} answers fail" if answers > 1 else ""
-    return ": ".join(part for part in (often, some(misses)) if part)
+    for metric, way in _gaps(run, sample_id, required):
+        bound, most = required[metric, way], "at most " if way.lower_is_better else ""
+        value = figure(run.metrics[metric].values[sample_id], bound)
+        misses.append(f"{metric} is {value}, required {most}{threshold(bound)}")
+    return some(misses)
 
 
-def _unscored(run: RunScores, sample_id: str, required: Required) -> tuple[list[tuple[bool, str]], list[str]]:
-    """The metrics that should have a score and don't, each with whether the system is to blame; and those that don't
-    apply."""
-    unscored, excused = list[tuple[bool, str]](), list[str]()
+def _unscored(run: RunScores, sample_id: str, required: Required) -> tuple[list[str], list[str]]:
+    """The metrics that should have a score and don't, each with the reason, and those where the system is to blame."""
+    unscored, by_system = list[str](), list[str]()
     for metric, _ in required:
-        scores = run.metrics.get(metric, _NO_SCORES)
+        scores = run.scores_of(metric)
         if sample_id in scores.failed:
             failure = scores.failed[sample_id]
-            unscored.append((failure.by == "system", f"{metric} could not be scored: {failure.reason}"))
+            reasons = by_system if failure.by == "system" else unscored
+            reasons.append(f"{metric} could not be scored: {failure.reason}")
         elif sample_id not in scores.values:
             why = scores.not_applicable.get(sample_id, "it was not measured")
             if metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS)):
-                unscored.append((False, f"{metric}: {why}"))
-            else:
-                excused.append(f"{metric}: {why}")
-    return unscored, excused
+                unscored.append(f"{metric}: {why}")
+    return unscored, by_system

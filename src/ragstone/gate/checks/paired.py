@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import clipped, counted, listed, most_common, percent
-from ragstone.gate.checks.checker import Checker
+from ragstone.formatting import counted, listed, percent, usual_reason
+from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.golden_set import edited_samples
-from ragstone.gate.comparability import Pairing, other_half
+from ragstone.gate.comparability import other_half
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class Paired(Checker):
@@ -30,73 +28,32 @@ class Paired(Checker):
         pairing, required = evidence.pairing, evidence.policy.gate.min_paired
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
-        overlap = _overlap(evidence, pairing)
-        if overlap.total == 0 or overlap.paired >= required * overlap.total:
+        baseline, edited = pairing.baseline, edited_samples(evidence, pairing)
+        changed = edited.reworded | edited.relabelled
+        same = [name for name in baseline.samples if name in pairing.current.samples and name not in changed]
+        failed = [baseline.system.failures[name] for name in same if name in baseline.system.failures]
+        metrics = baseline.metrics.values()
+        scored = {name for scores in metrics for name in scores.values} | baseline.system.failures.keys()
+        unscored = {name for scores in metrics for name in scores.failed} & set(same) - scored
+        total, paired = len(same), len(same) - len(failed) - len(unscored)
+        if total == 0 or paired >= required * total:
             return
-        share = overlap.paired / overlap.total
-        yield Check(
-            name="baseline.paired",
-            kind=CheckKind.PAIRED,
-            status=Status.ERROR,
-            action=Action.BLOCK,
-            reason=f"only {overlap.paired:,} of {counted(overlap.total, 'sample')} of the baseline can be compared "
-            f"({percent(share)}, required {percent(required)}): {overlap.why(pairing.baseline)}. "
-            f"{_advice(pairing.baseline)}",
-            estimate=share,
-            threshold=required,
-            current=share,
-            n=overlap.total,
+        of_base = baseline.manifest is not None and baseline.manifest.same_job
+        system = "the system of the base commit" if of_base else "the baseline's system"
+        reasons = [f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"] if failed else []
+        reasons += [f"{len(unscored):,} have no score there"] if unscored else []
+        share = paired / total
+        reason = (
+            f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
+            f"required {percent(required)}): {listed(reasons)}. {_SAME_JOB if of_base else _OTHER_JOB}"
+        )
+        yield limit_check(
+            "baseline.paired", CheckKind.PAIRED, Status.ERROR, reason, value=share, limit=required, n=total
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Overlap:
-    """The samples that a run and its baseline have alike.
-
-    The baseline's system `failed` on some, each with the reason, and some are `unscored` there for another reason.
-    """
-
-    paired: int
-    failed: tuple[str, ...]
-    unscored: int
-
-    @property
-    def total(self) -> int:
-        return self.paired + len(self.failed) + self.unscored
-
-    def why(self, baseline: RunScores) -> str:
-        """The reasons, with numbers, as a clause."""
-        reasons = []
-        if self.failed:
-            often = clipped(most_common(self.failed).rstrip("."))
-            reasons.append(f"{_system(baseline)} failed on {len(self.failed):,} (most often: {often})")
-        if self.unscored:
-            reasons.append(f"{self.unscored:,} have no score there")
-        return listed(reasons)
-
-
-def _overlap(evidence: Evidence, pairing: Pairing) -> _Overlap:
-    current, baseline = pairing.current, pairing.baseline
-    edited = edited_samples(evidence, pairing)
-    changed = edited.reworded | edited.relabelled
-    same = [name for name in baseline.samples if name in current.samples and name not in changed]
-    failures = baseline.system.failures
-    metrics = baseline.metrics.values()
-    lost = {name for metric in metrics for name in metric.failed if not any(name in one.values for one in metrics)}
-    failed = tuple(failures[name] for name in same if name in failures)
-    unscored = sum(name in lost and name not in failures for name in same)
-    return _Overlap(len(same) - len(failed) - unscored, failed, unscored)
-
-
-def _system(baseline: RunScores) -> str:
-    of_commit = baseline.manifest is not None and baseline.manifest.same_job
-    return "the system of the base commit" if of_commit else "the baseline's system"
-
-
-def _advice(baseline: RunScores) -> str:
-    if baseline.manifest is not None and baseline.manifest.same_job:
-        return (
-            "Find out why it failed, and run the gate again: a change can starve the base of what both use, such as "
-            "connections, ports and rate limits."
-        )
-    return "Compare with a baseline that has those answers and scores."
+_SAME_JOB = (
+    "Find out why it failed, and run the gate again: a change can starve the base of what both use, such as "
+    "connections, ports and rate limits."
+)
+_OTHER_JOB = "Compare with a baseline that has those answers and scores."

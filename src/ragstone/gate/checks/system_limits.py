@@ -8,20 +8,21 @@ high: a false fail is rarer than stated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.evaluation.usage import cost_usd, tokens
 from ragstone.formatting import answer_cost, counted, percent, seconds, whole
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, Format, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
+from ragstone.gate.usage_change import measured_values
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import quantile_interval, student_interval
 
 MIN_REPORTED = 0.98
@@ -34,21 +35,25 @@ SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class _Limited:
-    """A limit in the policy: what reports call it, and how a value is written."""
+    """A limit in the policy: what reports call it, how it is measured, and how a value is written."""
 
-    kind: CheckKind
     title: str
-    is_mean: bool
-    shown: Callable[[float], str]
-    unit: str = ""
+    says: str
+    measure: Callable[..., Estimate]
+    shown: Format
 
 
+def _tokens(value: float) -> str:
+    return f"{whole(value)} tokens"
+
+
+_p95 = partial(quantile_interval, q=0.95)
 _LIMITS = {
-    "latency_p95_s": _Limited(CheckKind.LATENCY, "Latency (p95)", False, seconds),
-    "tokens_mean": _Limited(CheckKind.USAGE, "Tokens per answer", True, whole, " tokens"),
-    "tokens_p95": _Limited(CheckKind.USAGE, "Tokens per answer (p95)", False, whole, " tokens"),
-    "cost_mean_usd": _Limited(CheckKind.USAGE, "Cost per answer", True, answer_cost),
-    "cost_p95_usd": _Limited(CheckKind.USAGE, "Cost per answer (p95)", False, answer_cost),
+    "latency_p95_s": _Limited("Latency (p95)", "95 of 100 answers took at most {}", _p95, seconds),
+    "tokens_mean": _Limited("Tokens per answer", "an answer took {} on average", student_interval, _tokens),
+    "tokens_p95": _Limited("Tokens per answer (p95)", "95 of 100 answers took at most {}", _p95, _tokens),
+    "cost_mean_usd": _Limited("Cost per answer", "an answer cost {} on average", student_interval, answer_cost),
+    "cost_p95_usd": _Limited("Cost per answer (p95)", "95 of 100 answers cost at most {}", _p95, answer_cost),
 }
 
 
@@ -57,6 +62,7 @@ class SystemLimits(Checker):
 
     kinds = (CheckKind.LATENCY, CheckKind.USAGE)
     policy_key = ("system",)
+    at = "at most"
 
     def __init__(self, action: Action) -> None:
         self._action = action
@@ -64,7 +70,7 @@ class SystemLimits(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         if evidence.policy.system.action is self._action:
             for key, limit in evidence.policy.system.limits.items():
-                yield _check(key, limit, evidence, error_rate_of_a_limit(evidence.policy))
+                yield _check(key, limit, evidence)
 
     def key(self, check: Check) -> KeyPath:
         return ("system", _key(check))
@@ -72,11 +78,9 @@ class SystemLimits(Checker):
     def title(self, check: Check) -> str:
         return _LIMITS[_key(check)].title
 
-    def found(self, check: Check) -> str:
-        return "" if check.estimate is None else _LIMITS[_key(check)].shown(check.estimate)
-
-    def wanted(self, check: Check) -> str:
-        return "" if check.threshold is None else f"at most {_LIMITS[_key(check)].shown(check.threshold)}"
+    def formats(self, check: Check) -> tuple[Format, Format]:
+        shown = _LIMITS[_key(check)].shown
+        return shown, shown
 
 
 def error_rate_of_a_limit(policy: Policy) -> float:
@@ -89,74 +93,53 @@ def _key(check: Check) -> str:
     return "latency_p95_s" if check.kind is CheckKind.LATENCY else check.name.removeprefix("system.")
 
 
-def _check(key: str, limit: float, evidence: Evidence, alpha: float) -> Check:
+def _check(key: str, limit: float, evidence: Evidence) -> Check:
     limited, policy = _LIMITS[key], evidence.policy
-    name = f"system.{key.removesuffix('_s')}"
-    measured = measured_answers(key, limited.kind, evidence.current)
-    if isinstance(measured, str):
-        return Check(name, limited.kind, Status.ERROR, policy.system.action, measured, threshold=limit)
+    kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
+    name, action = f"system.{key.removesuffix('_s')}", policy.system.action
+    if (missing := why_not_measured(key, evidence.current)) is not None:
+        return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
+    measured = measured_values(evidence.current, key)
     values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
-    measure = student_interval if limited.is_mean else partial(quantile_interval, q=0.95)
-    result = measure(values, confidence=1.0 - 2.0 * alpha)
-    estimate, interval = result.estimate, replace(Interval.of(result), low=max(result.low, 0.0))
-    status = _against_limit(estimate, interval, limit, policy)
-    bound, found = limited.shown(limit) + limited.unit, limited.shown(estimate) + limited.unit
-    if limited.kind is CheckKind.LATENCY and bound == found and estimate > limit:
-        found = f"{estimate:g} s"
-    words = {
-        Status.PASS: f"within the limit of {bound}",
-        Status.FAIL: f"over the limit of {bound}"
-        if estimate > limit
-        else f"not shown to be within the limit of {bound}",
-        Status.INCONCLUSIVE: f"over the limit of {bound}, but with too few answers to rule out chance",
-    }[status]
-    verb = "cost" if "cost" in key else "took"
-    said = f"an answer {verb} {found} on average" if limited.is_mean else f"95 of 100 answers {verb} at most {found}"
-    return Check(
-        name=name,
-        kind=limited.kind,
-        status=status,
-        action=policy.system.action,
-        reason=f"{said} on {counted(values.size, 'sample')}: {words}.",
-        estimate=estimate,
-        interval=interval if math.isfinite(interval.high) else None,
-        threshold=limit,
-        current=estimate,
-        n=values.size,
+    result = limited.measure(values, confidence=1.0 - 2.0 * error_rate_of_a_limit(policy))
+    status = _status(result, limit, policy.gate.decision)
+    side = "over" if result.estimate > limit else "not shown to be within" if status is Status.FAIL else "within"
+    doubt = ", but with too few answers to rule out chance" if status is Status.INCONCLUSIVE else ""
+    reason = (
+        f"{limited.says.format(limited.shown(result.estimate))} on {counted(values.size, 'sample')}: {side} the limit "
+        f"of {limited.shown(limit)}{doubt}."
     )
+    check = limit_check(name, kind, status, reason, value=result.estimate, limit=limit, n=values.size, action=action)
+    interval = replace(Interval.of(result), low=max(result.low, 0.0))
+    return replace(check, interval=interval if math.isfinite(interval.high) else None)
 
 
-def measured_answers(key: str, kind: CheckKind, run: RunScores) -> Mapping[str, float] | str:
-    """The values by sample, or why there are none, or too few: an answer without tokens may be the dearest."""
-    if kind is CheckKind.LATENCY:
-        return run.system.latencies_s or "the policy limits the latency, but this run did not measure it."
-    used, price = run.system.usage, None if run.manifest is None else run.manifest.price
+def why_not_measured(key: str, run: RunScores) -> str | None:
+    """Why there are no values for a limit, or too few: an answer without tokens may be the dearest. None if there are
+    enough."""
+    used, answers = run.system.usage, len(run.samples) - len(run.system.failures)
+    if "latency" in key:
+        return None if run.system.latencies_s else f"the policy has {key}, but this run did not measure the latency."
     if not used:
         return (
             f"the policy has {key}, but the system reports no tokens. "
             'It can return them with each answer: "usage": {"input_tokens": …, "output_tokens": …}.'
         )
-    if "cost" in key and price is None:
+    if "cost" in key and run.price is None:
         return f"the policy has {key}, but this run has no token price; set [system.price] in the config."
-    given = len(run.samples) - len(run.system.failures)
-    if len(used) < MIN_REPORTED * given:
+    if len(used) < MIN_REPORTED * answers:
         return (
-            f"the policy has {key}, but only {len(used)} of {counted(given, 'answer')} report their tokens "
-            f"({percent(len(used) / given)}, required {percent(MIN_REPORTED)})."
+            f"the policy has {key}, but only {len(used)} of {counted(answers, 'answer')} report their tokens "
+            f"({percent(len(used) / answers)}, required {percent(MIN_REPORTED)})."
         )
-    if "cost" in key and price is not None:
-        return {sample: cost_usd(usage, price) for sample, usage in used.items()}
-    return {sample: float(tokens(usage)) for sample, usage in used.items()}
+    return None
 
 
-def _against_limit(estimate: float, interval: Interval, limit: float, policy: Policy) -> Status:
-    decision = policy.gate.decision
-    if decision == "point":
-        return Status.FAIL if estimate > limit else Status.PASS
+def _status(result: Estimate, limit: float, decision: str) -> Status:
     if decision == "assured":
-        return Status.PASS if interval.high <= limit else Status.FAIL
+        return Status.PASS if result.high <= limit else Status.FAIL
     # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
     # to pass, and only being late needs evidence.
-    if estimate <= limit:
+    if result.estimate <= limit:
         return Status.PASS
-    return Status.FAIL if interval.low > limit else Status.INCONCLUSIVE
+    return Status.FAIL if decision == "point" or result.low > limit else Status.INCONCLUSIVE

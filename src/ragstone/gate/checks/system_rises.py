@@ -6,17 +6,14 @@ import math
 from collections.abc import Iterator
 
 from ragstone.formatting import counted, seconds
-from ragstone.gate.checks.checker import Checker
-from ragstone.gate.checks.system_limits import error_rate_of_a_limit, measured_answers
+from ragstone.gate.checks.checker import Checker, Format
+from ragstone.gate.checks.system_limits import error_rate_of_a_limit, why_not_measured
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
 from ragstone.gate.speed_and_price import paired_usage
-from ragstone.gate.usage_change import FIGURES, LATENCY_TOLERANCE_S, PairedUsage, factor
+from ragstone.gate.usage_change import FIGURES, LATENCY_TOLERANCE_S, Figure, PairedUsage, factor
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-
-_MEASURED = {"max_latency_rise": CheckKind.LATENCY}
-"""What a key limits, if it isn't the tokens and what they cost."""
 
 
 class SystemRises(Checker):
@@ -27,6 +24,7 @@ class SystemRises(Checker):
 
     kinds = (CheckKind.SYSTEM_RISE,)
     policy_key = ("system",)
+    at = "at most"
 
     def __init__(self, action: Action) -> None:
         self._action = action
@@ -35,16 +33,16 @@ class SystemRises(Checker):
         system = evidence.policy.system
         if system.action is not self._action or evidence.pairing is None:
             return
-        figures = paired_usage(evidence.pairing)
-        for key, max_rise in system.rises.items():
-            measured = measured_answers(key, _MEASURED.get(key, CheckKind.USAGE), evidence.current)
-            if isinstance(measured, str):
-                yield Check(f"system.{key}", CheckKind.SYSTEM_RISE, Status.ERROR, system.action, measured)
+        paired = {usage.figure: usage for usage in paired_usage(evidence.pairing)}
+        for figure in FIGURES.values():
+            max_rise = system.rises.get(figure.limit)
+            if max_rise is None:
                 continue
-            alpha = error_rate_of_a_limit(evidence.policy)
-            for usage in figures:
-                if usage.figure.limit == key and usage.is_telling:
-                    yield _check(usage, max_rise, evidence.policy, alpha)
+            missing = why_not_measured(figure.limit, evidence.current)
+            if missing is not None:
+                yield Check(_name(figure), CheckKind.SYSTEM_RISE, Status.ERROR, system.action, missing)
+            elif figure in paired and paired[figure].is_telling:
+                yield _check(paired[figure], max_rise, evidence.policy)
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK or evidence.pairing is None:
@@ -55,23 +53,29 @@ class SystemRises(Checker):
                 yield f"{key} is not checked: no question has such a figure in both runs."
 
     def key(self, check: Check) -> KeyPath:
-        name = check.name.removeprefix("system.").removesuffix("_rise")
-        return ("system", FIGURES[name].limit if name in FIGURES else check.name.removeprefix("system."))
+        return ("system", _FIGURES[check.name].limit)
 
     def title(self, check: Check) -> str:
-        name = check.name.removeprefix("system.").removesuffix("_rise")
-        return FIGURES[name].title if name in FIGURES else "Speed and price"
+        return _FIGURES[check.name].title
 
-    def found(self, check: Check) -> str:
-        return "" if check.estimate is None else factor(1.0 + check.estimate)
-
-    def wanted(self, check: Check) -> str:
-        return "" if check.threshold is None else f"at most {factor(1.0 + check.threshold)}"
+    def formats(self, check: Check) -> tuple[Format, Format]:  # noqa: ARG002 - all are shares
+        return _factor, _factor
 
 
-def _check(usage: PairedUsage, max_rise: float, policy: Policy, alpha: float) -> Check:
-    change, status = usage.change, _status(usage, max_rise, policy.gate.decision, alpha)
-    limit = f"at most {factor(1.0 + max_rise)} is allowed"
+def _factor(rise: float) -> str:
+    return factor(1.0 + rise)
+
+
+def _name(figure: Figure) -> str:
+    return f"system.{figure.name}_rise"
+
+
+_FIGURES = {_name(figure): figure for figure in FIGURES.values()}
+
+
+def _check(usage: PairedUsage, max_rise: float, policy: Policy) -> Check:
+    change, status = usage.change, _status(usage, max_rise, policy)
+    limit = f"at most {_factor(max_rise)} is allowed"
     if status is Status.INCONCLUSIVE:
         limit += ", but too few questions show it"
     # Within the tolerance a rise is none, however large its share: no number stands beside a limit that it exceeds.
@@ -79,7 +83,7 @@ def _check(usage: PairedUsage, max_rise: float, policy: Policy, alpha: float) ->
     if is_tolerated:
         limit = f"less than {seconds(LATENCY_TOLERANCE_S)} is no rise"
     return Check(
-        name=f"system.{change.name}_rise",
+        name=_name(usage.figure),
         kind=CheckKind.SYSTEM_RISE,
         status=status,
         action=policy.system.action,
@@ -92,12 +96,10 @@ def _check(usage: PairedUsage, max_rise: float, policy: Policy, alpha: float) ->
     )
 
 
-def _status(usage: PairedUsage, max_rise: float, decision: str, alpha: float) -> Status:
-    beyond = usage.is_beyond(max_rise)
-    if decision == "point":
-        return Status.FAIL if beyond else Status.PASS
-    if decision == "assured":
-        return Status.PASS if not beyond and usage.p_within(max_rise) <= alpha else Status.FAIL
-    if not beyond:
-        return Status.PASS
-    return Status.FAIL if usage.p_by_chance(max_rise) <= alpha else Status.INCONCLUSIVE
+def _status(usage: PairedUsage, max_rise: float, policy: Policy) -> Status:
+    decision, alpha = policy.gate.decision, error_rate_of_a_limit(policy)
+    if usage.is_beyond(max_rise):
+        is_shown = decision != "evidence" or usage.p_by_chance(max_rise) <= alpha
+        return Status.FAIL if is_shown else Status.INCONCLUSIVE
+    is_assured = decision != "assured" or usage.p_within(max_rise) <= alpha
+    return Status.PASS if is_assured else Status.FAIL

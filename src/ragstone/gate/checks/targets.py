@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ragstone.formatting import counted, figure, percent, threshold
+from ragstone.formatting import counted, figure, interval_words, threshold
 from ragstone.gate.bounds import ROUNDING
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.rules import Rule
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import LEVELS, Action, Check, CheckKind, Interval, Status
+from ragstone.gate.verdict import LEVELS, Action, Check, CheckKind, Status
 from ragstone.stats.estimate import Estimate
 
 
@@ -37,50 +37,38 @@ class Targets(Checker):
                 continue
             level = levels.get((rule.metric, rule.slice))
             if level is None:
-                if (found := _measured(evidence, rule)) is not None:
-                    yield _check(rule, rule.target, found.estimate, Interval.of(found), found.n)
-            elif level.estimate is not None and level.interval is not None and _holds(level):
-                yield _check(rule, rule.target, level.estimate, level.interval, level.n)
+                mean = _mean(evidence, rule)
+            elif level.status is Status.PASS and level.estimate is not None and level.interval is not None:
+                of = level.interval
+                mean = Estimate(level.estimate, of.low, of.high, of.confidence, of.method, level.n)
+            else:
+                mean = None
+            if mean is not None:
+                yield _check(rule, rule.target, mean)
 
     def key(self, check: Check) -> KeyPath:
-        if check.metric is None:
-            return ()
-        rule = ("metrics", check.metric, "target")
-        return rule if check.slice is None else ("slices", check.slice, *rule)
+        return rule_key(check, "target")
 
 
-def _holds(level: Check) -> bool:
-    return level.status is Status.PASS
-
-
-def _measured(evidence: Evidence, rule: Rule) -> Estimate | None:
+def _mean(evidence: Evidence, rule: Rule) -> Estimate | None:
     run = evidence.current
-    values = run.metrics[rule.metric].values if rule.metric in run.metrics else {}
+    values = run.scores_of(rule.metric).values
     ids = sorted(values if rule.samples is None else values.keys() & rule.samples)
-    if not ids:
-        return None
-    return mean_of(run, ids, [values[i] for i in ids], confidence=evidence.policy.gate.confidence)
+    scores = [values[sample_id] for sample_id in ids]
+    return mean_of(run, ids, scores, confidence=evidence.policy.gate.confidence) if ids else None
 
 
-def _check(rule: Rule, target: float, estimate: float, interval: Interval, n: int) -> Check:
+def _check(rule: Rule, target: float, mean: Estimate) -> Check:
     lower = rule.lower_is_better
-    missed = estimate > target + ROUNDING if lower else estimate < target - ROUNDING
-    span = f"{percent(interval.confidence)} interval {figure(interval.low)} to {figure(interval.high)}"
-    start = f"is {figure(estimate, target)} on {counted(n, 'sample')} ({span})"
+    missed = mean.estimate > target + ROUNDING if lower else mean.estimate < target - ROUNDING
+    span = interval_words(mean.low, mean.high, mean.confidence)
+    text = f"is {figure(mean.estimate, target)} on {counted(mean.n, 'sample')} ({span})"
     ideal = f"the target of {threshold(target)}"
-    if not missed:
-        said = f"{start}: good, {ideal} is met"
+    if missed:
+        includes = mean.low <= target if lower else mean.high >= target
+        chance = ", which the interval includes" if includes else ""
+        text = f"{text}: acceptable, not yet good: {'above' if lower else 'below'} {ideal}{chance}"
     else:
-        reaches = interval.low <= target if lower else interval.high >= target
-        chance = ", which the interval includes" if reaches else ""
-        said = f"{start}: acceptable, not yet good: {'above' if lower else 'below'} {ideal}{chance}"
-    return replace(
-        rule.check(CheckKind.TARGET, Status.FAIL if missed else Status.PASS, Action.WARN, ""),
-        reason=f"{rule.title} {said}.",
-        short_reason=None,
-        estimate=estimate,
-        interval=interval,
-        threshold=target,
-        current=estimate,
-        n=n,
-    )
+        text = f"{text}: good, {ideal} is met"
+    check = rule.check(CheckKind.TARGET, Status.FAIL if missed else Status.PASS, Action.WARN, "")
+    return replace(check, reason=f"{rule.title} {text}.", short_reason=None, threshold=target).measured(mean)
