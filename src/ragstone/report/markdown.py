@@ -17,7 +17,7 @@ from ragstone.report.parts import TITLE, CheckPart, Document, MetricPart
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
 from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
-from ragstone.report.trend import Scale, sparkline
+from ragstone.report.trend import interval_pictures, sparkline
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +142,10 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
 
 def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]]:
     """Filters for templates. What they return is escaped when it is printed, unless it is `SafeText`."""
-    checks = {check.name: check for check in report.checks}
-
-    shown = most_important(report.metrics, detail.rows)
-    scale = Scale.for_checks(checks[row.check] for row in shown if row.check is not None)
-
-    def plot(row: MetricPart) -> str:
-        """The deciding check of `row` as a line of characters, on one scale for all rows."""
-        return "" if row.check is None else scale.draw(checks[row.check])
-
+    pictures = interval_pictures(most_important(report.metrics, detail.rows), report.checks)
     return {
         **FILTERS,
-        "check_kind": lambda row: "" if row.check is None else str(checks[row.check].kind),
+        "check_kind": lambda row: pictures.get(row.check, ("", ""))[0],
         "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(plain(text))),
         "counts": counts,
@@ -162,7 +154,7 @@ def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]
         "link": lambda text, url: SafeText(escape.markdown_link(plain(text), None if url is None else plain(url))),
         "omitted": lambda items, shown: max(0, len(items) - shown),
         "oracle_lines": oracle_lines,
-        "plot": plot,
+        "plot": lambda row: pictures.get(row.check, ("", ""))[1],
         "sparkline": sparkline,
     }
 

@@ -6,13 +6,14 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
+from rich.color import ColorSystem
+from rich.console import Console
 from rich.padding import Padding
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -21,11 +22,10 @@ from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.escape import line
 from ragstone.report.filters import FILTERS, changed, row_name, scored, status_word, thresholds
 from ragstone.report.oracle import oracle_lines
-from ragstone.report.parts import Document, MetricPart
-from ragstone.report.shell import wrap_line
+from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
-from ragstone.report.trend import Scale
+from ragstone.report.trend import interval_pictures
 
 STYLES = {
     "pass": "green",
@@ -41,35 +41,44 @@ WIDTH = 120
 SCREEN = (80, 24)
 """Columns and lines of what is printed without --verbose; narrower on a narrower terminal."""
 
-# Marks in what the template writes, none of which foreign text can have: it is shown without control characters.
-_STYLE, _STYLED = "\x01", "\x02"
-_MARKS = {"METRICS": "\x03", "INDENTED": "\x05", "UNBROKEN": "\x06", "FILES": "\x0e"}
-
+# Marks in what the templates write, none of which foreign text can have: it is shown without control characters.
+_METRICS, _UNBROKEN = "\x03", "\x06"
 _ENDLESS = 10_000
-_FORMS = (
-    ("", "Metric", "Score", "Score vs threshold", "Change", "Threshold", "State"),
-    ("", "Metric", "Score", "Change", "Threshold", "State"),
-    ("", "Metric", "Score, and change", "Threshold", "State"),
-)
-"""The columns of the table of metrics, from wide to narrow."""
 _MAY_WRAP = ("Metric", "State")
 
 
+def _style(word: str, text: str) -> str:
+    """`text` in a style of rich, or in that of a status word."""
+    return Style.parse(STYLES.get(word, word)).render(text, color_system=ColorSystem.STANDARD)
+
+
 text_environment(PACKAGE).filters.update(FILTERS, mark=MARKS.__getitem__, oracle_lines=oracle_lines)
-text_environment(PACKAGE).globals.update(_MARKS, FAILED_BY=FAILED_BY)
+text_environment(PACKAGE).globals.update(METRICS=_METRICS, UNBROKEN=_UNBROKEN, FAILED_BY=FAILED_BY, style=_style)
 
 
-def render_text(report: Document, *, width: int | None = None, colour: bool = False) -> str:
-    """The whole report in lines of at most `width` columns; `colour` only adds ANSI styles.
+def render_text(report: Document, *, width: int | None = None, colour: bool = False, files: Sequence[str] = ()) -> str:
+    """The whole report in lines of at most `width` columns, but for commands, which are never broken.
 
-    Without a width it is not for a terminal: commands are on one line each, however long.
+    `colour` only adds ANSI styles. `files` are lines about files, above the last line.
     """
-    return _with_files(_whole(report, width, colour))
+    return _printed("report.txt.j2", report, width, colour, files=files)
 
 
-def render_summary(report: Document, *, width: int | None = None, colour: bool = False, lines: int = SCREEN[1]) -> str:
-    """What matters of the report, in at most `lines` lines if line one leaves room for more."""
-    return _with_files(_brief(report, width, colour, lines))
+def render_summary(
+    report: Document,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    files: Sequence[str] = (),
+) -> str:
+    """What matters of the report: on one screen if line one leaves room for more."""
+    columns, lines = min(width or WIDTH, SCREEN[0]), SCREEN[1]
+    text = ""
+    for summary in summaries(report):
+        text = _printed("summary.txt.j2", report, columns, colour, summary=summary, columns=columns, files=files)
+        if text.count("\n") <= lines:
+            break
+    return text
 
 
 def print_report(
@@ -81,13 +90,9 @@ def print_report(
     """
     out = stream if stream is not None else sys.stdout
     width, colour = look_of(out)
-    text = _whole(report, width, colour) if verbose else _brief(report, width, colour, SCREEN[1] - len(files))
-    write_to(out, _with_files(text, files))
-
-
-def write_to(stream: TextIO, text: str) -> None:
-    """Write a report to `stream`; what keeps a log from running commands is only in the way on a terminal."""
-    stream.write(text.replace(ZERO_WIDTH_SPACE, "") if stream.isatty() else text)
+    text = (render_text if verbose else render_summary)(report, width=width, colour=colour, files=files)
+    # What keeps a log from running commands is only in the way on a terminal.
+    out.write(text.replace(ZERO_WIDTH_SPACE, "") if out.isatty() else text)
 
 
 def look_of(stream: TextIO) -> tuple[int | None, bool]:
@@ -96,11 +101,11 @@ def look_of(stream: TextIO) -> tuple[int | None, bool]:
     return shutil.get_terminal_size((WIDTH, 24)).columns if stream.isatty() else None, colour
 
 
-def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
-    """A console that writes text as it is to `out`."""
-    return Console(
+def _printed(template: str, report: Document, width: int | None, colour: bool, **values: object) -> str:
+    out = io.StringIO()
+    console = Console(
         file=out,
-        width=max(WIDTH if width is None else width, 40),
+        width=max(width or WIDTH, 40),
         force_terminal=colour,
         color_system="standard" if colour else None,
         no_color=not colour,
@@ -109,109 +114,47 @@ def plain_console(out: TextIO, width: int | None, colour: bool) -> Console:
         highlight=False,
         emoji=False,
     )
-
-
-def _whole(report: Document, width: int | None, colour: bool) -> str:
-    def shell(command: str) -> list[str]:
-        """A command, never broken by the console: what is copied from the screen must run."""
-        text = line(command, 4000)
-        return [text] if width is None else wrap_line(text, max(width, 40) - 2)
-
-    return _printed("report.txt.j2", report, width, colour, shell=shell)
-
-
-def _brief(report: Document, width: int | None, colour: bool, lines: int) -> str:
-    text, columns = "", min(width or WIDTH, SCREEN[0])
-    for summary in summaries(report):
-        text = _printed("summary.txt.j2", report, columns, colour, summary=summary, columns=columns)
-        if text.count("\n") <= lines:
-            break
-    return text
-
-
-def _printed(template: str, report: Document, width: int | None, colour: bool, **values: object) -> str:
-    def style(word: str, text: str) -> str:
-        """`text` in a style of rich, or in that of a status word."""
-        return f"{_STYLE}{STYLES.get(word, word)}{_STYLED}{text}{_STYLE}{_STYLED}"
-
-    out = io.StringIO()
-    console = plain_console(out, width, colour)
-    for part in _rendered(render_lines(template, PACKAGE, report=report, style=style, **values), report, console):
-        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+    for text in render_lines(template, PACKAGE, report=report, width=console.width, **values):
+        if text == _METRICS:
+            console.print(_metrics(report, console))
+        elif text.startswith(_UNBROKEN):
+            console.print(Text.from_ansi(text.removeprefix(_UNBROKEN)), soft_wrap=True)
+        else:
+            words = text.lstrip(" ")
+            console.print(Padding(Text.from_ansi(words), (0, 0, 0, len(text) - len(words))))
     return "\n".join(text.rstrip() for text in out.getvalue().rstrip().split("\n")) + "\n"
 
 
-def _with_files(text: str, files: Sequence[str] = ()) -> str:
-    """`text` with the lines about files where the template has their place, above the last line."""
-    return text.replace(f"{_MARKS['FILES']}\n", "".join(f"{file}\n" for file in files))
+def _metrics(report: Document, console: Console) -> Table:
+    """The table of metrics. Where it doesn't fit, each change is below its score, and nothing is drawn."""
+    table = _table(report, is_wide=True)
+    endless = console.options.update(width=_ENDLESS)
+    fits = console.measure(table, options=endless).minimum <= console.width
+    return table if fits else _table(report, is_wide=False)
 
 
-def _rendered(lines: Iterable[str], report: Document, console: Console) -> Iterator[RenderableType]:
-    """What a template writes, line by line, with the table of metrics where it marks its place."""
-    for text in lines:
-        if text == _MARKS["METRICS"]:
-            if report.metrics:
-                yield _metrics(report, console)
-            continue
-        styled = Text(no_wrap=text.startswith(_MARKS["UNBROKEN"]))
-        for piece in text.lstrip(_MARKS["INDENTED"] + _MARKS["UNBROKEN"]).split(_STYLE):
-            style, _, words = piece.rpartition(_STYLED)
-            styled.append(words, style or None)
-        yield Padding(styled, (0, 0, 0, 2)) if text.startswith(_MARKS["INDENTED"]) else styled
-
-
-def _metrics(report: Document, console: Console) -> RenderableType:
-    """The widest table that fits without breaking a word, or a list."""
-    checks = {check.name: check for check in report.checks}
-    scale = Scale.for_checks(checks[row.check] for row in report.metrics if row.check is not None)
+def _table(report: Document, *, is_wide: bool) -> Table:
+    pictures = interval_pictures(report.metrics, report.checks, width=17)
     rows = []
     for row in report.metrics:
-        cells = _cells(row)
-        if row.check is not None:
-            check = checks[row.check]
-            cells["Score vs threshold"] = Text(f"{check.kind:5} {scale.draw(check, 17)}", STYLES[status_word(row)])
-        rows.append(cells)
-    for columns in _FORMS:
-        table = _table(rows, columns)
-        if Measurement.get(console, console.options.update(width=_ENDLESS), table).minimum <= console.width:
-            return table
-    return Group(*(_listed(row) for row in report.metrics))
-
-
-def _cells(row: MetricPart) -> dict[str, Text]:
-    """The cells of a row by column."""
-    word = status_word(row)
-    both = scored(row) if row.change is None else f"{scored(row)}\n{changed(row)}"
-    return {
-        "": Text(MARKS[word], style=STYLES[word]),
-        "Metric": Text(line(row_name(row), 120)),
-        "Score": Text(scored(row)),
-        "Score vs threshold": Text(),
-        "Change": Text(changed(row)),
-        "Score, and change": Text(both),
-        "Threshold": Text("\n".join(thresholds(row))),
-        "State": Text(line(row.state), STYLES[word]),
-    }
-
-
-def _table(rows: Sequence[dict[str, Text]], columns: Sequence[str]) -> Table:
-    is_narrow = columns == _FORMS[-1]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0 if is_narrow else 1), expand=False)
-    for column in columns:
-        if column in _MAY_WRAP:
-            table.add_column(column)
-            continue
-        lines = [part for cells in rows for part in cells[column].split()]
-        widest = max(part.cell_len for part in (Text(column), *lines))
-        table.add_column(column, no_wrap=True, min_width=widest)
-    for cells in rows:
-        table.add_row(*(cells[column] for column in columns))
+        word = status_word(row)
+        kind, picture = pictures.get(row.check, ("", ""))
+        score, change = scored(row), changed(row)
+        if is_wide:
+            numbers = [Text(score), Text(f"{kind:5} {picture}", STYLES[word]), Text(change)]
+        else:
+            numbers = [Text(score if row.change is None else f"{score}\n{change}")]
+        numbers.append(Text("\n".join(thresholds(row))))
+        name, state = Text(line(row_name(row), 120)), Text(line(row.state), STYLES[word])
+        rows.append([Text(MARKS[word], STYLES[word]), name, *numbers, state])
+    titles = ("Score", "Score vs threshold", "Change") if is_wide else ("Score, and change",)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1 if is_wide else 0))
+    for title, cells in zip(("", "Metric", *titles, "Threshold", "State"), zip(*rows, strict=True), strict=True):
+        if title in _MAY_WRAP:
+            table.add_column(title)
+        else:
+            lines = [part.cell_len for cell in (Text(title), *cells) for part in cell.split()]
+            table.add_column(title, no_wrap=True, min_width=max(lines))
+    for row_cells in rows:
+        table.add_row(*row_cells)
     return table
-
-
-def _listed(row: MetricPart) -> Text:
-    word = status_word(row)
-    parts = [f"{line(row_name(row), 120)}: {scored(row)}", *thresholds(row)]
-    if row.change is not None:
-        parts.append(f"change {changed(row)}")
-    return Text.assemble((f"{MARKS[word]} ", STYLES[word]), ", ".join(parts), (f": {line(row.state)}", STYLES[word]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.gate.verdict import Check
 from ragstone.history.trend import Trend
+from ragstone.report.parts import MetricPart
 from ragstone.report.plots import check_values, span
 
 _MIN_HALF = 0.02
@@ -58,6 +59,16 @@ class Scale:
         if cell == 0 and distance:
             cell = 1 if distance > 0 else -1
         return middle + cell
+
+
+def interval_pictures(
+    rows: Iterable[MetricPart], checks: Iterable[Check], width: int = 21
+) -> dict[str | None, tuple[str, str]]:
+    """Kind and interval of the check that decides each row, by the check's name; all are drawn on one scale."""
+    names = {row.check for row in rows}
+    deciding = [check for check in checks if check.name in names]
+    scale = Scale.for_checks(deciding)
+    return {check.name: (str(check.kind), scale.draw(check, width)) for check in deciding}
 
 
 def sparkline(trend: Trend, *, most: int = 40) -> str:
