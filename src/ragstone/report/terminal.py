@@ -108,11 +108,7 @@ def _printed(template: str, report: Document, width: int | None, colour: bool, *
         width=max(width or WIDTH, 40),
         force_terminal=colour,
         color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
         markup=False,
-        highlight=False,
-        emoji=False,
     )
     for text in render_lines(template, PACKAGE, report=report, width=console.width, **values):
         if text == _METRICS:
