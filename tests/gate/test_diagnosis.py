@@ -31,7 +31,7 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.report.filters import count_causes
+from ragstone.report.filters import PHRASES
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.cli.project import SYSTEM, make_project
 from tests.cli.project import ragstone as run_ragstone
@@ -229,8 +229,9 @@ def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> No
     assert (found.samples, found.retrieval, found.generation) == (14, 3, 9)
     assert found.share is not None
     assert (found.share.low, found.share.high) == pytest.approx((0.0549, 0.5719), abs=1e-4)  # Clopper-Pearson, 3 of 12
-    assert count_causes(found) == "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
-    assert count_causes(found, 1) == "9 of 14: retrieved but ignored; 4 with other causes; 1 unexplained"
+    assert (
+        PHRASES["count_causes"](found) == "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
+    )
     assert diagnosis_of({}, confidence=0.95) is None
 
 

@@ -13,7 +13,7 @@ from ragstone.gate.verdict import CheckKind, Status
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import Failed
 from ragstone.report.document import check_part
-from ragstone.report.filters import check_reason, compared_on, icon, other_checks, sentence, worst_heading
+from ragstone.report.filters import PHRASES, check_reason, icon, other_checks, sentence
 from ragstone.report.parts import ComparisonPart
 from ragstone.report.render import render
 from ragstone.report.summary import summary_of
@@ -22,7 +22,7 @@ from tests.report.conftest import helpdesk_report
 
 
 def compared(paired: int) -> str:
-    return compared_on(ComparisonPart(baseline="main", paired=paired, total=60))
+    return PHRASES["compared_on"](ComparisonPart(baseline="main", paired=paired, total=60))
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
 
 def test_without_a_baseline_nothing_got_worse() -> None:
     worst = helpdesk_report().samples.worst
-    assert worst_heading(worst) == "What got worse"
+    assert PHRASES["worst_heading"](worst) == "What got worse"
     alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
-    assert worst_heading(alone) == "What falls short"
+    assert PHRASES["worst_heading"](alone) == "What falls short"
 
 
 @pytest.mark.parametrize("status", [Status.INCONCLUSIVE, Status.FAIL, Status.ERROR])

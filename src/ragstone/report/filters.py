@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from ragstone import formatting
-from ragstone.evaluation.manifest import SystemUsage
-from ragstone.formatting import answer_cost, bound, change, counted, digits_for, score, whole
+from ragstone.formatting import bound, change, digits_for, score
 from ragstone.gate.changes import changes_line
 from ragstone.gate.speed_and_price import usage_line
-from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Diagnosis, Interval, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Interval, Status
 from ragstone.metrics.registry import METRICS, metric_title
-from ragstone.report.parts import ChangePart, CheckPart, ComparisonPart, Document, MetricPart, Place, SamplePart
+from ragstone.report import templates
+from ragstone.report.parts import ChangePart, CheckPart, Document, MetricPart, Place
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "🟡", "error": "🚫", "not gated": "▫️"}
 """By status word, in Markdown and notebooks."""
@@ -64,6 +64,11 @@ def severity(part: MetricPart | Check) -> tuple[bool, bool, int]:
     return (passes, part.action is not Action.BLOCK, _STATUSES.index(part.status))
 
 
+def importance(row: MetricPart) -> tuple[tuple[bool, bool, int], bool]:
+    """The lowest is the most important; slices come after the whole run."""
+    return severity(row), row.slice is not None
+
+
 def sentence(text: str) -> str:
     """`text` with metrics by their titles, and a capital first letter unless it starts with a name (``scores.csv``)."""
     text = _NAMES.sub(lambda match: metric_title(match[0]), text)
@@ -74,14 +79,6 @@ def sentence(text: str) -> str:
 def row_name(row: MetricPart) -> str:
     """``Faithfulness``, ``Faithfulness · lang:de``."""
     return row.title if row.slice is None else f"{row.title} · {row.slice}"
-
-
-def interval(limits: Interval | None, digits: int = 2, *, signed: bool = False) -> str:
-    """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
-    if limits is None:
-        return ""
-    form = change if signed else score
-    return f"[{form(limits.low, digits)},\u00a0{form(limits.high, digits)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +103,15 @@ def figures(row: MetricPart) -> Figures:
     few = f" (n\u00a0=\u00a0{row.n:,})" if row.score is not None and row.n < row.not_applicable else ""
     return Figures(
         score=f"{score(row.score, digits)}{few}",
-        interval=interval(row.interval, digits),
+        interval=_interval(row.interval, score, digits),
         change=change(row.change, change_digits),
-        change_interval=interval(row.change_interval, change_digits, signed=True),
+        change_interval=_interval(row.change_interval, change, change_digits),
     )
+
+
+def _interval(limits: Interval | None, number: Callable[[float, int], str], digits: int) -> str:
+    """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
+    return "" if limits is None else f"[{number(limits.low, digits)},\u00a0{number(limits.high, digits)}]"
 
 
 def _digits(limit: float | None, value: float | None, limits: Interval | None, *, lower_is_better: bool) -> int:
@@ -134,14 +136,6 @@ def changed(row: MetricPart) -> str:
     return f"{texts.change} {texts.change_interval}".strip()
 
 
-def spread(row: MetricPart) -> str:
-    """``0.00 to 1.00, sd 0.21``: lowest, highest and standard deviation; nothing without scores."""
-    if row.min is None:
-        return ""
-    deviation = "" if row.sd is None else f", sd {score(row.sd)}"
-    return f"{score(row.min)} to {score(row.max)}{deviation}"
-
-
 def thresholds(row: MetricPart) -> list[str]:
     """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``); its spaces don't break."""
     return [
@@ -163,12 +157,6 @@ def moved(part: ChangePart) -> str:
     return f"{metric_title(part.metric)} {before}{score(part.current)}"
 
 
-def worst_heading(samples: Iterable[SamplePart]) -> str:
-    """The heading of the list of worst samples: without a baseline, nothing can have got worse."""
-    compared = any(part.baseline is not None for sample in samples for part in sample.changes)
-    return "What got worse" if compared else "What falls short"
-
-
 def check_title(check: CheckPart) -> str:
     """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``."""
     return f"{check.title} ({check.slice})" if check.slice is not None else check.title
@@ -186,65 +174,34 @@ def check_reason(check: Check) -> str:
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first.
-
-    Of the passing coverage checks, only the lowest is there. Other coverage checks that say the same are one.
-    """
-    covered: list[CheckPart] = []
-    alike: dict[object, list[CheckPart]] = {}
+    """The checks that have no row of a metric, most important first. Those of coverage that say the same are one."""
+    groups: dict[str, list[CheckPart]] = {}
     for check in sorted(checks, key=severity):
         if check.kind in METRIC_KINDS and check.metric is not None:
             continue
-        if check.kind == CheckKind.COVERAGE and check.status is Status.PASS:
-            covered.append(check)
-            continue
-        same = (status_word(check), check.slice, check.short_reason)
-        alike.setdefault(same if check.kind == CheckKind.COVERAGE and check.metric else id(check), []).append(check)
-    merged = [_merged(group) for group in alike.values()]
-    if len(covered) > 1:
-        lowest = min(covered, key=lambda check: 1.0 if check.estimate is None else check.estimate)
-        title = lowest.title.partition(":")[0]
-        covered = [replace(lowest, metric=None, slice=None, action=covered[0].action, title=title)]
-    return sorted([*merged, *covered], key=severity)
+        name = check.name
+        if check.kind == CheckKind.COVERAGE:
+            name = (
+                "coverage"
+                if check.status is Status.PASS
+                else f"{status_word(check)} {check.slice} {check.short_reason}"
+            )
+        groups.setdefault(name, []).append(check)
+    merged = map(_merged, groups.values())
+    return sorted(merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE))
 
 
 def _merged(checks: Sequence[CheckPart]) -> CheckPart:
-    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``."""
+    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or the lowest if they pass."""
+    first = checks[0]
     if len(checks) == 1:
-        return checks[0]
+        return first
+    title = first.title.partition(":")[0]
+    if first.status is Status.PASS:
+        lowest = min(checks, key=lambda check: 1.0 if check.estimate is None else check.estimate)
+        return replace(lowest, metric=None, slice=None, action=first.action, title=title)
     names = [metric_title(check.metric) for check in checks if check.metric is not None]
-    return replace(checks[0], title=f"{checks[0].title.partition(':')[0]}: {formatting.some(names)}")
-
-
-def causes(report: Document) -> str:
-    """The causes of the worse samples, counted; empty for a run that passes."""
-    diagnosis = report.explanation.diagnosis
-    return "" if diagnosis is None or report.verdict.status is Status.PASS else count_causes(diagnosis)
-
-
-def count_causes(diagnosis: Diagnosis, most: int = 3) -> str:
-    """``9 of 14: retrieved but ignored; 3: invented; 2 unexplained``; empty if too few samples have a cause."""
-    explained = sum(cause.count for cause in diagnosis.counts)
-    if explained < MIN_SAMPLES:
-        return ""
-    parts = [f"{cause.count}: {cause.title}" for cause in diagnosis.counts[:most]]
-    parts[0] = f"{diagnosis.counts[0].count} of {diagnosis.samples}: {diagnosis.counts[0].title}"
-    others = sum(cause.count for cause in diagnosis.counts[most:])
-    if others:
-        parts.append(f"{others} with other causes")
-    if diagnosis.samples > explained:
-        parts.append(f"{diagnosis.samples - explained} unexplained")
-    return "; ".join(parts)
-
-
-def cause_actions(report: Document) -> list[str]:
-    """``To do (invented): …`` for each cause, the most frequent first; empty where `causes` is."""
-    diagnosis = report.explanation.diagnosis
-    if diagnosis is None or not causes(report):
-        return []
-    if len(diagnosis.counts) == 1:
-        return [f"To do: {diagnosis.counts[0].action}"]
-    return [f"To do ({cause.title}): {cause.action}" for cause in diagnosis.counts]
+    return replace(first, title=f"{title}: {formatting.some(names)}")
 
 
 def changes(report: Document) -> str:
@@ -252,40 +209,28 @@ def changes(report: Document) -> str:
     return changes_line(report.explanation.changes, worse=report.verdict.status is Status.FAIL)
 
 
-def compared_on(comparison: ComparisonPart) -> str:
-    """``on all 60 samples``, ``on 48 of 60 samples``."""
-    total = counted(comparison.total, "sample")
-    return f"on all {total}" if comparison.paired == comparison.total else f"on {comparison.paired:,} of {total}"
-
-
 def usage_changes(report: Document) -> str:
     """What an answer took and cost before, and now: a line, empty if nothing is known."""
     return usage_line(report.explanation.usage_changes)
 
 
-def system_usage(reported: SystemUsage | None) -> str:
-    """What an answer of the system under test takes: ``1,234 tokens per answer (p95 2,345), $0.0012 (p95 $0.0031)``."""
-    if reported is None:
-        return "tokens not reported"
-    text = f"{whole(reported.tokens_mean)} tokens per answer (p95 {whole(reported.tokens_p95)})"
-    if reported.cost_mean_usd is not None and reported.cost_p95_usd is not None:
-        text += f", {answer_cost(reported.cost_mean_usd)} (p95 {answer_cost(reported.cost_p95_usd)})"
-    if reported.reported < reported.answers:
-        text += f", reported by {reported.reported:,} of {counted(reported.answers, 'answer')}"
-    return text
+_FUNCTIONS = (
+    *(before_now, changed, changes, check_reason, check_title, day, figures, icon, marked_title, metric_title, moved),
+    *(other_checks, place_text, row_name, scored, sentence, status_word, thresholds, usage_changes),
+)
+_environment = templates.text_environment(templates.PACKAGE)
+_environment.filters.update(
+    {function.__name__: function for function in _FUNCTIONS}, answer_cost=formatting.answer_cost
+)
+_environment.globals.update(MIN_SAMPLES=MIN_SAMPLES)
 
-
-_NUMBERS = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
+PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
+"""What is said of one thing in every format, by name."""
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    **{name: getattr(formatting, name) for name in _NUMBERS},
-    **{
-        function.__name__: function
-        for function in (
-            *(before_now, cause_actions, causes, changed, changes, check_reason, check_title, compared_on, day),
-            *(figures, icon, marked_title, metric_title, moved, other_checks, place_text, row_name, scored),
-            *(sentence, spread, status_word, system_usage, thresholds, usage_changes, worst_heading),
-        )
-    },
+    **templates.FILTERS,
+    **{function.__name__: function for function in _FUNCTIONS},
+    **PHRASES,
+    "cause_actions": lambda report: PHRASES["cause_actions"](report).splitlines(),
 }
 """What every template can use, by name."""

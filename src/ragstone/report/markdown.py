@@ -11,7 +11,7 @@ from typing import Any
 from ragstone.gate.verdict import Status
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
-from ragstone.report.filters import FILTERS, ICONS, severity, status_word
+from ragstone.report.filters import FILTERS, ICONS, importance, status_word
 from ragstone.report.oracle import oracle_lines
 from ragstone.report.parts import TITLE, CheckPart, Document, MetricPart
 from ragstone.report.sandbox import SafeText, plain
@@ -56,9 +56,9 @@ LEVELS = (
     Detail(120, 3, 4, 400, 400, 10, 10, 60),
     Detail(60, 3, 3, 240, 400, 6, 6, 30),
     Detail(30, 3, 2, 160, 0, 4, 3, 0, room=4),
-    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=5),
-    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=8),
-    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=9),
+    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=4),
+    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=5),
+    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=6),
 )
 
 _STEP_WHEN_EXHAUSTED = 3
@@ -169,7 +169,7 @@ def most_important(rows: Sequence[MetricPart], count: int) -> tuple[MetricPart, 
     """All rows if they are at most `count`, or else the most important of them."""
     if len(rows) <= count:
         return tuple(rows)
-    return tuple(sorted(rows, key=lambda row: (severity(row), row.slice is not None))[:count])
+    return tuple(sorted(rows, key=importance)[:count])
 
 
 def counts(checks: Iterable[CheckPart]) -> list[tuple[str, int, str]]:

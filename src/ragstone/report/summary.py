@@ -7,21 +7,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ragstone import formatting
+from ragstone.formatting import counted
 from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Action, CheckKind, Side, Status
 from ragstone.report.escape import clip
 from ragstone.report.filters import (
+    PHRASES,
     before_now,
     changes,
     check_reason,
     check_title,
-    figures,
+    importance,
     other_checks,
     row_name,
     sentence,
-    severity,
-    status_word,
     thresholds,
     usage_changes,
 )
@@ -34,6 +33,9 @@ CHARACTERS = 1_500
 
 _WIDTH = 92
 """Characters of a comment's line at 900 pixels, with some to spare; a third less in line one, which is a heading."""
+
+SUBJECTS = ("This pull request ", "This merge ")
+"""How a warning begins that says what a change does to its own gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +50,12 @@ class Room:
     example: int
 
 
-_UNCHECKED_SHOWN = 3
-"""Metrics without a rule that are named with their scores, if none of them lost."""
-
-SUBJECTS = ("This pull request ", "This merge ")
-"""How a warning begins that says what a change does to its own gate."""
-
 ROOMS = (
     Room(3, 2, 400, 4, 500),
     Room(3, 2, 220, 4, 360),
     Room(3, 2, 150, 4, 220),
     Room(3, 2, 110, 4, 150),
-    Room(2, 1, 140, 4, 140),
     Room(2, 1, 110, 4, 120),
-    Room(2, 1, 110, 3, 110),
-    Room(2, 1, 100, 2, 100),
     Room(2, 1, 110, 2, 0),
     Room(2, 1, 100, 0, 0),
 )
@@ -87,19 +80,19 @@ class Summary:
     """The start of a report: raw text, cut to a `Room`."""
 
     headline: str
-    alerts: tuple[str, ...]
-    findings: tuple[str, ...]
+    alerts: Sequence[str]
+    findings: Sequence[str]
     """What else blocks, apart from metrics."""
     look: str
     """The half of the system to look at."""
     action: str
     since: str
     """What changed since the baseline."""
-    warnings: tuple[str, ...]
+    warnings: Sequence[str]
     warnings_omitted: int
-    folded: tuple[str, ...]
+    folded: Sequence[str]
     """Alerts and warnings for below the fold, in full."""
-    rows: tuple[MetricPart, ...]
+    rows: Sequence[MetricPart]
     """The metrics that do not pass."""
     other_metrics: str
     """A sentence on the metrics without a row."""
@@ -117,20 +110,18 @@ class Summary:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
         texts += [self.other_metrics, self.usage]
+        texts += [f"{row_name(row)} {before_now(row)} {' · '.join(thresholds(row))}" for row in self.rows]
+        if self.rows:
+            texts.append("Metric Before → now Allowed")
         if self.warnings_omitted:
             texts.append("and 10 more warnings")
-        if self.example is not None:
-            sample = self.example.sample
-            texts.append(f"{sample.id[:60]} {self.example.question} {str(sample.place or '')[:60]}")
-            texts.append(" ".join(piece.text for piece in self.example.pieces))
-            lack = self.example.missing or self.example.unsupported
-            texts.append(f"Missing from the contexts: {lack}" if lack else "")
-        cells = [f"{row_name(row)[:70]}{before_now(row)}{' · '.join(thresholds(row))}.." for row in self.rows]
-        if cells:
-            cells.append("Metric Before → now Allowed")
-        lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + len(cells)
-        lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
-        return lines, len(self.headline) + sum(map(len, [*texts, *cells]))
+        example = self.example
+        if example is not None:
+            texts.append(f"{example.sample.id} {example.question} {example.sample.place}")
+            texts.append(" ".join(piece.text for piece in example.pieces))
+            texts.append(f"Missing from the contexts: {example.missing or example.unsupported}")
+        lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + sum(math.ceil(len(text) / _WIDTH) for text in texts)
+        return lines, len(self.headline) + sum(map(len, texts))
 
 
 def summaries(report: Document) -> Iterator[Summary]:
@@ -140,32 +131,38 @@ def summaries(report: Document) -> Iterator[Summary]:
 
 def summary_of(report: Document, first_room: int = 0) -> Summary:
     """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the first fold of a comment."""
-    summary = cut_summary(report, ROOMS[first_room])
-    for room in ROOMS[first_room + 1 :]:
-        if summary.is_short:
-            break
-        summary = cut_summary(report, room)
-    return summary
+    candidates = [cut_summary(report, room) for room in ROOMS[first_room:]]
+    return next((summary for summary in candidates if summary.is_short), candidates[-1])
 
 
 def cut_summary(report: Document, room: Room) -> Summary:
     """The summary that has its place in `room`."""
+
+    def cut_all(texts: Sequence[str], count: int) -> list[str]:
+        return [cut(text, room.text) for text in texts[:count]]
+
     look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
-    warnings, folded, omitted = _warnings(report, room)
-    rows = _rows_that_do_not_pass(report)
+    gate_changes, warnings = _warnings(report)
+    shown = cut_all(warnings, room.warnings - 1 if gate_changes else room.warnings)
+    folded = warnings[len(shown) :]
+    omitted = len(folded)
+    if gate_changes:
+        shown.insert(1, _one_sentence(gate_changes, 2 * room.text))
+        folded += gate_changes
+    rows = sorted((row for row in report.metrics if row.status not in (Status.PASS, None)), key=importance)
     worst = report.samples.worst
     return Summary(
         headline=clip(report.verdict.headline, 300),
-        alerts=tuple(cut(text, room.text) for text in alerts[: room.warnings]),
-        findings=tuple(cut(text, room.text) for text in _findings(report, rows)[: room.findings]),
+        alerts=cut_all(alerts, room.warnings),
+        findings=cut_all(_findings(report, rows), room.findings),
         look=look,
         action=cut(action, room.text),
         since=cut(changes(report), room.text) if _has_news_of_changes(report) else "",
-        warnings=tuple(warnings),
+        warnings=shown,
         warnings_omitted=omitted,
-        folded=(*alerts[room.warnings :], *folded),
-        rows=tuple(rows[: room.rows]),
+        folded=[*alerts[room.warnings :], *folded, *map(sentence, report.texts(Level.ASIDE))],
+        rows=rows[: room.rows],
         other_metrics=_other_metrics(report, rows, room),
         usage=usage_changes(report),
         example=_example(worst[0], room) if worst and room.example else None,
@@ -189,54 +186,30 @@ def _has_news_of_changes(report: Document) -> bool:
     return report.verdict.status is not Status.PASS and bool(changed - {"code"})
 
 
-def _warnings(report: Document, room: Room) -> tuple[list[str], list[str], int]:
-    """The warnings that could change what a reader decides today; those for below the fold; how many have no room.
-
-    What a change does to its own gate is in one of the first.
-    """
-    gate_changes, others = [], []
-    for text in report.texts(Level.WARNING):
-        if text.startswith(SUBJECTS):
-            gate_changes.append(text)
-        else:
-            others.append(sentence(text))
-    count = room.warnings - 1 if gate_changes else room.warnings
-    shown = [cut(text, room.text) for text in others[:count]]
-    folded = others[len(shown) :]
-    omitted = len(folded)
-    if gate_changes:
-        shown.insert(1, _one_sentence(gate_changes, 2 * room.text))
-    if len(gate_changes) > 1:
-        folded += gate_changes
-    return shown, [*folded, *map(sentence, report.texts(Level.ASIDE))], omitted
+def _warnings(report: Document) -> tuple[list[str], list[str]]:
+    """What a change does to its own gate; the other warnings that could change what a reader decides today."""
+    warnings = report.texts(Level.WARNING)
+    gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
+    return gate_changes, [sentence(text) for text in warnings if text not in gate_changes]
 
 
 def _one_sentence(texts: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3 more changes.``
-
-    The changes that fit into `length` characters are named, at least one, and the others counted.
-    """
-    subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
-    changes = [text.removeprefix(subject).rstrip(".") for text in texts]
-    shown = [cut(changes[0], length)]
-    for change in changes[1:]:
-        if sum(map(len, shown)) + len(change) > length:
-            break
-        shown.append(change)
-    hidden = len(changes) - len(shown)
-    if hidden:
-        shown.append(f"and {formatting.counted(hidden, 'more change')}")
-    return f"{subject}{'; '.join(shown)}."
+    """Sentences of one subject as one: ``This pull request lowers …; removes …``, or the first and a count."""
+    first, *others = [text.rstrip(".") for text in texts]
+    subject = next(subject for subject in SUBJECTS if first.startswith(subject))
+    whole = "; ".join([first, *(text.removeprefix(subject) for text in others)])
+    if len(whole) > length and others:
+        return f"{clip(first, length)}; and {counted(len(others), 'more change')}."
+    return cut(f"{whole}.", length)
 
 
 def _where(report: Document) -> tuple[str, str]:
     """The half to look at, and the one thing to do."""
     status, attribution = report.verdict.status, report.explanation.attribution
+    failures = report.samples.failures
     if status is Status.PASS:
         return "", ""
-    failures = report.samples.failures
-    crashed = status is Status.ERROR or (status is Status.FAIL and attribution is None)
-    if failures and crashed:
+    if failures and (status is Status.ERROR or (status is Status.FAIL and attribution is None)):
         first = failures[0].samples[0]
         place = "" if first.place is None else f" ({first.place})"
         return "", f"The first one: {first.id}{place}."
@@ -249,15 +222,13 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     Where line one says of how many questions the evidence is lost, what the contexts lack is no news.
     """
     attribution = report.explanation.attribution
-    names_lost_evidence = (
-        attribution is not None and attribution.side is Side.RETRIEVAL and attribution.cause is not None
-    )
+    points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
     in_rows = {row.metric for row in rows}
     below_level, others = [], []
     for check in other_checks(report.checks):
         if check.status is Status.PASS or check.action is not Action.BLOCK:
             continue
-        if names_lost_evidence and check.name.startswith(("system.fruitless", "system.misranked")):
+        if points_at_retrieval and check.name.startswith(("system.fruitless", "system.misranked")):
             continue
         text = check_reason(check) if check.sample is None else f"{check_title(check)}: {check_reason(check)}"
         if check.kind == CheckKind.DRIFT:
@@ -269,56 +240,22 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     if report.verdict.status is Status.ERROR and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
     line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    return [text for text in texts if not _repeats(text, line_one)]
-
-
-def _repeats(text: str, line_one: str) -> bool:
-    """Whether line one says it: all of it, or the number of the questions that got worse."""
-    counts = text.partition(" (at most ")[0]
-    return counts.rstrip(".").lower() in line_one
-
-
-def _rows_that_do_not_pass(report: Document) -> list[MetricPart]:
-    """The metrics that don't pass, the worst first."""
-    rows = [row for row in report.metrics if status_word(row) not in ("pass", "not gated")]
-    return sorted(rows, key=lambda row: (severity(row), row.slice is not None))
+    return [text for text in texts if text.partition(" (at most ")[0].rstrip(".").lower() not in line_one]
 
 
 def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> str:
     """How many metrics have no row above; if none has, all that hold with their scores. Last, what no rule checks."""
-    others = [row for row in report.metrics if row not in rows]
-    passing = [row for row in others if row.status is not None]
-    parts = []
-    if len(rows) > room.rows:
-        parts.append(f"{len(rows) - room.rows} more did not pass")
-    if passing and rows:
-        parts.append(f"{formatting.counted(len(passing), 'more metric')} held")
-    elif passing:
-        parts.append(formatting.listed([f"{row_name(row)} {figures(row).score}" for row in passing]))
-    text = cut(f"{'; '.join(parts)}.", room.text) if parts else ""
-    unchecked = [row for row in others if row.status is None]
-    return f"{text} {_unchecked(unchecked, more=bool(rows or passing))}".strip() if unchecked else text
-
-
-def _unchecked(rows: Sequence[MetricPart], *, more: bool) -> str:
-    """``3 more are not checked (Answer relevancy 1.00 → 0.40).``: the one that lost most, or else the scores."""
-    what = f"{len(rows)} more" if more else formatting.counted(len(rows), "metric")
-    worst = max(rows, key=_loss)
-    if _loss(worst) > 0.0:
-        shown = f"{_short_title(worst)} {formatting.score(worst.baseline)} → {formatting.score(worst.current)}"
-    else:
-        shown = ", ".join(f"{_short_title(row)} {figures(row).score}" for row in rows[:_UNCHECKED_SHOWN])
-    return f"{what} {'is' if len(rows) == 1 else 'are'} not checked ({shown})."
-
-
-def _short_title(row: MetricPart) -> str:
-    return clip(row.title, 30)
+    passing = [row for row in report.metrics if row.status is Status.PASS]
+    unchecked = sorted((row for row in report.metrics if row.status is None), key=_loss, reverse=True)
+    text = cut(PHRASES["metrics_without_rows"](len(rows) - room.rows, passing, bool(rows)), room.text)
+    if not unchecked:
+        return text
+    others = PHRASES["unchecked_metrics"](unchecked, bool(rows or passing), _loss(unchecked[0]) > 0.0)
+    return f"{text} {others}".strip()
 
 
 def _loss(row: MetricPart) -> float:
-    if row.current is None or row.baseline is None:
-        return 0.0
-    change = row.current - row.baseline
+    change = row.change or 0.0
     return change if row.lower_is_better else -change
 
 

@@ -22,6 +22,7 @@ from jinja2 import (
     TemplateNotFound,
     TemplateSyntaxError,
 )
+from jinja2.runtime import Macro
 
 from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
@@ -118,6 +119,12 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
     """The lines of `render_text_template`; none if it writes nothing."""
     text = render_text_template(name, package, **values)
     return text.split("\n") if text else []
+
+
+def macros(name: str, package: str) -> dict[str, Callable[..., str]]:
+    """The macros of a shipped template of plain text, by name."""
+    module = text_environment(package).get_template(name).module
+    return {name: value for name, value in vars(module).items() if isinstance(value, Macro)}
 
 
 @cache
