@@ -46,7 +46,8 @@ def test_words(shown: object, expected: object) -> None:
 def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: bool) -> None:
     report = helpdesk_report()
     rows = tuple(
-        replace(row, n=n, not_applicable=left_out, status=None, score=1.0, current=None) for row in report.metrics
+        replace(row, n=n, not_applicable=left_out, status=None, score=1.0, change=None, current=None)
+        for row in report.metrics
     )
     report = replace(report, metrics=rows, checks=())
     for form in ("text", "md", "html"):

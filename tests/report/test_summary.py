@@ -99,7 +99,7 @@ def test_a_report_with_too_much_to_say_is_cut_to_the_fold() -> None:
 
 
 def test_the_last_room_is_the_smallest() -> None:
-    assert summary_of(busy(), len(ROOMS) - 1).rows == ()
+    assert summary_of(busy(), len(ROOMS) - 1).rows == []
 
 
 @pytest.mark.parametrize(

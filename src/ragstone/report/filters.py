@@ -219,9 +219,7 @@ _FUNCTIONS = (
     *(other_checks, place_text, row_name, scored, sentence, status_word, thresholds, usage_changes),
 )
 _environment = templates.text_environment(templates.PACKAGE)
-_environment.filters.update(
-    {function.__name__: function for function in _FUNCTIONS}, answer_cost=formatting.answer_cost
-)
+_environment.filters.update({function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)})
 _environment.globals.update(MIN_SAMPLES=MIN_SAMPLES)
 
 PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
@@ -230,7 +228,7 @@ PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
 FILTERS: Mapping[str, Callable[..., Any]] = {
     **templates.FILTERS,
     **{function.__name__: function for function in _FUNCTIONS},
-    **PHRASES,
+    **{name: PHRASES[name] for name in ("causes", "compared_on", "spread", "system_usage", "worst_heading")},
     "cause_actions": lambda report: PHRASES["cause_actions"](report).splitlines(),
 }
 """What every template can use, by name."""

@@ -110,14 +110,14 @@ class Summary:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
         texts += [self.other_metrics, self.usage]
-        texts += [f"{row_name(row)} {before_now(row)} {' · '.join(thresholds(row))}" for row in self.rows]
+        texts += [f"{row_name(row)[:70]} {before_now(row)} {' · '.join(thresholds(row))}" for row in self.rows]
         if self.rows:
             texts.append("Metric Before → now Allowed")
         if self.warnings_omitted:
             texts.append("and 10 more warnings")
         example = self.example
         if example is not None:
-            texts.append(f"{example.sample.id} {example.question} {example.sample.place}")
+            texts.append(f"{example.sample.id[:60]} {example.question} {str(example.sample.place)[:60]}")
             texts.append(" ".join(piece.text for piece in example.pieces))
             texts.append(f"Missing from the contexts: {example.missing or example.unsupported}")
         lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + sum(math.ceil(len(text) / _WIDTH) for text in texts)
