@@ -227,7 +227,7 @@ FLOOR = floor(0.85)
             run({}, manifest=manifest(), system_failures={"s0": "time-out"}),
             default_policy(),
             4,
-            "failed on all of 1 sample, most often: time-out",
+            "failed on all of 1 sample: time-out",
             id="crashed",
         ),
         pytest.param(

@@ -140,7 +140,7 @@ def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path)
     assert found.verdict.status is Status.FAIL
     assert found.verdict.comparability is not None
     assert found.verdict.comparability.paired == 30
-    renamed = [match[1] for note in found.verdict.notes if (match := re.search(r"(\d+) samples have new ids", note))]
+    renamed = [match[1] for note in found.verdict.notes if (match := re.search(r"(\d+) samples with a new id", note))]
     assert renamed == ["30"]
     assert not any("the golden set changed" in note for note in found.verdict.comparability.notes)
     worst = found.document.samples.worst[0]
@@ -176,7 +176,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     passed = gated(project, "accepted", **COMPARED)
     assert passed.exit_code == 0
     assert not edits(passed)
-    assert any("up to 50 % of the baseline's samples is accepted" in warning for warning in passed.verdict.warnings)
+    assert any("up to 50 % of the samples is accepted" in warning for warning in passed.verdict.warnings)
     golden_of(project, 5)
     assert gated(project, "more", **COMPARED).exit_code == 6
 

@@ -107,7 +107,13 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
     assert (found.rechunked, found.other) == ((), ())
     assert warned(outcome) == []
     (note,) = noted(outcome)
-    for fact in ("on 8 samples", "on 3, the evidence is gone", "(q00, q01, q02)", "on 5, it ranks lower", "q07)"):
+    for fact in (
+        "on 8 samples",
+        "on 3, the evidence is gone",
+        "(q00, q01, q02)",
+        "on 5, the evidence ranks lower",
+        "q07)",
+    ):
         assert fact in note
     manifest = json.loads((project.root / "out" / "manifest.json").read_text())
     assert manifest["retrieval"] == {"fell": 8, "gone": 3, "lower": 5, "rechunked": 0, "other": 0}

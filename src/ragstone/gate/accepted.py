@@ -66,24 +66,25 @@ class AcceptedEntry(BaseModel):
         return self.metric, self.slice
 
     @property
-    def title(self) -> str:
-        return title_of(self.metric, self.slice)
+    def is_edit(self) -> bool:
+        """Whether it is an edit of the golden set."""
+        return self.metric == GOLDEN_SET
 
     @property
     def what(self) -> str:
         """What is accepted, without its size: ``drop of faithfulness``."""
         return (
-            f"edit of the {GOLDEN_SET}" if self.metric == GOLDEN_SET else f"{change_word(self.metric)} of {self.title}"
+            f"edit of the {GOLDEN_SET}"
+            if self.is_edit
+            else f"{change_word(self.metric)} of {title_of(self.metric, self.slice)}"
         )
 
     @property
     def with_size(self) -> str:
         """What is accepted, with its size."""
-        if self.metric == GOLDEN_SET:
-            return f"an {self.what} of up to {percent(self.drop)} of the baseline's samples"
-        if self.metric in GUARDS:
-            return f"a {self.what} of up to {percent(self.drop)} of the samples"
-        return f"a {self.what} of up to {self.drop:.4g}"
+        is_share = self.is_edit or self.metric in GUARDS
+        size = f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
+        return f"{'an' if self.is_edit else 'a'} {self.what} of up to {size}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,7 @@ def entries_in_force(
     `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
     baseline's scores already include. Without a baseline, nothing is in force and nothing is reported.
     """
-    in_force: list[AcceptedEntry] = []
-    removable: list[str] = []
+    in_force, removable = list[AcceptedEntry](), list[str]()
     for entry in entries:
         why = None
         if entry.id in spent:
@@ -170,29 +170,33 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
     blocking = [check for check in checks if check.action is Action.BLOCK]
-    broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in blocking)
-    ending = (Status.FAIL, Status.INCONCLUSIVE) if policy_gate.inconclusive == "fail" else (Status.FAIL,)
-    starved = any(check.kind is CheckKind.PAIRED for check in blocking)  # then accepting an edit does not help
-    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET and not starved]
-    found = [offer_for(check, policy_gate.decision) for check in edits if check.status in (Status.ERROR, *ending)][:1]
-    bad = [check for check in blocking if check.status in ending]
-    if broke:  # broken questions are accepted as the drops that they make
+    ending = {Status.FAIL, Status.INCONCLUSIVE} if policy_gate.inconclusive == "fail" else {Status.FAIL}
+    failing = {check.kind for check in blocking if check.status is Status.FAIL}
+    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET and check.status is not Status.PASS]
+    edits = [check for check in edits if check.status in {Status.ERROR, *ending}][:1]
+    if any(check.kind is CheckKind.PAIRED for check in blocking):  # then accepting an edit does not help
+        edits = []
+    bad = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
+    if CheckKind.QUESTIONS in failing:  # broken questions are accepted as the drops that they make
         bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
+    if any(map(_is_beyond_accepting, bad)):
+        bad = []
     lost = {(check.metric, check.slice) for check in bad if check.kind in LEVELS}
-    if not any(map(_is_beyond_accepting, bad)):
-        drops = [check for check in bad if check.kind is not CheckKind.GOLDEN_SET]
-        found += [offer_for(check, policy_gate.decision) for check in drops if (check.metric, check.slice) not in lost]
+    helping = [*edits, *(check for check in bad if (check.metric, check.slice) not in lost)]
+    found = (offer_for(check, policy_gate.decision) for check in helping)
     return tuple(offer for offer in found if offer is not None)
 
 
 def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
     """A sentence per drop that is not offered because the run is below that floor (or above that ceiling) too."""
     failed = [check for check in checks if check.status is Status.FAIL and check.action is Action.BLOCK]
-    changes = {(check.metric, check.slice): check.kind for check in failed if check.kind in CHANGES}
-    for level in (check for check in failed if check.kind in LEVELS):
-        if (kind := changes.get((level.metric, level.slice))) is not None:
-            what = "above its ceiling" if level.kind is CheckKind.CEILING else "below its floor"
-            yield f"Accepting the {kind} of {title_of(level.metric, level.slice)} would not help: it is {what}."
+    levels = {(check.metric, check.slice): check.kind for check in failed if check.kind in LEVELS}
+    for check in failed:
+        level = levels.get((check.metric, check.slice))
+        if check.kind in CHANGES and level is not None:
+            side = "above its ceiling" if level is CheckKind.CEILING else "below its floor"
+            title = title_of(check.metric, check.slice)
+            yield f"Accepting the {check.kind} of {title} would not help: it is {side}."
 
 
 def _is_beyond_accepting(check: Check) -> bool:
@@ -207,30 +211,26 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
+    targets = {CheckKind.GOLDEN_SET: GOLDEN_SET, CheckKind.SHARE: check.name}
+    size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
+    metric = targets.get(CheckKind(check.kind), check.metric)
+    return Offer(metric, check.slice, size) if metric is not None and size > 0.0 else None
+
+
+def _loss(check: Check, decision: str) -> float:
+    """How much is to be accepted for a check; 0 if nothing can be."""
+    if check.status is Status.PASS or check.estimate is None:
+        return 0.0
     if check.kind is CheckKind.GOLDEN_SET:
-        return None if check.estimate is None else _offer(GOLDEN_SET, None, check.estimate)
-    if check.kind is CheckKind.SHARE:
-        return _offer_for_guard(check)
-    if check.kind not in CHANGES | {CheckKind.DRIFT} or check.metric is None or check.estimate is None:
-        return None
-    if check.status not in (Status.FAIL, Status.INCONCLUSIVE):
-        return None
-    sign, far = (-1.0, "high") if check.kind is CheckKind.RISE else (1.0, "low")
-    change = sign * check.estimate
+        return check.estimate
+    if check.kind is CheckKind.SHARE and not _is_beyond_accepting(check):
+        return (check.current or 0.0) - (check.baseline or 0.0) if check.baseline is not None else 0.0
+    ends = [check.estimate]
     if decision == "assured" and check.interval is not None:
-        change = min(change, sign * getattr(check.interval, far))
-    return _offer(check.metric, check.slice, -change)
-
-
-def _offer_for_guard(check: Check) -> Offer | None:
-    if check.status is Status.PASS or check.current is None or check.baseline is None or _is_beyond_accepting(check):
-        return None
-    return _offer(check.name, None, check.current - check.baseline)
-
-
-def _offer(metric: str, slice_: str | None, loss: float) -> Offer | None:
-    size = min(1.0, math.ceil(loss * 1e4 - 1e-6) / 1e4)
-    return Offer(metric, slice_, size) if size > 0.0 else None
+        ends += [check.interval.low, check.interval.high]
+    if check.kind is CheckKind.RISE:
+        return max(ends)
+    return -min(ends) if check.kind in (CheckKind.DROP, CheckKind.DRIFT) else 0.0
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ragstone.formatting import change, counted, figure, percent
+from ragstone.formatting import change, counted, interval_words, percent, score
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.evidence import Evidence
@@ -57,16 +57,12 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis | None = None) -> Attribu
         return None
     changes = [] if evidence.compared is None else list(_changes(evidence.compared))
     worse_halves = {metric.half for metric in changes if metric.worse}
-    failed_halves = {_half(check.metric or "") for check in failed}
-    side = by_cause or _side_of(worse_halves or failed_halves)
-    reasons = []
-    if worse_halves:
-        reasons.append(_by_change(changes))
-    elif failed:
-        reasons.append(_by_level(failed))
-    if by_cause is not None and diagnosis is not None:
-        reasons.append(_by_cause(diagnosis))
-    return Attribution(side, " ".join(reasons), None if diagnosis is None else diagnosis.cause(side))
+    side = by_cause or _side_of(worse_halves or {_half(check.metric or "") for check in failed})
+    reason = _by_change(changes) if worse_halves else _by_level(failed)
+    if diagnosis is None:
+        return Attribution(side, reason)
+    causes = "" if by_cause is None else _by_cause(diagnosis)
+    return Attribution(side, f"{reason} {causes}".strip(), diagnosis.cause(side))
 
 
 def _failed(checks: Iterable[Check]) -> Iterator[Check]:
@@ -91,49 +87,45 @@ def _side_of(halves: set[Side]) -> Side:
 
 def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
     for name in pairing.metrics:
-        known = find_metric(name)
-        if known is None:
+        metric = find_metric(name)
+        if metric is None:
             continue
-        way = LOWER if known.info.lower_is_better else HIGHER
+        way = LOWER if metric.info.lower_is_better else HIGHER
         ids, changes = pairing.pairs(name), pairing.changes(name)
-        interval = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
-        fell = interval.low > 0.0 if way.lower_is_better else interval.high < 0.0
-        losses = sum(way.shown_change(sample) < 0.0 for sample in changes)
-        collapsed = losses == len(ids) and way.shown_change(interval.estimate) <= _COLLAPSE
-        enough = losses >= MIN_SAMPLES or collapsed
-        yield _MetricChange(name, _half(name), interval.estimate, fell and enough)
+        mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
+        worst_end = mean.low if way.lower_is_better else mean.high
+        losses = sum(way.shown_change(change) < 0.0 for change in changes)
+        collapsed = losses == len(ids) and way.shown_change(mean.estimate) <= _COLLAPSE
+        is_worse = way.shown_change(worst_end) < 0.0 and (losses >= MIN_SAMPLES or collapsed)
+        yield _MetricChange(name, _half(name), mean.estimate, is_worse)
 
 
 def _by_change(changes: Sequence[_MetricChange]) -> str:
     """``Retrieval: context_recall −0.14. Generation: faithfulness −0.02.``"""
     sentences = []
-    for half in _HALVES:
-        of_half = [metric for metric in changes if metric.half is half]
-        if of_half:
-            of_half.sort(key=lambda metric: (not metric.worse, metric.metric))
-            sentences.append(f"{half.capitalize()}: {', '.join(map(str, of_half[:3]))}.")
-    neither = [metric for metric in changes if metric.worse and metric.half not in _HALVES]
-    if neither:
-        sentences.append(f"Neither half alone: {', '.join(map(str, neither[:3]))}.")
+    for half in Side:
+        is_half = half in _HALVES
+        metrics = [metric for metric in changes if metric.half is half and (is_half or metric.worse)]
+        metrics.sort(key=lambda metric: (not metric.worse, metric.metric))
+        if metrics:
+            title = half.capitalize() if is_half else "Neither half alone"
+            sentences.append(f"{title}: {', '.join(map(str, metrics[:3]))}.")
     return " ".join(sentences)
 
 
 def _by_level(failed: Sequence[Check]) -> str:
-    """``Below its floor: context_recall 0.55.``, or what is above a ceiling."""
+    """``Outside its limits: context_recall 0.55.``"""
     overall = [check for check in failed if check.slice is None] or failed
-    means = {check.metric: check.current for check in overall if check.current is not None}
-    names = ", ".join(f"{metric} {figure(mean)}" for metric, mean in sorted(means.items(), key=str))
-    return f"Outside its limits: {names}."
+    means = sorted({f"{check.metric} {score(check.current)}" for check in overall})
+    return f"Outside its limits: {', '.join(means)}." if means else ""
 
 
 def _by_cause(diagnosis: Diagnosis) -> str:
-    known = diagnosis.retrieval + diagnosis.generation
-    part = percent(diagnosis.retrieval / known)
-    text = f"Of {counted(known, 'sample')} with a known cause, {part} failed in retrieval"
-    if diagnosis.share is None:
-        return f"{text}."
-    share = diagnosis.share
-    return f"{text} ({percent(share.confidence)} interval {percent(share.low)} to {percent(share.high)})."
+    known, span = diagnosis.retrieval + diagnosis.generation, ""
+    if diagnosis.share is not None:
+        span = interval_words(diagnosis.share.low, diagnosis.share.high, diagnosis.share.confidence, percent)
+    share = percent(diagnosis.retrieval / known)
+    return f"Of {counted(known, 'sample')} with a known cause, {share} failed in retrieval ({span})."
 
 
 def _half(metric: str) -> Side:

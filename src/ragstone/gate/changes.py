@@ -35,22 +35,22 @@ class Corpus:
         if then is None:
             return
         before, after = ({one.id: one.text for one in run.response.contexts if one.id} for run in (then, now))
-        for record, found, ids, digests in zip((then, now), (before, after), self._ids, self._digests, strict=True):
-            ids.update(found)
+        for record, texts, ids, digests in zip((then, now), (before, after), self._ids, self._digests, strict=True):
+            ids.update(texts)
             digests.add(str(record.response.extra.get(INDEX_DIGEST, "")))
-        self._edited |= {name for name in before.keys() & after.keys() if before[name] != after[name]}
-        left = [name for name in before if name in after]
-        in_order = left == [name for name in after if name in before]
-        if in_order and len(after) >= len(before) and 2 * len(left) >= len(before):
+        kept, added = [name for name in before if name in after], [name for name in after if name not in before]
+        self._edited |= {name for name in kept if before[name] != after[name]}
+        in_order = kept == [name for name in after if name in before]
+        if in_order and len(after) >= len(before) and 2 * len(kept) >= len(before):
             self._gone.update(before.keys() - after.keys())
-            last = list(after).index(left[-1]) if left else 0
-            self._new.update(name for name in list(after)[:last] if name not in before)
+            places = list(after)
+            self._new.update(name for name in added if kept and places.index(name) < places.index(kept[-1]))
 
     @property
     def lost(self) -> tuple[int, int]:
         """How many documents are no longer returned, and for how many questions they were."""
-        found = {name: times for name, times in self._gone.items() if name not in self._ids[1]}
-        return (len(found), sum(found.values())) if self._moved is not False else (0, 0)
+        times = [count for name, count in self._gone.items() if name not in self._ids[1]]
+        return (len(times), sum(times)) if self._moved is not False else (0, 0)
 
     @property
     def _moved(self) -> bool | None:
@@ -61,10 +61,13 @@ class Corpus:
     def __str__(self) -> str:
         if self._moved is False:
             return ""
-        new, edited = self._new - self._ids[0], self._edited
-        counts = {"no longer returned": self.lost[0], "new": len(new), "with another text": len(edited)}
-        said = [f"{counted(count, 'document')} {word}" for word, count in counts.items() if count]
-        return ", ".join(said) or ("another index" if self._moved else "")
+        documents = {
+            "no longer returned": self.lost[0],
+            "new": len(self._new - self._ids[0]),
+            "with another text": len(self._edited),
+        }
+        counts = [f"{counted(count, 'document')} {word}" for word, count in documents.items() if count]
+        return ", ".join(counts) or ("another index" if self._moved else "")
 
 
 def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: GoldenSetChange) -> tuple[Changed, ...]:
@@ -85,31 +88,22 @@ def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: Golde
 
 
 def _code(now: Manifest, then: Manifest) -> str:
-    mine, theirs = now.system, then.system
-    if mine.entrypoint != theirs.entrypoint:
-        return f"{theirs.entrypoint} → {mine.entrypoint}"
-    if mine.commit != theirs.commit and mine.commit and theirs.commit:
-        return f"{theirs.commit[:7]} → {mine.commit[:7]}"
-    return f"{theirs.version} → {mine.version}" if mine.version != theirs.version else ""
+    system, before = now.system, then.system
+    if system.entrypoint != before.entrypoint:
+        return f"{before.entrypoint} → {system.entrypoint}"
+    if system.commit != before.commit and system.commit and before.commit:
+        return f"{before.commit[:7]} → {system.commit[:7]}"
+    return f"{before.version} → {system.version}" if system.version != before.version else ""
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
     """``Changed since the baseline: corpus (31 documents new); code (1f3c9aa → 7d2e0b1).``; empty if nothing did."""
-    if not changes:
-        return ""
     lost = next((change.lost for change in changes if change.samples >= MIN_SAMPLES), 0)
-    if not worse or not lost:
-        return _list(changes)
-    verb = "is" if lost == 1 else "are"
-    first = f"The answers got worse, and {counted(lost, 'document')} {verb} no longer returned."
-    others = [change for change in changes if change.how != _not_returned(lost)]
-    return f"{first} {_list(others)}".rstrip()
-
-
-def _list(changes: Sequence[Changed]) -> str:
+    first = ""
+    if worse and lost:
+        documents = f"{counted(lost, 'document')} {'is' if lost == 1 else 'are'}"
+        first = f"The answers got worse, and {documents} no longer returned. "
+        only_lost = f"{counted(lost, 'document')} no longer returned"
+        changes = [change for change in changes if change.how != only_lost]
     listed = "; ".join(f"{change.what} ({change.how})" for change in changes)
-    return f"Changed since the baseline: {listed}." if changes else ""
-
-
-def _not_returned(documents: int) -> str:
-    return f"{counted(documents, 'document')} no longer returned"
+    return f"{first}Changed since the baseline: {listed}." if listed else first.rstrip()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from ragstone.evaluation.manifest import Manifest
-from ragstone.evaluation.scores import RunScores, rekeyed
+from ragstone.evaluation.scores import RunScores, SampleFacts, rekeyed
 from ragstone.formatting import counted
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.verdict import Comparability
@@ -70,23 +69,21 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     """
     if (halves := other_half(current, baseline)) is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
-    notes: list[str] = []
-    skipped: dict[str, str] = {}
-    common = [name for name in current.samples if name in baseline.samples and same_question(current, baseline, name)]
-    edited = {name: labels for name in common if (labels := _other_labels(current, baseline, name))}
-    samples = _same_samples(current, baseline, tuple(sorted(common)), len(edited), unmatched, notes)
-    metrics = _same_metrics(current, baseline, samples, notes, skipped) if samples else ()
-    comparable = bool(samples and metrics)
-    if comparable and current.manifest and baseline.manifest:
-        notes += _harmless_differences(current.manifest, baseline.manifest)
-    comparability = Comparability(
-        comparable,
-        tuple(notes),
-        paired=len(samples),
-        total=len(current.samples),
-        metrics=metrics,
-        skipped=skipped,
-    )
+    same = [name for name in current.samples if name in baseline.samples and same_question(current, baseline, name)]
+    edited = {name: labels for name in same if (labels := _other_labels(current, baseline, name))}
+    notes = _golden_set_notes(current, baseline, len(same), len(edited), unmatched)
+    is_refused = bool(notes) and unmatched == "refuse"
+    samples = () if is_refused else tuple(sorted(same))
+    skipped = _skipped_metrics(current, baseline, samples) if samples else {}
+    compared = (name for name in sorted(current.metrics) if name not in skipped and not is_relative(name))
+    metrics = tuple(name for name in compared if current.metrics[name].values) if samples else ()
+    if samples and (current.manifest is None) != (baseline.manifest is None):
+        bare = baseline if baseline.manifest is None else current
+        notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
+    if metrics and baseline.manifest is not None and baseline.manifest.state != "finished":
+        notes.append("the baseline run did not finish; only its finished samples are compared.")
+    paired, total = len(samples), len(current.samples)
+    comparability = Comparability(bool(metrics), tuple(notes), paired, total, metrics, skipped)
     return Pairing(current, baseline, comparability, samples, edited)
 
 
@@ -96,34 +93,29 @@ def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
     if other_half(current, baseline) is not None:
         return current
     metrics = dict(current.metrics)
-    for name, scores in current.metrics.items():
-        known = baseline.metrics[name].values if name in baseline.metrics else {}
-        excused = scores.not_applicable
-        lost = {one: why for one, why in excused.items() if one in known and why.startswith((NO_TEXTS, NO_CONTEXTS))}
+    for metric, scores in current.metrics.items():
+        scored = baseline.scores_of(metric).values
+        excuses = scores.not_applicable.items()
+        lost = {name for name, why in excuses if name in scored and why.startswith((NO_TEXTS, NO_CONTEXTS))}
         if lost:
-            failed = {one: Failed("system", why) for one, why in lost.items()}
-            left = {one: why for one, why in excused.items() if one not in lost}
-            metrics[name] = replace(scores, not_applicable=left, failed={**scores.failed, **failed})
+            failed = {name: Failed("system", scores.not_applicable[name]) for name in lost}
+            excused = {name: why for name, why in excuses if name not in lost}
+            metrics[metric] = replace(scores, not_applicable=excused, failed={**scores.failed, **failed})
     return replace(current, metrics=metrics)
 
 
 def other_half(current: RunScores, baseline: RunScores) -> str | None:
     """A sentence if the two runs are not of the same half of a system."""
-    if current.manifest is None or baseline.manifest is None:
+    is_known = current.manifest is not None and baseline.manifest is not None
+    if not is_known or current.part == baseline.part:
         return None
-    now, then = current.manifest.system.part, baseline.manifest.system.part
-    if now == then:
-        return None
-    return f"this run is of {_half(now)}, and the baseline of {_half(then)}: they are not compared."
+    now, before = (f"{run.part} alone" if run.part else "the whole system" for run in (current, baseline))
+    return f"this run is of {now}, and the baseline of {before}: they are not compared."
 
 
-def _half(part: str | None) -> str:
-    return "the whole system" if part is None else f"{part} alone"
-
-
-def differences(found: Comparability) -> list[str]:
+def differences(comparability: Comparability) -> list[str]:
     """The differences between the two runs, each once."""
-    return list(dict.fromkeys((*found.notes, *found.skipped.values())))
+    return list(dict.fromkeys((*comparability.notes, *comparability.skipped.values())))
 
 
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:
@@ -132,13 +124,13 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
     A sample keeps its id where both sides have the same content under it, as far as is known. Of the others, one whose
     content each side has once is the same sample, also if its id is that of another sample now.
     """
-    kept = {name for name in current.keys() & baseline.keys() if _same_hash(current[name], baseline[name])}
+    common = current.keys() & baseline.keys()
+    kept = {name for name in common if _same_hash(current[name], baseline[name])}
     here = {name: content for name, content in current.items() if name not in kept and content is not None}
     there = {name: content for name, content in baseline.items() if name not in kept and content is not None}
-    once = Counter(here.values())
-    owner = {content: name for name, content in here.items() if once[content] == 1}
-    twice = Counter(there.values())
-    return {name: owner[content] for name, content in there.items() if content in owner and twice[content] == 1}
+    counts_here, counts_there = Counter(here.values()), Counter(there.values())
+    owner = {content: name for name, content in here.items() if counts_here[content] == 1}
+    return {name: owner[content] for name, content in there.items() if content in owner and counts_there[content] == 1}
 
 
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
@@ -148,8 +140,10 @@ def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dic
     """
     common = current.samples.keys() & baseline.samples.keys()
     kept = {name for name in common if _keeps_question(current, baseline, name)}
-    names = new_ids(_contents(current, kept), _contents(baseline, kept))
-    names |= new_ids(_questions(current, kept | set(names.values())), _questions(baseline, kept | names.keys()))
+    names: dict[str, str] = {}
+    for identity in (_content, _question):
+        now = _identities(current, kept | set(names.values()), identity)
+        names |= new_ids(now, _identities(baseline, kept | names.keys(), identity))
     if not names:
         return baseline, {}
     names |= _displaced(names, baseline)
@@ -168,13 +162,19 @@ def _keeps_question(current: RunScores, baseline: RunScores, name: str) -> bool:
     return _same_hash(now.content_hash, then.content_hash)
 
 
-def _contents(run: RunScores, kept: Collection[str]) -> dict[str, str | None]:
-    """The contents of all samples but those with the ids `kept`."""
-    return {name: facts.content_hash for name, facts in run.samples.items() if name not in kept}
+def _content(facts: SampleFacts) -> str | None:
+    return facts.content_hash
 
 
-def _questions(run: RunScores, kept: Collection[str]) -> dict[str, str | None]:
-    return {name: next(iter(facts.parts), None) for name, facts in run.samples.items() if name not in kept}
+def _question(facts: SampleFacts) -> str | None:
+    return next(iter(facts.parts), None)
+
+
+def _identities(
+    run: RunScores, kept: Collection[str], identity: Callable[[SampleFacts], str | None]
+) -> dict[str, str | None]:
+    """What identifies all samples but those with the ids `kept`."""
+    return {name: identity(facts) for name, facts in run.samples.items() if name not in kept}
 
 
 def _displaced(names: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
@@ -192,38 +192,19 @@ def _displaced(names: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
 
 def renamed_note(count: int) -> str:
     """A sentence on samples that are paired although their ids differ."""
-    verb = "has a new id and is" if count == 1 else "have new ids and are"
-    return f"{counted(count, 'sample')} {verb} compared with the baseline by content."
+    return f"{counted(count, 'sample')} with a new id: compared with the baseline by content."
 
 
-def _same_samples(
-    current: RunScores,
-    baseline: RunScores,
-    same: tuple[str, ...],
-    edited: int,
-    unmatched: str,
-    notes: list[str],
-) -> tuple[str, ...]:
-    common = sum(name in baseline.samples for name in current.samples)
-    changed = common - len(same)
-    new = len(current.samples) - common
-    gone = len(baseline.samples) - common
+def _golden_set_notes(current: RunScores, baseline: RunScores, same: int, edited: int, unmatched: str) -> list[str]:
+    """A note if the golden sets of two runs differ."""
     if not same:
-        notes.append(
-            "the baseline has a different golden set: "
-            + ("no sample has the same content." if common else "no sample has the same id.")
-        )
-        return ()
-    if not changed and not edited and not new and not gone:
-        return same
-    found = ((changed, "changed"), (edited, "with other labels"), (new, "new"), (gone, "gone"))
-    counts = [f"{count} {word}" for count, word in found if count]
-    differs = f"the golden set changed ({', '.join(counts)})"
+        return ["the baseline has a different golden set: no sample is the same."]
+    if same == len(current.samples) == len(baseline.samples) and not edited:
+        return []
     if unmatched == "refuse":
-        notes.append(f'{differs}, and the policy says unmatched = "refuse".')
-        return ()
-    notes.append(f"{differs}: compared on {len(same)} of {len(current.samples)} samples.")
-    return same
+        return ['the golden set changed, and the policy says unmatched = "refuse".']
+    labels = f", {edited} of them with other labels" if edited else ""
+    return [f"the golden set changed: compared on {same} of {len(current.samples)} samples{labels}."]
 
 
 def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
@@ -233,46 +214,33 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
 
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether the system was asked the same in both runs, as far as is known, whatever the labels say."""
-    now, then = current.samples[sample_id].parts, baseline.samples[sample_id].parts
-    if not now or not then:
+    now, before = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    if not now or not before:
         return same_content(current, baseline, sample_id)
-    given = current.manifest is not None and current.manifest.system.part == GENERATION
-    return now[0] == then[0] and not (given and "reference_contexts" in _other_labels(current, baseline, sample_id))
+    # To a generator alone, the reference contexts are a part of what it is asked.
+    contexts = {"reference_contexts"} if current.part == GENERATION else set()
+    return now[0] == before[0] and not contexts & _other_labels(current, baseline, sample_id)
 
 
 def _other_labels(current: RunScores, baseline: RunScores, sample_id: str) -> frozenset[Label]:
-    now, then = current.samples[sample_id].parts, baseline.samples[sample_id].parts
-    if now == then or not now or not then:
+    now, before = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    if now == before or not now or not before:
         return frozenset()
-    pairs = zip(LABELS, now[1:], then[1:], strict=True)
-    return frozenset(label for label, mine, theirs in pairs if mine != theirs)
+    labels = zip(LABELS, now[1:], before[1:], strict=True)
+    return frozenset(label for label, label_now, label_before in labels if label_now != label_before)
 
 
-def _same_metrics(
-    current: RunScores,
-    baseline: RunScores,
-    samples: tuple[str, ...],
-    notes: list[str],
-    skipped: dict[str, str],
-) -> tuple[str, ...]:
-    if (current.manifest is None) != (baseline.manifest is None):
-        bare = baseline if baseline.manifest is None else current
-        notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
-    other_judge = judge_difference(current, baseline)
-    changed = outdated(current, baseline)
-    compared: list[str] = []
-    for name in sorted(current.metrics):
-        now = current.metrics[name]
-        if is_relative(name):
-            continue
-        if name in changed:
-            end = "metrics that use the judge are not compared." if changed[name] == other_judge else "not compared."
-            skipped[name] = f"{changed[name]}: {end}"
-        elif any(sample_id in now.values and sample_id in baseline.metrics[name].values for sample_id in samples):
-            compared.append(name)
-        elif now.values:
-            skipped[name] = f"{name} has no sample with a score in both runs: not compared."
-    return tuple(compared)
+def _skipped_metrics(current: RunScores, baseline: RunScores, samples: Collection[str]) -> dict[str, str]:
+    """The metrics that can't be compared on `samples`, each with the reason as a sentence."""
+    other_judge, skipped = judge_difference(current, baseline), dict[str, str]()
+    for name, why in outdated(current, baseline).items():
+        end = "metrics that use the judge are not compared." if why == other_judge else "not compared."
+        skipped[name] = f"{why}: {end}"
+    for name, scores in current.metrics.items():
+        is_shared = not scores.values.keys().isdisjoint(baseline.scores_of(name).values.keys() & samples)
+        if scores.values and not is_shared and not is_relative(name):
+            skipped.setdefault(name, f"{name} has no sample with a score in both runs: not compared.")
+    return skipped
 
 
 def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
@@ -280,57 +248,35 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
 
     It has no scores of them, in another version, or by another judge.
     """
-    other_judge = judge_difference(current, baseline)
-    found: dict[str, str] = {}
-    for name, now in sorted(current.metrics.items()):
-        then = baseline.metrics.get(name)
+    other_judge, reasons = judge_difference(current, baseline), dict[str, str]()
+    for name, scores in sorted(current.metrics.items()):
         if is_relative(name):
             continue  # each run was compared with a baseline of its own
-        if then is None:
-            found[name] = f"the baseline has no {name}"
-        elif now.version is not None and then.version is not None and now.version != then.version:
-            found[name] = f"{name} was version {then.version} in the baseline and is {now.version} now"
-        elif other_judge is not None and is_judged(name, now.version):
-            found[name] = other_judge
-    return found
+        now, before = scores.version, baseline.scores_of(name).version
+        if name not in baseline.metrics:
+            reasons[name] = f"the baseline has no {name}"
+        elif now is not None and before is not None and now != before:
+            reasons[name] = f"{name} was version {before} in the baseline and is {now} now"
+        elif other_judge is not None and is_judged(name, now):
+            reasons[name] = other_judge
+    return reasons
 
 
 def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     """How the judges of two runs differ, as a clause; None if they do not, or are not known."""
     if current.manifest is None or baseline.manifest is None:
         return None
-    now, then = current.manifest.judge, baseline.manifest.judge
-    if now == then:
+    now, before = current.manifest.judge, baseline.manifest.judge
+    if now == before:
         return observed_difference(current.manifest, baseline.manifest)
-    if now.label() != then.label():
-        return f"the judge changed from {then.label()} to {now.label()}"
-    if now.version != then.version:
-        return f"the prompts of the judge changed ({then.version[:12]} to {now.version[:12]})"
-    if now.embeddings != then.embeddings:
-        return f"the embedding model changed from {then.embeddings or 'none'} to {now.embeddings or 'none'}"
-    if now.endpoint != then.endpoint:
-        return f"the judge's endpoint changed from {then.endpoint} to {now.endpoint}"
-    return "the judge's parameters changed"
+    if now.label() != before.label():
+        return f"the judge changed from {before.label()} to {now.label()}"
+    if now.version != before.version:
+        return f"the prompts of the judge changed ({before.version[:12]} to {now.version[:12]})"
+    return "the judge's embedding model, endpoint or parameters changed"
 
 
 def is_judged(metric: str, version: str | None = None) -> bool:
     """Whether `metric` uses a judge; True for an unknown metric, unless its `version` is that of a function."""
     known = find_metric(metric)
     return not is_function(version) if known is None else bool(known.needs(_PROBE))
-
-
-def _harmless_differences(now: Manifest, then: Manifest) -> list[str]:
-    notes: list[str] = []
-    if now.policy_hash is not None and then.policy_hash is not None and now.policy_hash != then.policy_hash:
-        notes.append("the policy has changed since the baseline.")
-    if now.repeats != then.repeats:
-        notes.append(f"answers were judged {_times(then.repeats)} for the baseline and {_times(now.repeats)} now.")
-    if now.answers != then.answers:
-        notes.append(f"each question was asked {_times(then.answers)} for the baseline and {_times(now.answers)} now.")
-    if then.state != "finished":
-        notes.append("the baseline run did not finish; only its finished samples are compared.")
-    return notes
-
-
-def _times(repeats: int) -> str:
-    return "once" if repeats == 1 else f"{repeats} times"

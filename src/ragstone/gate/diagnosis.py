@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
@@ -98,31 +99,26 @@ def diagnosis_of(
     """
     if not causes:
         return None
-    first: dict[Cause, list[str]] = {}
+    samples: dict[Cause, list[str]] = {}
     for sample_id, found in causes.items():
         if found:
-            first.setdefault(found[0], []).append(sample_id)
-    order = list(Cause)
-    counts = tuple(
-        _count(cause, first[cause], sum(cause in found for found in causes.values()))
-        for cause in sorted(first, key=lambda one: (-len(first[one]), order.index(one)))
+            samples.setdefault(found[0], []).append(sample_id)
+    seen = Counter(cause for found in causes.values() for cause in set(found))
+    order = sorted(Cause, key=lambda cause: -len(samples.get(cause, ())))
+    counts = tuple(_count(cause, samples[cause], seen[cause]) for cause in order if cause in samples)
+    retrieval, generation = (
+        sum(cause.count for cause in counts if cause.side is side) for side in (Side.RETRIEVAL, Side.GENERATION)
     )
-    sides = {side: sum(len(one.samples) for one in counts if one.side is side) for side in _HALVES}
-    halves = sum(sides.values())
     share = None
-    if halves:
-        share = Interval.of(proportion_interval(sides[Side.RETRIEVAL], halves, confidence=confidence))
-    return Diagnosis(counts, len(causes), sides[Side.RETRIEVAL], sides[Side.GENERATION], share, enough)
-
-
-_HALVES = (Side.RETRIEVAL, Side.GENERATION)
+    if retrieval or generation:
+        share = Interval.of(proportion_interval(retrieval, retrieval + generation, confidence=confidence))
+    return Diagnosis(counts, len(causes), retrieval, generation, share, enough)
 
 
 def _count(cause: Cause, samples: Sequence[str], seen: int) -> CauseCount:
-    known = catalogue()[cause]
-    return CauseCount(
-        cause.value, known["title"], Side(known["side"]), known["action"], known["source"], tuple(samples), seen
-    )
+    entry = catalogue()[cause]
+    side, samples = Side(entry["side"]), tuple(samples)
+    return CauseCount(cause.value, entry["title"], side, entry["action"], entry["source"], samples, seen)
 
 
 @functools.cache

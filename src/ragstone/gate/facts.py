@@ -108,16 +108,16 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
     same, changed = before is not None and before.response.answer == now.response.answer, None
     bare = not now.response.contexts and (before is None or not before.response.contexts)
     if before is None:
-        held, first = _held(now, None), _first_useful(judged)
+        held, first = _held(now), _first_useful(judged)
         lost, low = held is False and not bare, first if first is not None and first >= _LOW_RANK else None
     elif now.response.without_texts or before.response.without_texts:
-        held, low = _held(now, None), None
+        held, low = _held(now), None
         lost = held is False and _named(before) > 0
     else:
         old, new, then = before.response.contexts, now.response.contexts, _judged(before)
         evidence = evidence_of(before.sample, old, then)
         changed, places = retrieval_change(evidence, old, new), _places(evidence, old, new)
-        held, low = _held(now, changed), _low(now, changed, places)
+        held, low = _held(now), _low(now, changed, places)
         gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
         lost = gone or _lost(judged, then, changed, places)
     lost = lost and sample.answerable
@@ -145,21 +145,18 @@ def _judged(record: SampleRecord) -> Judgements:
     return record.judgements[0] if record.judgements else Judgements()
 
 
-def _held(now: SampleRecord, changed: RetrievalChange | None) -> bool | None:
+def _held(now: SampleRecord) -> bool | None:
     """Whether the contexts hold the evidence: by its text or ids, or else by the judge; None if nobody says."""
     contexts, holds = now.response.contexts, _holds(_judged(now))
+    has_relevant_ids = any(now.sample.relevant_ids.values())
     if now.response.without_texts:
-        return _named(now) > 0 if any(now.sample.relevant_ids.values()) else None
+        return _named(now) > 0 if has_relevant_ids else None
     if texts := distinct(now.sample.reference_contexts):
-        found = locate(texts, tuple(context.text for context in contexts))
-        return all(one.held for one in found) or holds is True
-    if changed is not None and changed.change is not EvidenceChange.GONE:
-        return True
-    relevant = {name for name, grade in now.sample.relevant_ids.items() if grade > 0}
-    if changed is None and relevant and any(context.id for context in contexts):
-        named = any(context.id in relevant for context in contexts)
-        return holds is not False if named else holds is True
-    return (False if not contexts or changed is not None else None) if holds is None else holds
+        passages = locate(texts, tuple(context.text for context in contexts))
+        return all(passage.held for passage in passages) or holds is True
+    if has_relevant_ids and any(context.id for context in contexts):
+        return holds is not False if _named(now) else holds is True
+    return False if holds is None and not contexts else holds
 
 
 def _lost(now: Judgements, then: Judgements, changed: RetrievalChange | None, places: tuple[Ranks, Ranks]) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import tally
 from ragstone.gate.comparability import same_content, same_question
 from ragstone.gate.findings import GOLDEN_SET_CHANGE, Finding, Level
 
@@ -26,11 +27,6 @@ class GoldenSetChange:
     new: int = 0
 
     @property
-    def touches_the_baseline(self) -> bool:
-        """Whether any question of the baseline is not as it was."""
-        return any((self.gone, self.drafts, self.reworded, self.relabelled, self.swapped))
-
-    @property
     def counts(self) -> tuple[str, ...]:
         """``18 gone``, ``4 reworded``."""
         counts = {
@@ -41,7 +37,7 @@ class GoldenSetChange:
             "under the id of another": self.swapped,
             "new": self.new,
         }
-        return tuple(f"{count:,} {word}" for word, count in counts.items() if count)
+        return tuple(tally(counts))
 
     def __str__(self) -> str:
         """``18 questions are gone, 4 reworded.``; empty if nothing changed."""
@@ -83,7 +79,7 @@ def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
     """The change as a finding, beside line one if a question of the baseline is not as it was."""
     if not change.counts:
         return ()
-    level = Level.ALERT if change.touches_the_baseline else Level.FACT
+    level = Level.ALERT if replace(change, new=0).counts else Level.FACT
     return (Finding(GOLDEN_SET_CHANGE, level, str(change), data=change),)
 
 

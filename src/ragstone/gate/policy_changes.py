@@ -9,6 +9,7 @@ from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
+from ragstone.gate.verdict import Action
 from ragstone.golden.sample import Bound
 from ragstone.settings.settings import CustomMetric
 
@@ -45,27 +46,19 @@ def sample_changes(
 
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
-    given = new_ids(head, base)
-    taken = set(given.values())
-    stayed = [name for name in base if name not in given]
-    removed = [name for name in stayed if name not in head or name in taken]
-    changed = [name for name in stayed if name in head and name not in taken and base[name] != head[name]]
-    found = []
-    turned = [name for name in base if given.get(name, name) in drafts]
-    if turned:
-        what = (
-            "1 sample into a draft, which counts"
-            if len(turned) == 1
-            else f"{len(turned):,} samples into drafts, which count"
-        )
-        found.append(f"turns {what} in no check ({some(turned)})")
-    if removed:
-        found.append(f"removes {counted(len(removed), 'sample')} from the golden set ({some(removed)})")
-    if changed:
-        found.append(f"changes {counted(len(changed), 'sample')} in the golden set ({some(changed)})")
-    if given:
-        found.append(f"gives new ids to {counted(len(given), 'sample')} of the golden set ({some(list(given))})")
-    return tuple(found)
+    renamed = new_ids(head, base)
+    taken = set(renamed.values())
+    stayed = [name for name in base if name not in renamed]
+    kept = [name for name in stayed if name in head and name not in taken]
+    changes = {
+        "turns {} into drafts, which count in no check": [name for name in base if renamed.get(name, name) in drafts],
+        "removes {} from the golden set": [name for name in stayed if name not in kept],
+        "changes {} in the golden set": [name for name in kept if base[name] != head[name]],
+        "gives new ids to {} of the golden set": list(renamed),
+    }
+    return tuple(
+        f"{phrase.format(counted(len(names), 'sample'))} ({some(names)})" for phrase, names in changes.items() if names
+    )
 
 
 def loosened_bounds(
@@ -90,20 +83,19 @@ def metric_changes(
     `changed_files` are the metrics whose function is in a file that differs, with the file. Any change of a rubric or
     a function may weaken it, so all are listed.
     """
-    found: list[str] = []
-    for name in sorted(base.keys() | head.keys()):
-        then, now = base.get(name), head.get(name)
-        if now is None:
-            found.append(f"removes the metric {name}")
-        elif then is not None:
-            found += [
-                f"changes metrics.{name}.{key} from {_quoted(getattr(then, key))} to {_quoted(getattr(now, key))}"
-                for key in ("rubric", "levels", "sees", "python", "timeout_s")
-                if getattr(then, key) != getattr(now, key)
-            ]
-            if name in changed_files:
-                found.append(f"changes {changed_files[name]}, the code of the metric {name}")
-    return tuple(found)
+    changes: list[str] = []
+    for name in sorted(base):
+        before, after = base[name], head.get(name)
+        if after is None:
+            changes.append(f"removes the metric {name}")
+            continue
+        for key in ("rubric", "levels", "sees", "python", "timeout_s"):
+            then, now = getattr(before, key), getattr(after, key)
+            if then != now:
+                changes.append(f"changes metrics.{name}.{key} from {_quoted(then)} to {_quoted(now)}")
+        if name in changed_files:
+            changes.append(f"changes {changed_files[name]}, the code of the metric {name}")
+    return tuple(changes)
 
 
 def _quoted(value: object) -> str:
@@ -121,17 +113,15 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key with its value, from the file or by default. Rules for metrics always have an action."""
-    found: dict[KeyPath, object] = {}
     rules: list[tuple[KeyPath, MetricRule]] = [(("metrics", name), rule) for name, rule in policy.metrics.items()]
     for tag, part in policy.slices.items():
         rules += [(("slices", tag, "metrics", name), rule) for name, rule in part.metrics.items()]
-    for path, rule in rules:
-        found.update({(*path, key): value for key, value in rule.model_dump(mode="json").items()})
-        found[*path, "action"] = rule.action.value if rule.action is not None else "block"
-    tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
-    for table, values in tables.items():
-        found.update({(table, key): value for key, value in values.items()})
-    return found
+    tables: dict[KeyPath, Mapping[str, object]] = {
+        path: rule.model_dump(mode="json") | {"action": (rule.action or Action.BLOCK).value} for path, rule in rules
+    }
+    for table, values in policy.table.model_dump(mode="json", exclude={"metrics", "slices"}).items():
+        tables[(table,)] = values
+    return {(*path, key): value for path, values in tables.items() for key, value in values.items()}
 
 
 def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
@@ -140,22 +130,22 @@ def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
     if key == "action":
         return f"changes {_name(path[:-1])} from {then or 'nothing'} to {now or 'nothing'}", now == "warn"
     if isinstance(then, list) or isinstance(now, list):
-        before, after = (value if isinstance(value, list) else [] for value in (then, now))
-        out = [str(one) for one in before if one not in after]
-        if out:
-            return f"removes {some(out)} from {name}", True
-        return f"adds {some([str(one) for one in after if one not in before])} to {name}", False
+        before, after = (list(map(str, value)) if isinstance(value, list) else [] for value in (then, now))
+        removed = [one for one in before if one not in after]
+        if removed:
+            return f"removes {some(removed)} from {name}", True
+        return f"adds {some([one for one in after if one not in before])} to {name}", False
     if then is None:
         return f"adds {name} = {_shown(now)}", False
     if now is None:
         return f"removes {name} = {_shown(then)}", True
     if isinstance(now, bool):
         return f"sets {name} = {str(now).lower()}", now is (key == "only_named")
+    is_weaker, verb = False, "changes"
     if isinstance(then, int | float) and isinstance(now, int | float):
-        lowers = now < then
-        is_weaker = key.startswith("min") if lowers else key.startswith("max") or key in LIMITS
-        return f"{'lowers' if lowers else 'raises'} {name} from {_shown(then)} to {_shown(now)}", is_weaker
-    return f"changes {name} from {_shown(then)} to {_shown(now)}", False
+        verb = "lowers" if now < then else "raises"
+        is_weaker = key.startswith("min") if now < then else key.startswith("max") or key in LIMITS
+    return f"{verb} {name} from {_shown(then)} to {_shown(now)}", is_weaker
 
 
 def _name(path: KeyPath) -> str:

@@ -47,11 +47,10 @@ def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
         table = PolicyTable.model_validate(document)
     except ValidationError as error:
         raise source.invalid(error, PolicyTable, document) from None
+    _check_directions(table, source)
     for path, name, rule in table.rules():
-        _check_direction(path, name, rule, source)
         _check_target(path, rule, source)
         _check_comparison(path, name, rule, source)
-    _check_one_direction(table, source)
     _check_must_pass(table, source)
     return table
 
@@ -83,74 +82,53 @@ def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a metric that must-pass samples have nothing to reach in."""
-    floors = table.in_force
-    path = ("must_pass", "metrics")
+    path, in_force = ("must_pass", "metrics"), table.in_force
     for name in table.must_pass.metrics or ():
-        rule = floors[name] if name in floors else MetricRule()
-        if rule.max is not None or rule.min is not None:
-            continue
-        if rule.max_rise is not None or lower_is_better(name):
-            raise source.error(
-                path, f"'must_pass.metrics' names '{name}', which has no ceiling.", f"Set 'max' under [metrics.{name}]."
-            )
-        if table.must_pass.min is None:
-            hint = f"Set 'min' under [must_pass], or under [metrics.{name}]."
-            raise source.error(path, f"'must_pass.metrics' names '{name}', which has no floor.", hint)
+        rule = in_force.get(name, MetricRule())
+        lower = rule.max_rise is not None or bool(lower_is_better(name))
+        has_floor = not lower and table.must_pass.min is not None
+        if rule.max is None and rule.min is None and not has_floor:
+            bound, key = ("ceiling", "max") if lower else ("floor", "min")
+            message = f"'must_pass.metrics' names '{name}', which has no {bound}."
+            other_way = "" if lower else ", or under [must_pass]"
+            raise source.error(path, message, f"Set '{key}' under [metrics.{name}]{other_way}.")
 
 
+_LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
 _OTHER_WAY = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
 
 
-def _check_direction(path: KeyPath, name: str, rule: MetricRule, source: Source) -> None:
-    """Raise ConfigError for keys that don't fit the direction of the metric."""
-    known = lower_is_better(name)
-    lower = known
-    if lower is None:
-        lower = rule.lower_is_better
-    elif rule.lower_is_better not in (None, known):
-        raise source.error(
-            (*path, "lower_is_better"),
-            f"'{'.'.join(path)}.lower_is_better' is wrong: {'lower' if known else 'higher'} is better for {name}.",
-            "Remove it; it is only for metrics that Ragstone doesn't know.",
-        )
-    set_ = [key for key in _OTHER_WAY if getattr(rule, key) is not None]
-    if lower is None:
-        # A foreign metric: the keys say which way is better, so they must agree.
-        lower = bool({"max", "max_rise"} & set(set_))
-    for key in set_:
-        if (key in ("max", "max_rise")) is not lower:
-            word = "lower" if lower else "higher"
-            raise source.error(
-                (*path, key),
-                f"'{'.'.join(path)}.{key}' doesn't fit: {word} is better for {name}"
-                f"{'' if known is not None else ', as the other keys say'}.",
-                f"Use '{_OTHER_WAY[key]}'.",
-            )
+def _check_directions(table: PolicyTable, source: Source) -> None:
+    """Raise ConfigError for a key that doesn't fit the direction of its metric.
+
+    Of a metric that Ragstone doesn't know, the keys say which way is better, so they must agree, in all tables.
+    """
+    directions: dict[str, bool] = {}
+    for path, name, rule in table.rules():
+        keys = {key: lower for key, lower in _LOWER_IS_BETTER.items() if getattr(rule, key) is not None}
+        if rule.lower_is_better is not None:
+            keys = {"lower_is_better": rule.lower_is_better, **keys}
+        known = lower_is_better(name)
+        for key, lower in keys.items():
+            expected = directions.setdefault(name, lower) if known is None else known
+            if lower is not expected:
+                way, why = "lower" if expected else "higher", ", as the other keys say" if known is None else ""
+                raise source.error(
+                    (*path, key),
+                    f"'{'.'.join(path)}.{key}' doesn't fit: {way} is better for {name}{why}.",
+                    f"Use '{_OTHER_WAY[key]}'." if key in _OTHER_WAY else "Remove it.",
+                )
 
 
 def _check_target(path: KeyPath, rule: MetricRule, source: Source) -> None:
     """Raise ConfigError for a target that asks for no more than the floor or ceiling."""
     if rule.target is None:
         return
-    for key, bound, beyond in (("min", rule.min, "above"), ("max", rule.max, "below")):
-        if bound is not None and (rule.target <= bound if key == "min" else rule.target >= bound):
-            raise source.error(
-                (*path, "target"),
-                f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}' ({bound:g}).",
-                f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
-            )
-
-
-def _check_one_direction(table: PolicyTable, source: Source) -> None:
-    """Raise ConfigError if two tables disagree on which way a foreign metric is better."""
-    first: dict[str, tuple[KeyPath, bool]] = {}
-    for path, name, rule in table.rules():
-        if lower_is_better(name) is not None or not rule.says_direction:
-            continue
-        before, lower = first.setdefault(name, (path, rule.less_is_better))
-        if lower is not rule.less_is_better:
-            raise source.error(
-                path,
-                f"[{'.'.join(before)}] and [{'.'.join(path)}] disagree on whether lower is better for {name}.",
-                "Use min and max_drop in both, or max and max_rise in both.",
-            )
+    is_low = rule.min is not None and rule.target <= rule.min
+    if is_low or (rule.max is not None and rule.target >= rule.max):
+        beyond, key = ("above", "min") if is_low else ("below", "max")
+        raise source.error(
+            (*path, "target"),
+            f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}'.",
+            f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
+        )

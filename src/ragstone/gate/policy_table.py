@@ -76,11 +76,6 @@ class MetricRule(_Table):
         """Which way is better, as this table says it."""
         return self.lower_is_better or self.max is not None or self.max_rise is not None
 
-    @property
-    def says_direction(self) -> bool:
-        """Whether this table says which way is better."""
-        return self.less_is_better or self.lower_is_better is False or {self.min, self.max_drop} != {None}
-
 
 class SliceRules(_Table):
     """[slices.TAG]: rules for the samples with a tag."""
@@ -142,13 +137,15 @@ class SystemRules(_Table):
     @property
     def limits(self) -> dict[str, float]:
         """The limits of an answer that are set, by key."""
-        return {key: limit for key in LIMITS if (limit := getattr(self, key)) is not None}
+        return self._set_of(LIMITS)
 
     @property
     def rises(self) -> dict[str, float]:
         """The limits of a rise from the baseline that are set, by key."""
-        limits = {key: getattr(self, key) for key in RISES}
-        return {key: limit for key, limit in limits.items() if limit is not None}
+        return self._set_of(RISES)
+
+    def _set_of(self, keys: tuple[str, ...]) -> dict[str, float]:
+        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
 
 
 class MustPass(_Table):
@@ -234,12 +231,9 @@ class PolicyTable(_Table):
 
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""
-        found: list[tuple[KeyPath, str, MetricRule]] = [
-            (("metrics", name), name, rule) for name, rule in (self.metrics or {}).items()
-        ]
-        for tag, part in self.slices.items():
-            found += [(("slices", tag, "metrics", name), name, rule) for name, rule in part.metrics.items()]
-        return found
+        tables: dict[KeyPath, Mapping[str, MetricRule]] = {("metrics",): self.metrics or {}}
+        tables |= {("slices", tag, "metrics"): part.metrics for tag, part in self.slices.items()}
+        return [((*path, name), name, rule) for path, rules in tables.items() for name, rule in rules.items()]
 
 
 def _filled(name: str, rule: MetricRule) -> MetricRule:

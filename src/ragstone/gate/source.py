@@ -48,12 +48,8 @@ class Source:
         path = _key_path(found["loc"], document)
         key = ".".join(path)
         if found["type"] == "extra_forbidden":
-            known = fields_at(model, path[:-1])
-            slices = path[-1] in ("tag", "tags") and "slices" in known
-            hint = "Rules for the samples with a tag: [slices.TAG.metrics.NAME]." if slices else None
-            return self.error(path, f"unknown key '{key}'.", hint or suggestion(path[-1], known))
-        value = found["input"]
-        hint = None
+            return self.error(path, f"unknown key '{key}'.", suggestion(path[-1], fields_at(model, path[:-1])))
+        value, hint = found["input"], None
         if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
         return self.error(path, f"'{key}' {expected(found)}, found {shown(value)}.", hint)
@@ -73,10 +69,11 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
     for number, statement in statements(text):
-        for path in _paths(tomllib.loads(statement)):
-            lines.setdefault(table + path if not statement.lstrip().startswith("[") else path, number)
-        if statement.lstrip().startswith("["):
-            table = _innermost(tomllib.loads(statement))
+        document, is_header = tomllib.loads(statement), statement.lstrip().startswith("[")
+        for path in _paths(document):
+            lines.setdefault(path if is_header else table + path, number)
+        if is_header:
+            table = _innermost(document)
     return lines
 
 

@@ -238,9 +238,6 @@ class Attribution:
             return "Look at retrieval and generation."
         return "" if self.side is Side.UNCLEAR else f"Look at {self.side} first."
 
-    def __str__(self) -> str:
-        return f"{self.look} {self.reason[:1].upper()}{self.reason[1:]}".strip()
-
     @property
     def action(self) -> str:
         """What the field recommends."""

@@ -76,7 +76,7 @@ class NoAnswer(Answers):
             return
         n = counted(len(run.samples), "sample")
         why = usual_reason(failures[sample_id] for sample_id in run.samples)
-        reason = f"the system under test failed on all of {n}, most often: {why}."
+        reason = f"the system under test failed on all of {n}: {why}."
         yield Check("system.answers", CheckKind.ANSWERS, Status.ERROR, Action.BLOCK, reason, n=len(run.samples))
 
 
