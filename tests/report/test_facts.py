@@ -61,7 +61,8 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
 
 @pytest.mark.parametrize(("case", "form"), FACTS)
 def test_a_report_has_its_facts_in_their_order(case: str, form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.report.metrics._reliability", {"faithfulness": "B (fair)"}.get)
+    grades = {"faithfulness": "B (fair)"}
+    monkeypatch.setattr("ragstone.report.metrics._reliability", lambda metric, _: grades.get(metric))
     text = re.sub(r"</?\w+>|\*|\\|\u200b", "", render(helpdesk_report(**CASES[case]), form))
     text = " ".join(text.split())
     at = 0

@@ -14,7 +14,7 @@ def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -
     same = metric_check(kind=CheckKind.DROP, estimate=0.0, interval=Interval(0.0, 0.0, 0.95, "exact"), threshold=0.0)
     axis = axis_for([same], CHANGES)
     assert axis is not None
-    assert (axis.low, axis.high) == (-0.1, 0.1)
+    assert (axis.low, axis.high) == (-0.05, 0.05)
     assert axis.x(0.0) == 120.0
 
 

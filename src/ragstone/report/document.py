@@ -13,7 +13,7 @@ from ragstone.gate.alignment import contexts_used
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
 from ragstone.gate.headline import headline_of
-from ragstone.gate.verdict import Check, CheckKind, GateVerdict
+from ragstone.gate.verdict import Check, CheckKind, Comparability, GateVerdict
 from ragstone.metrics.registry import metric_title
 from ragstone.report.filters import sentence
 from ragstone.report.metrics import metric_parts
@@ -64,7 +64,7 @@ def document_of(
     the verdict. Pure; strings are not changed.
     """
     links = links or Links()
-    samples = RunSamples.of(verdict, current, baseline, links)
+    samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
     compared = verdict.comparability.metrics if verdict.comparability is not None else ()
     own_parts = (CHANGED, ORACLE, USAGE)
@@ -112,10 +112,10 @@ def sample_rows(
     limit: int | None = None,
 ) -> Iterator[SampleRow]:
     """The rows of the table of samples, worst first and drafts last; of each at most `limit`, if there is one."""
-    samples = RunSamples.of(verdict, current, baseline, links)
+    samples = RunSamples(verdict, current, baseline, links)
     yield from samples.rows(limit)
     if drafts is not None:
-        for row in replace(samples, current=drafts, compared=None, baseline=None).rows(limit):
+        for row in RunSamples(verdict, drafts, None, links, samples.columns).rows(limit):
             yield replace(row, tags=("draft", *row.tags))
 
 
@@ -200,19 +200,20 @@ def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
 
 def comparison_part(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> ComparisonPart | None:
     """What the run was compared with; None if with nothing. Pure."""
-    comparability = verdict.comparability
-    if comparability is None and baseline is None:
+    if verdict.comparability is None and baseline is None:
         return None
-    manifest = baseline.manifest if baseline is not None else None
-    label = links.baseline_name or (baseline.label if baseline is not None else None)
-    if manifest is not None and manifest.same_job:
-        label = f"commit {(manifest.system.commit or 'unknown')[:12]}, asked in the same job"
-    commit = manifest.system.commit if manifest is not None else None
-    part = ComparisonPart(baseline=label, commit=commit, url=links.baseline)
-    if comparability is None:
-        return part
-    return replace(
-        part,
+    label, commit = links.baseline_name, None
+    if baseline is not None:
+        label = label or baseline.label
+        manifest = baseline.manifest
+        commit = manifest.system.commit if manifest is not None else None
+        if manifest is not None and manifest.same_job:
+            label = f"commit {(commit or 'unknown')[:12]}, asked in the same job"
+    comparability = verdict.comparability or Comparability(comparable=False)
+    return ComparisonPart(
+        baseline=label,
+        commit=commit,
+        url=links.baseline,
         comparable=comparability.comparable,
         paired=comparability.paired,
         total=comparability.total,

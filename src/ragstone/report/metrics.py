@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ _BEYOND = {
     CheckKind.RISE: "rose",
     CheckKind.TARGET: "acceptable, not yet good",
 }
+_NO_SCORES = MetricScores({})
 
 
 def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores | None) -> tuple[MetricPart, ...]:
@@ -36,28 +37,14 @@ def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores |
         if scores.values or scores.failed:
             checks.setdefault((metric, None), [])
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
-    is_offline = current.manifest is not None and current.manifest.judge.provider == "offline"
     parts = []
     for metric, tag in sorted(checks, key=lambda key: key[1] is not None):
-        baseline = compared.metrics.get(metric) if compared is not None and metric in shared else None
-        parts.append(
-            _metric_part(
-                metric,
-                tag,
-                checks[metric, tag],
-                current,
-                baseline,
-                lower_is_better=metric in verdict.explanation.lower_is_better,
-                reliability=_reliability(metric) if is_offline else None,
-            )
-        )
+        baseline = _NO_SCORES
+        if compared is not None and metric in shared and tag is None:
+            baseline = compared.metrics.get(metric, _NO_SCORES)
+        lower_is_better = metric in verdict.explanation.lower_is_better
+        parts.append(_metric_part(metric, tag, checks[metric, tag], current, baseline, lower_is_better=lower_is_better))
     return tuple(parts)
-
-
-def _reliability(metric: str) -> str | None:
-    """The measured grade of the offline judge for `metric`: ``B (fair)``."""
-    measured = grade(metric)
-    return None if measured is None else f"{measured.letter} ({measured.word})"
 
 
 def _metric_part(
@@ -65,29 +52,29 @@ def _metric_part(
     tag: str | None,
     checks: Sequence[Check],
     current: RunScores,
-    baseline: MetricScores | None,
+    baseline: MetricScores,
     *,
     lower_is_better: bool,
-    reliability: str | None,
 ) -> MetricPart:
-    scores = current.metrics.get(metric, MetricScores(values={}))
-    level = _of_kind(checks, LEVELS)
-    change = _of_kind(checks, CHANGES)
-    shown = level or _of_kind(checks, {CheckKind.TARGET})
+    scores = current.metrics.get(metric, _NO_SCORES)
+    level, change, target = (_of_kind(checks, kinds) for kinds in (LEVELS, CHANGES, (CheckKind.TARGET,)))
+    shown, counted = level or target, level or change or target
     score = shown.estimate if shown is not None else None
     if score is None and tag is None:
         score = scores.mean
     elif score is None and change is not None:
         score = change.current
-    current_mean, baseline_mean = (None, None) if change is None else (change.current, change.baseline)
-    mean_change = None if change is None else change.estimate
-    if change is None and tag is None and (paired := _paired_means(scores.values, baseline)) is not None:
-        mean_change = paired[0] - paired[1]
+    mean, baseline_mean, mean_change = None, None, None
+    if change is not None:
+        mean, baseline_mean, mean_change = change.current, change.baseline, change.estimate
+    elif paired := [name for name in scores.values if name in baseline.values]:
+        now, before = (sum(side.values[name] for name in paired) / len(paired) for side in (scores, baseline))
+        mean_change = now - before
         if not checks:
-            current_mean, baseline_mean = paired
+            mean, baseline_mean = now, before
     deciding = min(checks, key=severity, default=None)
-    counted = level or change or shown
-    values = _sample_scores(current, scores, tag)
+    tagged = [name for name in scores.values if tag is None or tag in current.samples[name].tags]
+    values = [scores.values[name] for name in tagged]
     return MetricPart(
         metric=metric,
         title=metric_title(metric),
@@ -96,10 +83,10 @@ def _metric_part(
         interval=shown.interval if shown is not None else None,
         change=mean_change,
         change_interval=change.interval if change is not None else None,
-        current=current_mean,
+        current=mean,
         baseline=baseline_mean,
         limits=tuple(
-            Limit(check.kind, abs(check.threshold), check.action is Action.WARN and check.kind != CheckKind.TARGET)
+            Limit(check.kind, abs(check.threshold), _only_warns(check))
             for check in checks
             if check.threshold is not None
         ),
@@ -114,51 +101,47 @@ def _metric_part(
         min=min(values, default=None),
         max=max(values, default=None),
         sd=float(np.std(values, ddof=1)) if len(values) > 1 else None,
-        offline_reliability=reliability,
+        offline_reliability=_reliability(metric, current),
     )
 
 
-def _of_kind(checks: Sequence[Check], kinds: frozenset[CheckKind] | set[CheckKind]) -> Check | None:
+def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | None:
     return next((check for check in checks if check.kind in kinds), None)
 
 
-def _sample_scores(current: RunScores, scores: MetricScores, tag: str | None) -> list[float]:
-    """The scores of the samples of a slice, or of all."""
-    if tag is None:
-        return list(scores.values.values())
-    tagged = {name for name, facts in current.samples.items() if tag in facts.tags}
-    return [value for name, value in scores.values.items() if name in tagged]
+def _only_warns(check: Check) -> bool:
+    return check.action is Action.WARN and check.kind != CheckKind.TARGET
 
 
-def _paired_means(values: Mapping[str, float], baseline: MetricScores | None) -> tuple[float, float] | None:
-    """The means of the samples with a score in both runs, now and in the baseline; None if there are none."""
-    paired = [] if baseline is None else [name for name in values if name in baseline.values]
-    if baseline is None or not paired:
+def _reliability(metric: str, run: RunScores) -> str | None:
+    """The measured grade of the offline judge for `metric`, if it judged: ``B (fair)``."""
+    if run.manifest is None or run.manifest.judge.provider != "offline":
         return None
-    now, before = (sum(side[name] for name in paired) / len(paired) for side in (values, baseline.values))
-    return now, before
+    measured = grade(metric)
+    return None if measured is None else f"{measured.letter} ({measured.word})"
 
 
-def state_of(check: Check | None, drop: Check | None = None) -> str:
+def state_of(check: Check | None, change: Check | None = None) -> str:
     """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear``.
 
     A pass with an estimate on the wrong side of its threshold says why; what does not pass says so if it only warns.
     """
     if check is None:
         return "not gated"
-    warns = "" if check.action is Action.BLOCK or check.kind == CheckKind.TARGET else " (warns)"
-    match check.status:
-        case Status.FAIL:
-            return _BEYOND.get(CheckKind(check.kind), "failed") + warns
-        case Status.INCONCLUSIVE if check.kind == CheckKind.APPLICABILITY:
-            return f"applies to few answers{warns}"
-        case Status.INCONCLUSIVE:
-            return f"{check.kind} unclear{warns}"
-        case Status.ERROR:
-            return f"error{warns}"
-    if drop is None or drop.estimate is None:
-        return "pass"
-    loss = drop.estimate if drop.kind == CheckKind.RISE else -drop.estimate
-    if drop.accepted is not None and loss > 0.0:
-        return f"pass: accepted {drop.kind}"
-    return f"pass: no {drop.kind} shown" if drop.is_beyond else "pass"
+    if check.status is Status.PASS:
+        return "pass" if change is None else _state_of_passing_change(change)
+    if check.status is Status.FAIL:
+        state = _BEYOND.get(CheckKind(check.kind), "failed")
+    elif check.status is Status.ERROR:
+        state = "error"
+    else:
+        state = "applies to few answers" if check.kind == CheckKind.APPLICABILITY else f"{check.kind} unclear"
+    return f"{state} (warns)" if _only_warns(check) else state
+
+
+def _state_of_passing_change(change: Check) -> str:
+    estimate = change.estimate or 0.0
+    loss = estimate if change.kind == CheckKind.RISE else -estimate
+    if change.accepted is not None and loss > 0.0:
+        return f"pass: accepted {change.kind}"
+    return f"pass: no {change.kind} shown" if change.is_beyond else "pass"

@@ -14,6 +14,8 @@ WIDTH = 240.0
 """Width of a plot, in SVG units."""
 
 _PAD = 20.0
+_STEPS = (0.05, 0.1, 0.2, 0.5)
+_MAX_STEPS = 5
 _MIN_SPAN = 0.1
 """Of the values of a trend."""
 
@@ -33,43 +35,28 @@ class Axis:
         share = (value - self.low) / (self.high - self.low)
         return round(_PAD + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _PAD), 2)
 
-    def label(self, tick: float) -> str:
-        """``0.85``, ``+0.05``, ``0``: with as many decimals as tell the ticks apart."""
-        step = self.ticks[1] - self.ticks[0]
-        digits = min(2, max(0, -math.floor(math.log10(step) + 1e-9)))
-        if abs(tick) < step / 1000:
-            return "0"
-        return format(tick, f"+.{digits}f" if self.signed else f".{digits}f").replace("-", "−")
-
 
 def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
     """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round ends; None if there are none."""
     values = [value for check in checks if check.kind in kinds for value in check_values(check)]
     if not values:
         return None
-    signed = kinds == CHANGES
-    values.append(0.0 if signed else 1.0)
-    step = _step(max(values) - min(values))
+    is_of_changes = kinds == CHANGES
+    values.append(0.0 if is_of_changes else 1.0)
+    span = max(values) - min(values)
+    step = next((step for step in _STEPS if span <= _MAX_STEPS * step), _STEPS[-1])
     first = math.floor(min(values) / step + 1e-9)
     last = math.ceil(max(values) / step - 1e-9)
     if first == last:  # nothing changed, and no drop is allowed
         first, last = first - 1, last + 1
-    ticks = tuple(step * number for number in range(first, last + 1))
-    return Axis(ticks[0], ticks[-1], ticks, signed)
+    ticks = tuple(round(step * number, 2) for number in range(first, last + 1))
+    return Axis(ticks[0], ticks[-1], ticks, is_of_changes)
 
 
 def check_values(check: Check) -> list[float]:
     """The estimate of a check, its threshold and the ends of its interval."""
     ends = (check.interval.low, check.interval.high) if check.interval is not None else ()
     return [value for value in (check.estimate, check.threshold, *ends) if value is not None]
-
-
-def _step(span: float) -> float:
-    """1, 2 or 5 times a power of ten, for three to six steps over `span`."""
-    if span <= 0:
-        return 0.1
-    power = 10.0 ** math.floor(math.log10(span / 4))
-    return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 5)
 
 
 def bins(differences: Differences) -> list[tuple[float, float, int]]:
@@ -80,14 +67,13 @@ def bins(differences: Differences) -> list[tuple[float, float, int]]:
 
 def bins_axis(differences: Differences) -> Axis:
     """An axis on which all samples that changed fit, with no difference in the middle."""
-    reach = min(1.0, max([0.1, *(max(-low, high) for low, high, _ in bins(differences))]))
+    reach = max([0.1, *(max(-low, high) for low, high, _ in bins(differences))])
     return Axis(-reach, reach, (-reach, 0.0, reach), signed=True)
 
 
 def span(trend: Trend) -> tuple[float, float]:
     """The range of the plot of a trend: all values, and at least a tenth of the scale."""
-    low, high = min(trend.values), max(trend.values)
-    room = max(0.0, _MIN_SPAN - (high - low)) / 2.0
-    low, high = low - room, high + room
-    shift = max(0.0, -low) - max(0.0, high - 1.0)
-    return low + shift, high + shift
+    lowest, highest = min(trend.values), max(trend.values)
+    middle = (lowest + highest) / 2
+    low = min(lowest, max(0.0, min(middle - _MIN_SPAN / 2, 1.0 - _MIN_SPAN)))
+    return low, max(highest, low + _MIN_SPAN)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
-from ragstone.evaluation.scores import RunScores, SampleFacts
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
-from ragstone.gate.facts import Facts
 from ragstone.gate.verdict import GateVerdict, Regression
-from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, Verdict
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Scored
@@ -30,56 +29,49 @@ from ragstone.report.parts import (
     StatementPart,
 )
 
+Number = TypeVar("Number", float, np.ndarray)
+
 _BINS = 40
+_NO_SCORES = MetricScores({})
 
 
 @dataclass(frozen=True, slots=True)
-class RunSamples:
-    """The samples of a run, and of the baseline if the scores of both can be compared (`compared`).
+class _Failure:
+    """A sample without a score, and the title of the metric; None if the system gave no answer."""
 
-    `columns` are the metrics of the table of samples. `baseline` is there even if its scores can't be compared: its
-    answers can. `causes` say why a sample is worse, by its id, and `facts` from what.
+    by: FailedBy
+    reason: str
+    sample_id: str
+    title: str | None = None
+
+
+class RunSamples:
+    """The samples of a run and their changes since the baseline: in scores only if both can be compared.
+
+    `columns` are the metrics of the table of samples: by default those that the run has scores of.
     """
 
-    current: RunScores
-    columns: tuple[str, ...]
-    links: Links
-    lower_is_better: frozenset[str] = frozenset()
-    compared: RunScores | None = None
-    baseline: RunScores | None = None
-    causes: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Facts] = field(default_factory=dict)
+    def __init__(
+        self,
+        verdict: GateVerdict,
+        current: RunScores,
+        baseline: RunScores | None,
+        links: Links,
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        scored = (name for name, scores in current.metrics.items() if scores.values or scores.failed)
+        self.columns = tuple(scored) if columns is None else columns
+        self.compared = baseline if verdict.is_compared else None
+        self._current = current
+        self._baseline = baseline
+        self._links = links
+        self._explanation = verdict.explanation
+        diagnosis = verdict.explanation.diagnosis
+        self._causes = {} if diagnosis is None else diagnosis.titles()
 
-    @classmethod
-    def of(cls, verdict: GateVerdict, current: RunScores, baseline: RunScores | None, links: Links) -> RunSamples:
-        explanation = verdict.explanation
-        return cls(
-            current,
-            tuple(name for name, scores in current.metrics.items() if scores.values or scores.failed),
-            links,
-            explanation.lower_is_better,
-            baseline if verdict.is_compared else None,
-            baseline,
-            explanation.diagnosis.titles() if explanation.diagnosis is not None else {},
-            explanation.facts,
-        )
-
-    def rows(self, limit: int | None) -> Iterator[SampleRow]:
+    def rows(self, limit: int | None) -> list[SampleRow]:
         """The rows of the table of samples: what failed or got worst first, then the lowest scores; at most `limit`."""
-        for sample_id in sorted(self.current.samples, key=self._rank)[:limit]:
-            facts = self.current.samples[sample_id]
-            cells = tuple(self._cell(sample_id, metric) for metric in self.columns)
-            yield SampleRow(
-                id=sample_id,
-                question=facts.question,
-                tags=facts.tags,
-                place=self._place(sample_id),
-                cells=cells,
-                latency_s=self.current.system.latencies_s.get(sample_id),
-                failure=self.current.system.failures.get(sample_id),
-                cause=self.causes.get(sample_id),
-                changed=self._changed(sample_id, cells),
-            )
+        return sorted(map(self._row, self._current.samples), key=self._rank)[:limit]
 
     def worst(
         self,
@@ -92,144 +84,134 @@ class RunSamples:
 
         Each has all metrics of `shared` in which the sample lost, not only those in the list.
         """
-        by_sample: dict[str, list[Regression]] = {}
+        by_sample: dict[str, dict[str, Regression]] = {}
         for regression in regressions:
-            by_sample.setdefault(regression.sample_id, []).append(regression)
+            by_sample.setdefault(regression.sample_id, {})[regression.metric] = regression
         parts = []
         for sample_id, losses in by_sample.items():
-            named = {regression.metric for regression in losses}
-            losses += self._losses(sample_id, [metric for metric in shared if metric not in named])
-            parts.append(self._worst(sample_id, losses, details.get(sample_id), baseline_details.get(sample_id)))
+            for metric in shared:
+                cell = self._cell(sample_id, metric)
+                if metric not in losses and cell.worse and cell.value is not None:
+                    before = self._baseline_scores(metric)[sample_id]
+                    losses[metric] = Regression(sample_id, metric, cell.value, before)
+            record, baseline_record = details.get(sample_id), baseline_details.get(sample_id)
+            parts.append(self._sample(sample_id, list(losses.values()), record, baseline_record))
         return tuple(parts)
 
     def failures(self) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger groups first."""
-        groups: dict[tuple[FailedBy, str], _FailureGroup] = {}
-        system_failures = self.current.system.failures
-        for sample_id, reason in system_failures.items():
-            groups.setdefault(("system", alike(reason)), _FailureGroup()).reasons[sample_id] = reason
-        for metric, scores in self.current.metrics.items():
-            for sample_id, failure in scores.failed.items():
-                if failure.by == "system" and sample_id in system_failures:
-                    continue
-                group = groups.setdefault((failure.by, alike(failure.reason)), _FailureGroup())
-                group.metrics[metric_title(metric)] = None
-                group.reasons[sample_id] = failure.reason
-        order = sorted(groups.items(), key=lambda item: (item[0][0] != "system", -len(item[1].reasons)))
-        return tuple(
-            FailurePart(
-                by,
-                most_common(group.reasons.values()),
-                tuple(group.metrics),
-                tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in group.reasons),
-            )
-            for (by, _), group in order
-        )
+        groups: dict[tuple[FailedBy, str], list[_Failure]] = {}
+        for failure in self._failures():
+            groups.setdefault((failure.by, alike(failure.reason)), []).append(failure)
+        parts = [self._failure_part(group) for group in groups.values()]
+        return tuple(sorted(parts, key=lambda part: (part.by != "system", -len(part.samples))))
 
     def differences(self, shared: Collection[str]) -> Iterator[Differences]:
         """The distribution of the paired differences of each metric of `shared` that both runs scored."""
         for metric in self.columns:
-            if metric not in shared:
-                continue
             before = self._baseline_scores(metric)
-            scores = self.current.metrics[metric].values
+            scores = self._current.metrics[metric].values
             deltas = np.array([value - before[name] for name, value in scores.items() if name in before])
-            if not deltas.size:
+            if metric not in shared or not deltas.size:
                 continue
-            fell, rose = int((deltas < 0).sum()), int((deltas > 0).sum())
-            lower_is_better = metric in self.lower_is_better
+            losses = self._loss(metric, deltas)
             counts, edges = np.histogram(deltas[deltas != 0], bins=_BINS, range=(-1.0, 1.0))
             yield Differences(
                 metric=metric,
-                lower_is_better=lower_is_better,
+                lower_is_better=metric in self._explanation.lower_is_better,
                 edges=tuple(edges.round(2).tolist()),
                 counts=tuple(counts.tolist()),
-                worse=rose if lower_is_better else fell,
-                same=int((deltas == 0).sum()),
-                better=fell if lower_is_better else rose,
+                worse=int((losses > 0).sum()),
+                same=int((losses == 0).sum()),
+                better=int((losses < 0).sum()),
             )
 
+    def _failures(self) -> Iterator[_Failure]:
+        unanswered = self._current.system.failures
+        for sample_id, reason in unanswered.items():
+            yield _Failure("system", reason, sample_id)
+        for metric, scores in self._current.metrics.items():
+            for sample_id, failure in scores.failed.items():
+                if failure.by != "system" or sample_id not in unanswered:
+                    yield _Failure(failure.by, failure.reason, sample_id, metric_title(metric))
+
+    def _failure_part(self, group: Sequence[_Failure]) -> FailurePart:
+        reasons = {failure.sample_id: failure.reason for failure in group}
+        titles = dict.fromkeys(failure.title for failure in group if failure.title is not None)
+        samples = tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in reasons)
+        return FailurePart(group[0].by, most_common(reasons.values()), tuple(titles), samples)
+
     def _facts(self, sample_id: str) -> SampleFacts:
-        return self.current.samples.get(sample_id, SampleFacts())
+        return self._current.samples.get(sample_id, SampleFacts())
 
     def _place(self, sample_id: str) -> Place | None:
-        return Place.of(self._facts(sample_id).origin, self.links.origin)
+        return Place.of(self._facts(sample_id).origin, self._links.origin)
 
     def _baseline_scores(self, metric: str) -> Mapping[str, float]:
         """The scores of the baseline, if they can be compared."""
-        scores = self.compared.metrics.get(metric) if self.compared is not None else None
-        return scores.values if scores is not None else {}
+        return {} if self.compared is None else self.compared.metrics.get(metric, _NO_SCORES).values
 
-    def _rank(self, sample_id: str) -> tuple[bool, float, float]:
+    def _loss(self, metric: str, change: Number) -> Number:
+        """By how much a change makes a metric worse."""
+        return change if metric in self._explanation.lower_is_better else -change
+
+    def _row(self, sample_id: str) -> SampleRow:
+        facts, system = self._facts(sample_id), self._current.system
+        row = SampleRow(
+            id=sample_id,
+            question=facts.question,
+            tags=facts.tags,
+            place=self._place(sample_id),
+            cells=tuple(self._cell(sample_id, metric) for metric in self.columns),
+            latency_s=system.latencies_s.get(sample_id),
+            failure=system.failures.get(sample_id),
+            cause=self._causes.get(sample_id),
+        )
+        if self._baseline is None or sample_id not in self._baseline.samples:
+            return row
+        changed = []
+        if system.answers.get(sample_id) != self._baseline.system.answers.get(sample_id):
+            changed.append("answer")
+        if any(cell.change for cell in row.cells):
+            changed.append("scores")
+        return replace(row, changed=tuple(changed))
+
+    def _rank(self, row: SampleRow) -> tuple[bool, float, float]:
         """The place of a sample in the table: what failed, the largest loss, the lowest score."""
-        failed = sample_id in self.current.system.failures
+        failed = row.failure is not None
         largest_loss, lowest = 0.0, 1.0
-        for metric in self.columns:
-            scores = self.current.metrics.get(metric)
-            if scores is None:
-                continue
-            failed = failed or sample_id in scores.failed
-            value = scores.values.get(sample_id)
-            if value is None:
-                continue
-            change = value - self._baseline_scores(metric).get(sample_id, value)
-            if metric in self.lower_is_better:
-                value, change = 1.0 - value, -change
-            largest_loss = min(largest_loss, change)
-            lowest = min(lowest, value)
-        return (not failed, largest_loss, lowest)
+        for metric, cell in zip(self.columns, row.cells, strict=True):
+            failed = failed or cell.state == "failed"
+            if cell.value is not None:
+                largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))
+                lowest = min(lowest, 1.0 - cell.value if metric in self._explanation.lower_is_better else cell.value)
+        return not failed, -largest_loss, lowest
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
-        scores = self.current.metrics.get(metric)
-        if scores is None:
-            return Cell(None, None, "absent")
-        value = scores.values.get(sample_id)
+        scores = self._current.metrics.get(metric, _NO_SCORES)
+        value, before = scores.values.get(sample_id), self._baseline_scores(metric).get(sample_id)
         if value is not None:
-            before = self._baseline_scores(metric).get(sample_id)
-            if before is None:
-                return Cell(value, None, "scored")
-            worse = value > before if metric in self.lower_is_better else value < before
-            return Cell(value, value - before, "scored", worse=worse)
+            change = None if before is None else value - before
+            return Cell(value, change, "scored", worse=self._loss(metric, change or 0.0) > 0.0)
         if sample_id in scores.failed:
             return Cell(None, None, "failed", scores.failed[sample_id].reason)
-        if sample_id in scores.not_applicable:
-            return Cell(None, None, "not_applicable", scores.not_applicable[sample_id])
-        return Cell(None, None, "absent")
+        reason = scores.not_applicable.get(sample_id)
+        return Cell(None, None, "absent" if reason is None else "not_applicable", reason)
 
-    def _changed(self, sample_id: str, cells: Iterable[Cell]) -> tuple[str, ...]:
-        if self.baseline is None or sample_id not in self.baseline.samples:
-            return ()
-        answer = self.current.system.answers.get(sample_id)
-        changed = [] if answer == self.baseline.system.answers.get(sample_id) else ["answer"]
-        if any(cell.change for cell in cells):
-            changed.append("scores")
-        return tuple(changed)
-
-    def _losses(self, sample_id: str, metrics: Iterable[str]) -> list[Regression]:
-        losses = []
-        for metric in metrics:
-            scores = self.current.metrics.get(metric)
-            value = scores.values.get(sample_id) if scores is not None else None
-            before = self._baseline_scores(metric).get(sample_id)
-            if value is not None and before is not None and value < before:
-                losses.append(Regression(sample_id, metric, value, before))
-        return sorted(losses, key=lambda loss: loss.current - (loss.baseline or 0.0))
-
-    def _worst(
+    def _sample(
         self, sample_id: str, losses: Sequence[Regression], record: SampleRecord | None, before: SampleRecord | None
     ) -> SamplePart:
         facts = self._facts(sample_id)
-        changes = tuple(
-            ChangePart(loss.metric, loss.current, loss.baseline, _note(record, loss.metric)) for loss in losses
-        )
         part = SamplePart(
             id=sample_id,
             question=facts.question,
             place=self._place(sample_id),
             tags=facts.tags,
-            changes=changes,
-            cause=self.causes.get(sample_id),
-            facts=self.facts.get(sample_id),
+            changes=tuple(
+                ChangePart(loss.metric, loss.current, loss.baseline, _note(record, loss.metric)) for loss in losses
+            ),
+            cause=self._causes.get(sample_id),
+            facts=self._explanation.facts.get(sample_id),
         )
         if record is None:
             return part
@@ -238,24 +220,16 @@ class RunSamples:
         use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
         return replace(
             part,
-            question=_question(record, judged) or facts.question,
+            question=_question(record, judged),
             detailed=True,
             answer=answer.response.answer,
             baseline_answer=before.response.answer if before is not None else None,
             reference="\nor: ".join(record.sample.references) or None,
-            unsupported=_unsupported(answer, record.sample),
+            unsupported=_unsupported(answer, record, judged),
             missing=tuple(lacking_statements(answer)),
             contexts=len(answer.response.contexts),
             useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
         )
-
-
-@dataclass(slots=True)
-class _FailureGroup:
-    """Failures with reasons that are alike: the titles of the metrics, and the reasons by sample."""
-
-    metrics: dict[str, None] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def _question(record: SampleRecord, judged: Judgements) -> str:
@@ -283,17 +257,14 @@ def _note(record: SampleRecord | None, metric: str) -> str | None:
     return score.note if isinstance(score, Scored) else None
 
 
-def _unsupported(answer: Answer, sample: Sample) -> tuple[StatementPart, ...]:
+def _unsupported(answer: Answer, record: SampleRecord, judged: Judgements) -> tuple[StatementPart, ...]:
     """The statements of the answer without support, those that a context contradicts first."""
-    statements = answer.judgements[0].statements if answer.judgements else None
-    if not isinstance(statements, StatementList):
+    if not isinstance(judged.statements, StatementList):
         return ()
-    texts = {statement.id: statement.text for statement in statements.statements}
-    contradicted, unsupported = [], []
-    for support in unsupported_statements(answer, sample):
+    texts = {statement.id: statement.text for statement in judged.statements.statements}
+    parts = []
+    for support in unsupported_statements(answer, record.sample):
         text = texts.get(support.statement_id, support.statement_id)
-        if support.verdict is Verdict.CONTRADICTED:
-            contradicted.append(StatementPart(text, "contradicted", support.quote))
-        else:
-            unsupported.append(StatementPart(text, "unsupported", support.quote))
-    return (*contradicted, *unsupported)
+        is_contradicted = support.verdict is Verdict.CONTRADICTED
+        parts.append(StatementPart(text, "contradicted" if is_contradicted else "unsupported", support.quote))
+    return tuple(sorted(parts, key=lambda part: part.verdict))

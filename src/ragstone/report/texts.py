@@ -19,9 +19,9 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.evidence import locate, passages
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.retrieval_change import evidence_of
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.printable import clean
-from ragstone.report.escape import MAX_ANSWER
+from ragstone.report.escape import MAX_ANSWER, clip
 from ragstone.system.response import Context
 
 ANSWER_CHARS = MAX_ANSWER
@@ -29,7 +29,8 @@ CONTEXT_CHARS = 5_000
 TEXT_CHARS = 2_000
 CONTEXTS = 30
 """Contexts shown of one answer; those of lower rank are counted."""
-STATEMENTS = 100
+QUOTES = 100
+"""Quotes of the judge that are looked for in contexts."""
 ANSWERS = 5
 EVIDENCE = 20
 """Evidence texts that are looked for in contexts."""
@@ -45,38 +46,32 @@ class Texts:
         self._redact = redact
 
     def short(self, text: str, limit: int = TEXT_CHARS) -> str:
-        shown = self._shown(text, limit)
-        return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+        return clip(clean(self._redact(text)), limit)
 
     def long(self, text: str, limit: int) -> str | Json:
-        shown = self._shown(text, limit)
-        return shown if len(shown) <= limit else {"text": shown[:limit], "cut": len(text) - limit}
-
-    def _shown(self, text: str, limit: int) -> str:
-        return clean(self._redact(text)[: limit + 1])
+        shown = clean(self._redact(text))
+        return shown if len(shown) <= limit else {"text": shown[:limit], "cut": len(shown) - limit}
 
 
 def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -> Json:
     """Everything that the page shows of a sample when it is opened, as JSON. `then` is its record in the baseline.
 
-    Answers are compared in the order in which they were given. Lists and texts are bounded, and say what was cut.
+    Answers are compared in the order in which they were given. Texts, answers and contexts are bounded, and say what
+    was cut.
     """
     texts = Texts(redact)
-    before = then.answers if then is not None else ()
-    pairs = [
-        _pair(now, answer, then, before[place] if place < len(before) else None, texts)
-        for place, answer in enumerate(now.answers[:ANSWERS])
-    ]
+    before = (*(then.answers if then is not None else ()), *[None] * ANSWERS)
     sample = now.sample
     return _filled(
         question=texts.long(sample.question, ANSWER_CHARS),
-        history=[[turn.role, texts.long(turn.text, TEXT_CHARS)] for turn in sample.history[-ANSWERS:]],
-        moreHistory=max(0, len(sample.history) - ANSWERS),
-        references=[texts.long(one, ANSWER_CHARS) for one in sample.references[:ANSWERS]],
-        moreReferences=max(0, len(sample.references) - ANSWERS),
+        history=[[turn.role, texts.long(turn.text, TEXT_CHARS)] for turn in sample.history],
+        references=[texts.long(text, ANSWER_CHARS) for text in sample.references],
         unanswerable=not sample.answerable,
         scores=list(_scores(now.scores, then.scores if then is not None else {}, texts)),
-        pairs=pairs,
+        pairs=[
+            _pair(now, answer, then, answer_before, texts)
+            for answer, answer_before in zip(now.answers[:ANSWERS], before, strict=False)
+        ],
         moreAnswers=max(0, len(now.answers) - ANSWERS),
         compared=then is not None,
     )
@@ -88,29 +83,17 @@ def _filled(**values: Any) -> Json:
 
 
 def _scores(now: Mapping[str, Score], then: Mapping[str, Score], texts: Texts) -> Iterator[list[str]]:
+    """Title, score before and now (``0.85``, ``n/a`` or ``failed``), and remark of each metric."""
     for name, score in now.items():
-        before = then.get(name)
-        yield [
-            texts.short(metric_title(name), 100),
-            _score_text(before) if before is not None else "",
-            _score_text(score),
-            texts.short(_remark(score) or "", 500),
-        ]
+        remark = score.note if isinstance(score, Scored) else score.reason
+        before = _score_text(then[name]) if name in then else ""
+        yield [texts.short(metric_title(name), 100), before, _score_text(score), texts.short(remark or "", 500)]
 
 
 def _score_text(score: Score) -> str:
-    """``0.85``, ``n/a`` or ``failed``."""
     if isinstance(score, Scored):
         return formatting.score(score.value)
     return "n/a" if isinstance(score, NotApplicable) else "failed"
-
-
-def _remark(score: Score) -> str | None:
-    match score:
-        case Scored(_, note):
-            return note
-        case NotApplicable(reason) | Failed(_, reason):
-            return reason
 
 
 def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: Answer | None, texts: Texts) -> Json:
@@ -127,36 +110,31 @@ def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: 
 
 def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
     judged = answer.judgements[0] if answer.judgements else Judgements()
-    failure = answer.response.failure
-    made = judged.statements if isinstance(judged.statements, StatementList) else None
-    support = judged.support.supports if isinstance(judged.support, SupportTable) else ()
-    use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
-    return _filled(
+    failure, made, use = answer.response.failure, judged.statements, judged.context_use
+    shown = _filled(
         text=None if same else texts.long(answer.response.answer, ANSWER_CHARS),
         failure=None if failure is None else texts.short(f"{failure.kind}: {failure.message}"),
-        abstains=made is not None and made.abstains,
         understood=texts.short(judged.standalone_question or ""),
-        statements=_statements(made.statements, support, texts) if made is not None else [],
-        moreStatements=max(0, len(made.statements) - STATEMENTS) if made is not None else 0,
-        wanted=_statements(use.reference_statements, use.attributions, texts) if use is not None else [],
-        moreWanted=max(0, len(use.reference_statements) - STATEMENTS) if use is not None else 0,
     )
+    if isinstance(made, StatementList):
+        supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
+        shown |= _filled(abstains=made.abstains, statements=_statements(made.statements, supports, texts))
+    if isinstance(use, ContextUse):
+        shown |= _filled(wanted=_statements(use.reference_statements, use.attributions, texts))
+    return shown
 
 
 def _statements(statements: Sequence[Statement], supports: Sequence[Support], texts: Texts) -> list[Json]:
     """Each statement with its verdict, the ranks of the contexts that support it, and the quote of the judge."""
-    found = {support.statement_id: support for support in supports}
+    by_statement = {support.statement_id: support for support in supports}
     shown = []
-    for statement in statements[:STATEMENTS]:
-        support = found.get(statement.id)
-        shown.append(
-            _filled(
-                text=texts.short(statement.text),
-                verdict=str(support.verdict) if support is not None else None,
-                by=[texts.short(name, 20) for name in support.supported_by[:CONTEXTS]] if support is not None else [],
-                quote=texts.short(support.quote or "") if support is not None else None,
-            )
-        )
+    for statement in statements:
+        entry: Json = {"text": texts.short(statement.text)}
+        support = by_statement.get(statement.id)
+        if support is not None:
+            supported_by = [texts.short(name, 20) for name in support.supported_by[:CONTEXTS]]
+            entry |= _filled(verdict=str(support.verdict), by=supported_by, quote=texts.short(support.quote or ""))
+        shown.append(entry)
     return shown
 
 
@@ -169,45 +147,47 @@ def _contexts(
     """
     new = answer.response.contexts[:CONTEXTS]
     old = before.response.contexts[:CONTEXTS] if before is not None else ()
-    partner = _partners(new, old)
     judged = answer.judgements[0] if answer.judgements else Judgements()
     use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
-    useful = {one.context_id: one.useful for one in use.contexts} if use is not None else {}
-    source = before if before is not None and before.response.contexts else answer
-    judgements = source.judgements[0] if source.judgements else None
-    evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], judgements)[:EVIDENCE]
-    evidence = tuple(text[: 4 * CONTEXT_CHARS] for text in evidence)
+    useful = {context.context_id: context.useful for context in use.contexts} if use is not None else {}
     supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
-    quotes = [clean(one.quote) for one in supports[:STATEMENTS] if one.quote]
-    marked = _Marked(evidence, quotes, texts)
-    shown = marked.shown(new)
-    for rank, entry in enumerate(shown):
-        entry["now"] = rank + 1
+    source = before if before is not None and before.response.contexts else answer
+    source_judged = source.judgements[0] if source.judgements else None
+    evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], source_judged)[:EVIDENCE]
+    marked = _Marked(
+        tuple(text[: 4 * CONTEXT_CHARS] for text in evidence),
+        [clean(support.quote) for support in supports[:QUOTES] if support.quote],
+        texts,
+    )
+    old_ranks = _partners(new, old)
+    shown = []
+    for rank, context in enumerate(new):
+        entry = {**marked.shown(context), "now": rank + 1}
         if context_id(rank) in useful:
             entry["useful"] = useful[context_id(rank)]
-        if rank in partner:
-            other = partner[rank]
-            entry["then"] = other + 1
-            if old[other].text != new[rank].text:
-                (entry["was"],) = marked.shown([old[other]])
-    lost = [rank for rank in range(len(old)) if rank not in set(partner.values())]
-    for rank, entry in zip(lost, marked.shown([old[rank] for rank in lost]), strict=True):
-        shown.append({**entry, "then": rank + 1})
-    return shown
+        if rank in old_ranks:
+            partner = old[old_ranks[rank]]
+            entry["then"] = old_ranks[rank] + 1
+            if partner.text != context.text:
+                entry["was"] = marked.shown(partner)
+        shown.append(entry)
+    lost = [rank for rank in range(len(old)) if rank not in old_ranks.values()]
+    return shown + [{**marked.shown(old[rank]), "then": rank + 1} for rank in lost]
 
 
 def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
     """The place in `old` of each context of `new` that was there, by its text or else by its id."""
-    found: dict[int, int] = {}
-    free = dict.fromkeys(range(len(old)))
+    partners: dict[int, int] = {}
     for name in ("text", "id"):
         for place, context in enumerate(new):
             own = getattr(context, name)
-            match = next((rank for rank in free if getattr(old[rank], name) == own), None)
-            if place not in found and match is not None and (own or name == "text"):
-                found[place] = match
-                del free[match]
-    return found
+            same = (
+                rank for rank, other in enumerate(old) if getattr(other, name) == own and rank not in partners.values()
+            )
+            match = None if place in partners or own is None else next(same, None)
+            if match is not None:
+                partners[place] = match
+    return partners
 
 
 class _Marked:
@@ -218,29 +198,23 @@ class _Marked:
         self._quotes = quotes
         self._texts = texts
 
-    def shown(self, contexts: Sequence[Context]) -> list[Json]:
-        cut = tuple(context.text[: 4 * CONTEXT_CHARS] for context in contexts)
-        found = locate(self._evidence, cut) if self._evidence and cut else ()
-        shown = []
-        for place, context in enumerate(contexts):
-            text = self._texts.long(context.text, CONTEXT_CHARS)
-            body = text if isinstance(text, str) else text["text"]
-            carried = tuple(
-                one for one, where in zip(self._evidence, found, strict=False) if place + 1 in where.carriers
-            )
-            shown.append(
-                _filled(
-                    id=self._texts.short(context.id or "", 200),
-                    evidence=_held(carried, cut[place]) if carried else None,
-                    pieces=list(self._pieces(body, self._evidence if carried else ())) or [["", ""]],
-                    cut=0 if isinstance(text, str) else text["cut"],
-                )
-            )
-        return shown
+    def shown(self, context: Context) -> Json:
+        """A context with its pieces, and whether it has a whole evidence text, or part of one."""
+        cut = context.text[: 4 * CONTEXT_CHARS]
+        places = locate(self._evidence, (cut,)) if self._evidence else ()
+        carried = [text for text, place in zip(self._evidence, places, strict=False) if place.carriers]
+        is_whole = cut in carried or any(place.held for place in places)
+        text = self._texts.long(context.text, CONTEXT_CHARS)
+        body, left_out = (text, 0) if isinstance(text, str) else (text["text"], text["cut"])
+        return _filled(
+            id=self._texts.short(context.id or "", 200),
+            evidence=("whole" if is_whole else "part") if carried else None,
+            pieces=list(self._pieces(body, carried)) or [["", ""]],
+            cut=left_out,
+        )
 
     def _pieces(self, text: str, evidence: Sequence[str]) -> Iterator[list[str]]:
-        # A context that is an evidence text itself would be marked as a whole, which says nothing.
-        spans = [(*span, "e") for one in evidence for span in passages(one, text)] if text not in evidence else []
+        spans = [(*span, "e") for passage in evidence for span in passages(passage, text)]
         if sum(end - start for start, end, _ in spans) >= 0.9 * len(text):
             spans = []  # the whole context is the evidence, and is named so
         for quote in self._quotes:
@@ -249,18 +223,9 @@ class _Marked:
                 spans.append((start, start + len(quote), "q"))
         at = 0
         for start, end, kind in sorted(spans):
-            if start < at:
-                start = at
-            if start >= end:
-                continue
-            if at < start:
-                yield ["", text[at:start]]
-            yield [kind, text[start:end]]
-            at = end
+            if end > at:
+                yield from ([["", text[at:start]]] if start > at else [])
+                yield [kind, text[max(start, at) : end]]
+                at = end
         if at < len(text):
             yield ["", text[at:]]
-
-
-def _held(carried: tuple[str, ...], text: str) -> str:
-    """Whether a context that carries these evidence texts has a whole one, or part of one."""
-    return "whole" if text in carried or any(one.held for one in locate(carried, (text,))) else "part"

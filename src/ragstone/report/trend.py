@@ -40,18 +40,16 @@ class Scale:
         if check.threshold is None or check.estimate is None:
             return ""
         ends = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
-        start, end, dot = (self._cell(value - check.threshold, width // 2) for value in (*ends, check.estimate))
-        cells = ["─" if start <= cell <= end else "·" for cell in range(width)]
-        for cell, mark in ((start, "├"), (end, "┤")):
-            if cell < 0:
-                cells[0] = "◂"
-            elif cell >= width:
-                cells[-1] = "▸"
-            else:
-                cells[cell] = mark
-        cells[width // 2] = "┼" if start < width // 2 < end else "│"
-        cells[min(max(dot, 0), width - 1)] = "●"
-        return "".join(cells)
+        middle, last = width // 2, width - 1
+        start, end, dot = (self._cell(value - check.threshold, middle) for value in (*ends, check.estimate))
+        cells = ["─" if start < cell < end else "·" for cell in range(width)]
+        marks = {start: "├", end: "┤", middle: "┼" if start < middle < end else "│"}
+        if start < 0:
+            marks[0] = "◂"
+        if end > last:
+            marks[last] = "▸"
+        marks[min(max(dot, 0), last)] = "●"
+        return "".join(marks.get(cell, line) for cell, line in enumerate(cells))
 
     def _cell(self, distance: float, middle: int) -> int:
         """The cell at `distance` from the threshold; the middle one only if it is exactly there."""

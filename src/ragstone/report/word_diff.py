@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from ragstone.report.escape import clip
+
 _MAX_WORDS = 400
 _AROUND = 4
-"""Number of unchanged words that are kept on either side of a change."""
+"""Number of unchanged words that are kept at either end of an unchanged part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +24,30 @@ class Piece:
 
 def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
     """The words of `before` and `now` in at most about `limit` characters; long unchanged parts are left out."""
-    found: list[Piece] = []
-    left = limit
+    pieces: list[Piece] = []
+    room = limit
     for piece in _pieces(before.split()[:_MAX_WORDS], now.split()[:_MAX_WORDS]):
-        if left <= 0:
-            return (*found, Piece("same", "…"))
-        text = piece.text if len(piece.text) <= left else piece.text[: max(1, left - 1)].rstrip() + "…"
-        found.append(Piece(piece.kind, text))
-        left -= len(text) + 1
-    return tuple(found)
+        if room <= 0:
+            return (*pieces, Piece("same", "…"))
+        pieces.append(Piece(piece.kind, clip(piece.text, room)))
+        room -= len(pieces[-1].text) + 1
+    return tuple(pieces)
 
 
-def _pieces(before: list[str], now: list[str]) -> Iterator[Piece]:
-    changes = SequenceMatcher(None, before, now, autojunk=False).get_opcodes()
-    for index, (kind, i, j, k, m) in enumerate(changes):
+def _pieces(before: Sequence[str], now: Sequence[str]) -> Iterator[Piece]:
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+        gone, new = " ".join(before[start:end]), " ".join(now[new_start:new_end])
         if kind == "equal":
-            yield Piece("same", _shortened(before[i:j], first=index == 0, last=index == len(changes) - 1))
+            yield Piece("same", _shortened(before[start:end]))
             continue
-        if i < j:
-            yield Piece("gone", " ".join(before[i:j]))
-        if k < m:
-            yield Piece("new", " ".join(now[k:m]))
+        if gone:
+            yield Piece("gone", gone)
+        if new:
+            yield Piece("new", new)
 
 
-def _shortened(words: list[str], *, first: bool, last: bool) -> str:
-    """The words next to a change."""
-    head, tail = (0 if first and not last else _AROUND), (0 if last and not first else _AROUND)
-    if len(words) <= head + tail + _AROUND:
+def _shortened(words: Sequence[str]) -> str:
+    """Unchanged words without those in the middle of many."""
+    if len(words) <= 3 * _AROUND:
         return " ".join(words)
-    return " ".join([*words[:head], "…", *words[len(words) - tail :]])
+    return " ".join([*words[:_AROUND], "…", *words[-_AROUND:]])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType
@@ -20,7 +21,6 @@ from jinja2 import (
     Template,
     TemplateError,
     TemplateNotFound,
-    TemplateSyntaxError,
 )
 from jinja2.runtime import Macro
 
@@ -44,8 +44,8 @@ FILTERS: Mapping[str, Callable[..., str]] = {name: getattr(formatting, name) for
 
 ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
-_MAX_FILES = 100
-_MAX_ENTRIES = 1_000
+_MAX_FILES = 200
+"""In a folder of templates, of any kind."""
 
 
 class TemplateExhaustedError(ConfigError):
@@ -72,30 +72,19 @@ def read_templates(folder: Path, within: Path | None = None) -> Templates | None
     """
     if not os.path.lexists(folder / REPORT):
         return None
-    names = list(_names(folder))
-    if len(names) > _MAX_FILES:
-        raise ConfigError(f"more than {_MAX_FILES} templates.", where=str(folder))
-    return Templates(folder, {name: _source(folder, name, within) for name in names})
-
-
-def _names(folder: Path) -> Iterator[str]:
-    seen = 0
-    for place, _, found in os.walk(folder):  # follows no links to folders
-        for name in sorted(found):
-            seen += 1
-            if seen > _MAX_ENTRIES:
-                raise ConfigError(f"more than {_MAX_ENTRIES} files in a folder of templates.", where=str(folder))
-            if name.endswith(ENDING):
-                yield (Path(place) / name).relative_to(folder).as_posix()
-
-
-def _source(folder: Path, name: str, within: Path | None) -> str:
-    path = folder / name
     root = Path(os.path.realpath(folder))
     if within is not None and not root.is_relative_to(os.path.realpath(within)):
-        raise _wrong("it is outside the workspace", str(path), None)
+        raise _unusable("it is outside the workspace", str(folder / REPORT))
+    files_here = list(islice(folder.rglob("*"), _MAX_FILES + 1))
+    if len(files_here) > _MAX_FILES:
+        raise ConfigError(f"more than {_MAX_FILES} files in a folder of templates.", where=str(folder))
+    paths = sorted(path for path in files_here if path.name.endswith(ENDING))
+    return Templates(folder, {path.relative_to(folder).as_posix(): _source(path, root) for path in paths})
+
+
+def _source(path: Path, folder: Path) -> str:
     with disk_errors(path, "the template can't be read"):
-        body = read_regular(path, within=root, limit=_MAX_SIZE)
+        body = read_regular(path, within=folder, limit=_MAX_SIZE)
     try:
         # Nothing that a log would act upon: the text of a template is printed as it is.
         return clean(body.decode("utf-8-sig"))
@@ -191,31 +180,28 @@ def render_template(
     environment = ReportEnvironment(_Loader(own), markdown_inline, filters)
     try:
         return str(environment.get_template(name).render(context))
-    except TemplateSyntaxError as error:
-        raise _wrong(error.message or "syntax error", error.filename or error.name or name, error.lineno) from None
-    except TemplateNotFound as error:
-        raise _wrong(f"no template called '{error.name}'", name, None) from None
-    except RecursionError:
-        raise _wrong("the template calls itself endlessly", name, None) from None
     except ExhaustedError as error:
-        file, line = _place(error, name)
-        raise _wrong(str(error), file, line, TemplateExhaustedError) from None
+        raise _unusable(str(error), _place(error, name), TemplateExhaustedError) from None
+    except TemplateNotFound as error:
+        raise _unusable(f"no template called '{error.name}'", _place(error, name)) from None
+    except RecursionError:
+        raise _unusable("the template calls itself endlessly", name) from None
     except (TemplateError, SyntaxError, TypeError, ValueError, LookupError, ArithmeticError) as error:
-        file, line = _place(error, name)
-        raise _wrong(str(error), file, line) from None
+        raise _unusable(str(error), _place(error, name)) from None
 
 
-def _place(error: Exception, name: str) -> tuple[str, int | None]:
-    found: tuple[str, int | None] = (name, None)
+def _place(error: Exception, name: str) -> str:
+    """File and line of the template that raised `error`, or the `name` of the first one."""
+    place = name
     for frame, line in walk_tb(error.__traceback__):
-        if frame.f_code.co_filename.endswith(".j2"):
-            found = (frame.f_code.co_filename, line)
-    return found
+        if frame.f_code.co_filename.endswith(ENDING):
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
 
 
-def _wrong(message: str, file: str, line: int | None, kind: type[ConfigError] = ConfigError) -> ConfigError:
+def _unusable(message: str, where: str, kind: type[ConfigError] = ConfigError) -> ConfigError:
     return kind(
         f"the report template can't be used: {one_line(message)}.",
-        where=file if line is None else f"{file}:{line}",
+        where=where,
         hint=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
     )
