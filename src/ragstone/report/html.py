@@ -9,11 +9,10 @@ from ragstone.gate.direction import HIGHER, LOWER
 from ragstone.gate.verdict import CHANGES, LEVELS
 from ragstone.printable import clean as visible
 from ragstone.report import plots
-from ragstone.report.escape import bounded, url
-from ragstone.report.filters import FILTERS
+from ragstone.report.escape import url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
 from ragstone.report.oracle import oracle_lines
-from ragstone.report.page import cell, pack, read_line, state
+from ragstone.report.page import cell, pack, read_line
 from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
@@ -56,11 +55,8 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
 
 
 html_environment(PACKAGE).filters.update(
-    FILTERS,
     address=lambda place: None if place is None else url(place.url),
-    bounded=bounded,
     cell=cell,
     fragment=lambda sample_id: quote(visible(sample_id), safe=""),  # its id is as `page.row_values` writes it
     oracle_lines=oracle_lines,
-    state=state,
 )

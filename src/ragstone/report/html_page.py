@@ -15,8 +15,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
 from ragstone.report.escape import markup
+from ragstone.report.filters import FILTERS
 from ragstone.report.template_cache import TemplateCache
-from ragstone.report.templates import FILTERS, PACKAGE, read_template
+from ragstone.report.templates import PACKAGE, read_template
 
 _SHELL = "page.html.j2"
 
@@ -30,28 +31,20 @@ class Verbatim(str):
         return str(self)
 
 
-class Framed(str):
-    """A whole page that becomes an attribute: escaped as such, but not cleaned again, so that its hashes stay true."""
-
-    __slots__ = ()
-
-
 def render_page(
     template: str,
     *,
     package: str = PACKAGE,
     styles: Sequence[str],
     script: str = "",
-    frames: Sequence[str] = (),
     **values: object,
 ) -> str:
     """The page of `template`, a file of `package`, which has `values`.
 
-    `styles` and `script` are inline. `frames` are the scripts of pages that this one shows in frames.
+    `styles` and `script` are inline.
     """
-    scripts = (*([script] if script else []), *frames)
     policy = (
-        f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
+        f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes([script] if script else [])}; "
         "base-uri 'none'; form-action 'none'"
     )
     inline = {"styles": [Verbatim(style) for style in styles], "script": Verbatim(script)}

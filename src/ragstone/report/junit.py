@@ -6,7 +6,6 @@ from collections import Counter
 from xml.etree import ElementTree
 
 from ragstone.report.escape import clip, markup
-from ragstone.report.filters import FILTERS
 from ragstone.report.html_page import html_environment
 from ragstone.report.parts import Document
 from ragstone.report.templates import PACKAGE
@@ -42,4 +41,4 @@ def xml_line(text: str, length: int = 300) -> str:
     return clip(" ".join(markup(text).split()), length)
 
 
-html_environment(PACKAGE).filters.update(FILTERS, xml_line=xml_line, xml_text=lambda text: clip(markup(text), 4_000))
+html_environment(PACKAGE).filters.update(xml_line=xml_line, xml_text=lambda text: clip(markup(text), 4_000))

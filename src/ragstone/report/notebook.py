@@ -11,7 +11,6 @@ from ragstone.formatting import NONE, score
 from ragstone.gate.grouping import mean_of
 from ragstone.golden.sample import GoldenSet
 from ragstone.report.escape import clip, markup, one_line
-from ragstone.report.filters import FILTERS
 from ragstone.report.html_page import html_environment
 from ragstone.report.parts import Document
 from ragstone.report.templates import PACKAGE
@@ -62,4 +61,4 @@ def _inert(text: str) -> Markup:
     return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
 
 
-html_environment(PACKAGE).filters.update(FILTERS, inert=_inert, short=_short)
+html_environment(PACKAGE).filters.update(inert=_inert, short=_short)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from ragstone.report.escape import bounded, encodable
-from ragstone.report.parts import Document, SamplePart
+from ragstone.report.escape import encodable
+from ragstone.report.parts import Document
 
 SCHEMA = "schema/report.schema.json"
 
@@ -35,18 +34,6 @@ def render_json(document: Document) -> str:
 
     Nothing in it is a command to a runner that prints it.
     """
-    worst = tuple(_bounded(sample) for sample in document.samples.worst)
-    document = replace(document, samples=replace(document.samples, worst=worst))
     body = encodable(to_jsonable_python(document))
     text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
     return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
-
-
-def _bounded(sample: SamplePart) -> SamplePart:
-    return replace(
-        sample,
-        question=bounded(sample.question),
-        answer=bounded(sample.answer),
-        baseline_answer=None if sample.baseline_answer is None else bounded(sample.baseline_answer),
-        reference=None if sample.reference is None else bounded(sample.reference),
-    )

@@ -16,6 +16,7 @@ from ragstone.gate.verdict import GateVerdict, Regression
 from ragstone.judge.judgements import ContextUse, Judgements, StatementList, Verdict
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Scored
+from ragstone.report.escape import bounded
 from ragstone.report.parts import (
     Cell,
     ChangePart,
@@ -215,16 +216,16 @@ class RunSamples:
         )
         if record is None:
             return part
-        answer = _worst_answer(record, [loss.metric for loss in losses])
+        answer = _worst_answer(record, losses[0].metric)
         judged = answer.judgements[0] if answer.judgements else Judgements()
         use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
         return replace(
             part,
-            question=_question(record, judged),
+            question=bounded(_question(record, judged)),
             detailed=True,
-            answer=answer.response.answer,
-            baseline_answer=before.response.answer if before is not None else None,
-            reference="\nor: ".join(record.sample.references) or None,
+            answer=bounded(answer.response.answer),
+            baseline_answer=bounded(before.response.answer) if before is not None else None,
+            reference=bounded("\nor: ".join(record.sample.references)) or None,
             unsupported=_unsupported(answer, record, judged),
             missing=tuple(lacking_statements(answer)),
             contexts=len(answer.response.contexts),
@@ -241,15 +242,14 @@ def _question(record: SampleRecord, judged: Judgements) -> str:
     return f"{sample.question} (after {counted(len(sample.history), 'earlier message')}{understood})"
 
 
-def _worst_answer(record: SampleRecord, metrics: Sequence[str]) -> Answer:
-    """The answer with the lowest mean score of `metrics`; of equal ones, the first."""
+def _worst_answer(record: SampleRecord, metric: str) -> Answer:
+    """The answer with the lowest score of `metric`; of equal ones, the first."""
 
-    def mean(answer: Answer) -> float:
-        scores = [answer.scores.get(name) for name in metrics]
-        values = [score.value for score in scores if isinstance(score, Scored)]
-        return sum(values) / len(values) if values else 1.0
+    def score_of(answer: Answer) -> float:
+        score = answer.scores.get(metric)
+        return score.value if isinstance(score, Scored) else 1.0
 
-    return min(record.answers, key=mean)
+    return min(record.answers, key=score_of)
 
 
 def _note(record: SampleRecord | None, metric: str) -> str | None:
