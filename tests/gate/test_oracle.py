@@ -11,7 +11,7 @@ from ragstone.evaluation.manifest import OracleFact
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.verdict import MetricShares, OracleShares
-from ragstone.report.oracle import oracle_lines
+from ragstone.report.filters import oracle_lines
 
 pytestmark = pytest.mark.heavy
 

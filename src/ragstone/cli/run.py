@@ -38,7 +38,7 @@ def command(**flags: object) -> int:
     )
     if settings.run.oracle:
         from ragstone.pipeline.decide import ComparedRun, oracle_of
-        from ragstone.report.oracle import ORACLE_TITLE, oracle_lines
+        from ragstone.report.filters import ORACLE_TITLE, oracle_lines
 
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):

@@ -25,6 +25,11 @@ class Answer:
     scores: Mapping[str, Score] = field(default_factory=dict)
     repeat_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    @property
+    def judged(self) -> Judgements:
+        """The first judging round; empty if there was none."""
+        return self.judgements[0] if self.judgements else Judgements()
+
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:

@@ -8,7 +8,6 @@ from ragstone.evaluation.record import Answer
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
-    Judgements,
     ReferenceMatch,
     StatementList,
     Support,
@@ -30,7 +29,7 @@ class Rewording:
 
 def rewording_of(answer: Answer, sample: Sample) -> Rewording:
     """What `answer` shows by its first judging round. Pure."""
-    judged = _judged(answer)
+    judged = answer.judged
     is_judged = isinstance(judged.support, SupportTable) and bool(judged.support.supports)
     if not is_judged or unsupported_statements(answer, sample):
         return Rewording()
@@ -43,7 +42,7 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
 
     Of a judge that compares words, those that may only be worded otherwise are left out.
     """
-    judged = _judged(answer)
+    judged = answer.judged
     if not isinstance(judged.statements, StatementList) or not isinstance(judged.support, SupportTable):
         return []
     unsupported = [support for support in judged.support.supports if support.verdict is not Verdict.SUPPORTED]
@@ -68,7 +67,7 @@ def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
 
     Of a judge that compares words, those that it may word otherwise are left out.
     """
-    judged = _judged(answer)
+    judged = answer.judged
     match = judged.reference_match
     if not isinstance(match, ReferenceMatch):
         return frozenset()
@@ -88,7 +87,7 @@ def lacking_statements(answer: Answer) -> list[str]:
 
     Of a judge that compares words, those whose words stand in one sentence of the contexts are left out.
     """
-    judged = _judged(answer)
+    judged = answer.judged
     if not isinstance(judged.context_use, ContextUse):
         return []
     texts = {statement.id: statement.text for statement in judged.context_use.reference_statements}
@@ -101,10 +100,6 @@ def lacking_statements(answer: Answer) -> list[str]:
         return lacking
     contexts = [context.text for context in answer.response.contexts]
     return [text for text in lacking if not stands_in_one_sentence(text, contexts)]
-
-
-def _judged(answer: Answer) -> Judgements:
-    return answer.judgements[0] if answer.judgements else Judgements()
 
 
 def _compares_words(table: SupportTable) -> bool:

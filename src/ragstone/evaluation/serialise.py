@@ -223,7 +223,7 @@ def _facts_of(record: SampleRecord, content_hash: str) -> RecordFacts:
 def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
     response = answer.response
     failure = response.failure
-    judged = answer.judgements[0] if answer.judgements else Judgements()
+    judged = answer.judged
     return AnswerFacts(
         answer=None if failure else fingerprint(response.answer),
         latency_s=response.latency_s,
@@ -242,7 +242,7 @@ def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
 
 def _kind(answer: Answer, sample: Sample) -> AnswerKind:
     response = answer.response
-    statements = answer.judgements[0].statements if answer.judgements else None
+    statements = answer.judged.statements
     abstains, claims = None, True
     if isinstance(statements, StatementList):
         abstains = statements.abstains
@@ -255,7 +255,7 @@ def _kind(answer: Answer, sample: Sample) -> AnswerKind:
 
 
 def _used(answer: Answer) -> UsedContexts | None:
-    support = answer.judgements[0].support if answer.judgements else None
+    support = answer.judged.support
     contexts = answer.response.contexts
     if not isinstance(support, SupportTable) or not support.supports or not contexts:
         return None

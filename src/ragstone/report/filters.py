@@ -12,7 +12,7 @@ from ragstone import formatting
 from ragstone.formatting import bound, change, digits_for, score
 from ragstone.gate.changes import changes_line
 from ragstone.gate.speed_and_price import usage_line
-from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Interval, Status
+from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Interval, OracleShares, Status
 from ragstone.metrics.registry import METRICS, metric_title
 from ragstone.report import templates
 from ragstone.report.parts import ChangePart, CheckPart, Document, MetricPart, Place
@@ -27,6 +27,8 @@ METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET, CheckKind.APPLICABILITY}
 """The checks of a metric that are shown in its row."""
 
 _SIGNS = {"floor": "≥", "ceiling": "≤", "target": "target", "drop": "drop\u00a0≤", "rise": "rise\u00a0≤"}
+
+ORACLE_TITLE = "With the reference contexts given (oracle)"
 
 _STATUSES = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS, None)
 
@@ -214,9 +216,14 @@ def usage_changes(report: Document) -> str:
     return usage_line(report.explanation.usage_changes)
 
 
+def oracle_lines(shares: OracleShares | None) -> list[str]:
+    """What an oracle half of a run says: a sentence for each metric, then what qualifies them."""
+    return [] if shares is None else templates.render_lines("oracle.txt.j2", templates.PACKAGE, found=shares)
+
+
 _FUNCTIONS = (
     *(before_now, changed, changes, check_reason, check_title, day, figures, icon, marked_title, metric_title, moved),
-    *(other_checks, place_text, row_name, scored, sentence, status_word, thresholds, usage_changes),
+    *(oracle_lines, other_checks, place_text, row_name, scored, sentence, status_word, thresholds, usage_changes),
 )
 _environment = templates.text_environment(templates.PACKAGE)
 _environment.filters.update({function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)})

@@ -11,7 +11,6 @@ from ragstone.printable import clean as visible
 from ragstone.report import plots
 from ragstone.report.escape import url
 from ragstone.report.html_page import Verbatim, html_environment, render_page
-from ragstone.report.oracle import oracle_lines
 from ragstone.report.page import cell, pack, read_line
 from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
@@ -58,5 +57,4 @@ html_environment(PACKAGE).filters.update(
     address=lambda place: None if place is None else url(place.url),
     cell=cell,
     fragment=lambda sample_id: quote(visible(sample_id), safe=""),  # its id is as `page.row_values` writes it
-    oracle_lines=oracle_lines,
 )

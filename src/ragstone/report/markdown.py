@@ -12,7 +12,6 @@ from ragstone.gate.verdict import Status
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance, status_word
-from ragstone.report.oracle import oracle_lines
 from ragstone.report.parts import TITLE, CheckPart, Document, MetricPart
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
@@ -53,16 +52,12 @@ class Detail:
 
 LEVELS = (
     Detail(200, 3, 5, 600, 400, 10, 10, 60),
-    Detail(120, 3, 4, 400, 400, 10, 10, 60),
     Detail(60, 3, 3, 240, 400, 6, 6, 30),
     Detail(30, 3, 2, 160, 0, 4, 3, 0, room=4),
     Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=4),
     Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=5),
     Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=6),
 )
-
-_STEP_WHEN_EXHAUSTED = 3
-"""From the first level to the last in two steps, so that a runaway template is stopped soon."""
 
 
 def length(text: str) -> int:
@@ -79,16 +74,19 @@ def render_markdown(report: Document, *, limit: int, templates: Templates | None
     """
     line_one = verdict_line(report)
     for name in [REPORT, OURS] if templates is not None else [OURS]:
-        level = 0
-        while level < len(LEVELS):
-            text = _rendered(report, LEVELS[level], name, templates)
-            if text is None:
-                level += _STEP_WHEN_EXHAUSTED
+        levels: Sequence[Detail] = LEVELS
+        while levels:
+            detail, *levels = levels
+            try:
+                text = render_template(name, context(report, detail), filters(report, detail), templates)
+            except TemplateExhaustedError:  # which long text can cause too
+                if not levels:
+                    raise
+                levels = levels[-1:]  # so that a runaway template is stopped soon
                 continue
             whole = without_commands(f"{line_one}\n\n{text}")
             if length(whole) <= limit:
                 return whole
-            level += 1
     raise ValueError(f"a limit of {limit} characters is too small for a verdict")
 
 
@@ -97,16 +95,6 @@ def verdict_line(report: Document) -> str:
     name = "" if report.title == TITLE else f"{report.title}: "
     line_one = escape.clip(f"{name}{report.verdict.headline}", 300)
     return f"## {ICONS[str(report.verdict.status)]} {escape.markdown_inline(line_one)}"
-
-
-def _rendered(report: Document, detail: Detail, name: str, templates: Templates | None) -> str | None:
-    """The report at one level; None if it exceeded the work budget, which long text can cause too."""
-    try:
-        return render_template(name, context(report, detail), filters(report, detail), templates)
-    except TemplateExhaustedError:
-        if detail is LEVELS[-1]:
-            raise
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +141,6 @@ def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]
         "lines": lambda lines: SafeText(escape.markdown_fence("\n".join(map(plain, lines)))),
         "link": lambda text, url: SafeText(escape.markdown_link(plain(text), None if url is None else plain(url))),
         "omitted": lambda items, shown: max(0, len(items) - shown),
-        "oracle_lines": oracle_lines,
         "plot": lambda row: pictures.get(row.check, ("", ""))[1],
         "sparkline": sparkline,
     }

@@ -407,10 +407,6 @@ class Document:
         """The sentences of these levels, level by level."""
         return tuple(finding.text for level in levels for finding in self.findings if finding.level is level)
 
-    def of_kind(self, kind: str) -> tuple[str, ...]:
-        """The sentences of one kind."""
-        return tuple(finding.text for finding in self.findings if finding.kind == kind)
-
     @property
     def alerts(self) -> tuple[str, ...]:
         """What stands below line one, whatever the verdict; a pass has it in line one."""

@@ -217,7 +217,7 @@ class RunSamples:
         if record is None:
             return part
         answer = _worst_answer(record, losses[0].metric)
-        judged = answer.judgements[0] if answer.judgements else Judgements()
+        judged = answer.judged
         use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
         return replace(
             part,

@@ -21,7 +21,6 @@ from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.escape import line
 from ragstone.report.filters import FILTERS, changed, row_name, scored, status_word, thresholds
-from ragstone.report.oracle import oracle_lines
 from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
@@ -52,7 +51,7 @@ def _style(word: str, text: str) -> str:
     return Style.parse(STYLES.get(word, word)).render(text, color_system=ColorSystem.STANDARD)
 
 
-text_environment(PACKAGE).filters.update(FILTERS, mark=MARKS.__getitem__, oracle_lines=oracle_lines)
+text_environment(PACKAGE).filters.update(FILTERS, mark=MARKS.__getitem__)
 text_environment(PACKAGE).globals.update(METRICS=_METRICS, UNBROKEN=_UNBROKEN, FAILED_BY=FAILED_BY, style=_style)
 
 

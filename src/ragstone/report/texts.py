@@ -9,7 +9,6 @@ from ragstone import formatting
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.judge.judgements import (
     ContextUse,
-    Judgements,
     Statement,
     StatementList,
     Support,
@@ -109,7 +108,7 @@ def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: 
 
 
 def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
-    judged = answer.judgements[0] if answer.judgements else Judgements()
+    judged = answer.judged
     failure, made, use = answer.response.failure, judged.statements, judged.context_use
     shown = _filled(
         text=None if same else texts.long(answer.response.answer, ANSWER_CHARS),
@@ -147,13 +146,12 @@ def _contexts(
     """
     new = answer.response.contexts[:CONTEXTS]
     old = before.response.contexts[:CONTEXTS] if before is not None else ()
-    judged = answer.judgements[0] if answer.judgements else Judgements()
+    judged = answer.judged
     use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
     useful = {context.context_id: context.useful for context in use.contexts} if use is not None else {}
     supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
     source = before if before is not None and before.response.contexts else answer
-    source_judged = source.judgements[0] if source.judgements else None
-    evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], source_judged)[:EVIDENCE]
+    evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], source.judged)[:EVIDENCE]
     marked = _Marked(
         tuple(text[: 4 * CONTEXT_CHARS] for text in evidence),
         [clean(support.quote) for support in supports[:QUOTES] if support.quote],
