@@ -10,22 +10,20 @@ import math
 import os
 import shlex
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
-from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, first_error, shown, statements
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
+from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, statements
+from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.settings.load import parse_toml, read_text
 
@@ -85,6 +83,12 @@ class AcceptedEntry(BaseModel):
         is_share = self.is_edit or self.metric in GUARDS
         size = f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
         return f"{'an' if self.is_edit else 'a'} {self.what} of up to {size}"
+
+
+class _AcceptedFile(BaseModel):
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    accepted: list[AcceptedEntry] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
 
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
-    blocking = [check for check in checks if check.action is Action.BLOCK]
+    blocking = [check for check in checks if check.blocks]
     ending = {Status.FAIL, Status.INCONCLUSIVE} if policy_gate.inconclusive == "fail" else {Status.FAIL}
     failing = {check.kind for check in blocking if check.status is Status.FAIL}
     edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET and check.status is not Status.PASS]
@@ -181,21 +185,21 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
         bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
     if any(map(_is_beyond_accepting, bad)):
         bad = []
-    lost = {(check.metric, check.slice) for check in bad if check.kind in LEVELS}
-    helping = [*edits, *(check for check in bad if (check.metric, check.slice) not in lost)]
+    lost = {check.place for check in bad if check.kind in LEVELS}
+    helping = [*edits, *(check for check in bad if check.place not in lost)]
     found = (offer_for(check, policy_gate.decision) for check in helping)
     return tuple(offer for offer in found if offer is not None)
 
 
 def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
     """A sentence per drop that is not offered because the run is below that floor (or above that ceiling) too."""
-    failed = [check for check in checks if check.status is Status.FAIL and check.action is Action.BLOCK]
-    levels = {(check.metric, check.slice): check.kind for check in failed if check.kind in LEVELS}
+    failed = [check for check in checks if check.status is Status.FAIL and check.blocks]
+    levels = {check.place: check.kind for check in failed if check.kind in LEVELS}
     for check in failed:
-        level = levels.get((check.metric, check.slice))
+        level = levels.get(check.place)
         if check.kind in CHANGES and level is not None:
             side = "above its ceiling" if level is CheckKind.CEILING else "below its floor"
-            title = title_of(check.metric, check.slice)
+            title = title_of(*check.place)
             yield f"Accepting the {check.kind} of {title} would not help: it is {side}."
 
 
@@ -245,21 +249,16 @@ def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEn
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     """The entries in the text of the file `where`. Raises ConfigError with file and line."""
-    document = parse_toml(text, Path(where))
-    for name in document:
-        if name != TABLE:
-            raise ConfigError(f"unknown key '{name}'.", where=where, hint=suggestion(name, [TABLE]))
-    tables = document.get(TABLE, [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ConfigError(f"'{TABLE}' must be a list of tables: [[{TABLE}]].", where=where)
-    found: dict[str, AcceptedEntry] = {}
-    for table, lines in zip_longest(tables, _lines(text)[: len(tables)]):
-        source = Source(where, lines or {})
-        entry = _entry(table, source)
-        if entry.id in found:
-            raise source.error((TABLE, "id"), f"the id {entry.id} is duplicated.")
-        found[entry.id] = entry
-    return tuple(found.values())
+    document, source = parse_toml(text, Path(where)), Source(where, _lines(text))
+    try:
+        entries = _AcceptedFile.model_validate(document).accepted
+    except ValidationError as error:
+        raise source.invalid(error, _AcceptedFile, document) from None
+    ids = [entry.id for entry in entries]
+    for place, name in enumerate(ids):
+        if name in ids[:place]:
+            raise source.error((TABLE, str(place), "id"), f"the id {name} is duplicated.")
+    return tuple(entries)
 
 
 def entry_text(entry: AcceptedEntry) -> str:
@@ -268,39 +267,17 @@ def entry_text(entry: AcceptedEntry) -> str:
     return f"[[{TABLE}]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in fields.items())
 
 
-def _entry(table: Mapping[str, Any], source: Source) -> AcceptedEntry:
-    try:
-        return AcceptedEntry.model_validate(table)
-    except ValidationError as error:
-        found = first_error(error)
-        key = str(found["loc"][0])
-        hint = "`ragstone accept` writes whole entries."
-        if found["type"] == "extra_forbidden":
-            message, hint = f"unknown key '{key}' in [[{TABLE}]].", suggestion(key, AcceptedEntry.model_fields)
-        elif found["type"] == "missing":
-            message = f"'{key}' is missing in [[{TABLE}]]."
-        else:
-            message = f"'{key}' in [[{TABLE}]] {_expected(found)}, found {shown(found['input'])}."
-        raise source.error((TABLE, key), message, hint) from None
-
-
-def _expected(found: Any) -> str:
-    if found["type"] == "string_pattern_mismatch":
-        return "must be as written by `ragstone accept`"
-    if found["type"].startswith("date"):
-        return "must be a date such as 2027-01-31, without quotation marks"
-    return expected(found)
-
-
-def _lines(text: str) -> list[dict[KeyPath, int]]:
-    """For each entry, the line of its header and of its keys."""
-    found: list[dict[KeyPath, int]] = []
+def _lines(text: str) -> dict[KeyPath, int]:
+    """The lines of the entries and of their keys."""
+    lines: dict[KeyPath, int] = {}
+    place = -1
     for number, statement in statements(text):
         if statement.lstrip().startswith("[["):
-            found.append({(TABLE,): number})
-        elif found:
-            found[-1].update({(TABLE, key): number for key in tomllib.loads(statement)})
-    return found
+            place += 1
+            lines[TABLE, str(place)] = number
+        else:
+            lines.update({(TABLE, str(place), key): number for key in tomllib.loads(statement)})
+    return lines
 
 
 def _value(value: object) -> str:

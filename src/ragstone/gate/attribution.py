@@ -14,7 +14,6 @@ from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
     MIN_SAMPLES,
-    Action,
     Attribution,
     Check,
     Diagnosis,
@@ -76,7 +75,7 @@ def _failed(checks: Iterable[Check]) -> Iterator[Check]:
 def _ends(checks: Iterable[Check]) -> bool:
     """Whether a blocking check fails or is not settled."""
     bad = (Status.FAIL, Status.INCONCLUSIVE)
-    return any(check.action is Action.BLOCK and check.status in bad for check in checks)
+    return any(check.blocks and check.status in bad for check in checks)
 
 
 def _side_of(halves: set[Side]) -> Side:

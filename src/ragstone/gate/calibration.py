@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -90,9 +89,9 @@ class MetricCalibration(_Part):
         """A label for each of `residuals`; None if no sample is in a group."""
         if not self.groups:
             return None
-        # A sample without a group is its own group; the pairs keep the two kinds of names apart.
-        names = [("group", self.groups[i]) if i in self.groups else ("sample", i) for i in sorted(self.pairs)]
-        return np.unique([f"{kind} {name}" for kind, name in names], return_inverse=True)[1].astype(np.int64)
+        # A sample without a group is its own group.
+        names = [f"group {self.groups[i]}" if i in self.groups else f"sample {i}" for i in sorted(self.pairs)]
+        return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 class Calibration(_Part):
@@ -118,5 +117,5 @@ def same_judge(calibration: Calibration, run: RunScores) -> bool:
 
 def calibrated_version(calibration: Calibration, metric: str, run: RunScores) -> bool:
     """Whether `calibration` is for the formula with which `run` scored `metric`."""
-    scores: Mapping[str, MetricCalibration] = calibration.metrics
-    return metric in scores and metric in run.metrics and scores[metric].version == run.metrics[metric].version
+    known = calibration.metrics.get(metric)
+    return known is not None and metric in run.metrics and known.version == run.metrics[metric].version

@@ -37,6 +37,9 @@ _MIN_WORDS = 5
 
 Ranks = Sequence[int]
 
+_NO_USE = ContextUse((), against_reference=False)
+_NO_MATCH = ReferenceMatch((), (), ())
+
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
 
@@ -99,25 +102,25 @@ class Facts:
 
 def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
     """The facts of the first answers of `now` and `before`. Pure."""
-    judged, sample = _judged(now), now.sample
+    judged, sample, changed = _judged(now), now.sample, None
     if any(response.failure is not None for response in now.responses):
         return Facts(before is not None, sample.answerable, failed=True)
     if before is not None and before.response.failure is not None:
         before = None
     said, past = _said(now), Said() if before is None else _said(before)
-    same, changed = before is not None and before.response.answer == now.response.answer, None
+    same = before is not None and before.response.answer == now.response.answer
     bare = not now.response.contexts and (before is None or not before.response.contexts)
+    held, low = _held(now), None
     if before is None:
-        held, first = _held(now), _first_useful(judged)
+        first = _first_useful(judged)
         lost, low = held is False and not bare, first if first is not None and first >= _LOW_RANK else None
     elif now.response.without_texts or before.response.without_texts:
-        held, low = _held(now), None
         lost = held is False and _named(before) > 0
     else:
         old, new, then = before.response.contexts, now.response.contexts, _judged(before)
         evidence = evidence_of(before.sample, old, then)
         changed, places = retrieval_change(evidence, old, new), _places(evidence, old, new)
-        held, low = _held(now), _low(now, changed, places)
+        low = _low(now, changed, places)
         gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
         lost = gone or _lost(judged, then, changed, places)
     lost = lost and sample.answerable
@@ -143,6 +146,11 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
 
 def _judged(record: SampleRecord) -> Judgements:
     return record.judgements[0] if record.judgements else Judgements()
+
+
+def _use(judged: Judgements) -> ContextUse:
+    """Which contexts are useful; empty if that was not judged."""
+    return judged.context_use if isinstance(judged.context_use, ContextUse) else _NO_USE
 
 
 def _held(now: SampleRecord) -> bool | None:
@@ -192,19 +200,15 @@ def _draws_on(rank: int, judged: Judgements) -> bool:
 
 def _holds(judged: Judgements) -> bool | None:
     """Whether the contexts hold the reference, by the judge; None if that was not judged."""
-    use = judged.context_use
-    if not isinstance(use, ContextUse) or not use.against_reference or not use.attributions:
-        return None
-    held = sum(one.verdict is Verdict.SUPPORTED for one in use.attributions)
-    return held >= SUPPORTED_FROM * len(use.attributions)
+    use = _use(judged)
+    held = sum(support.verdict is Verdict.SUPPORTED for support in use.attributions)
+    is_judged = use.against_reference and use.attributions
+    return held >= SUPPORTED_FROM * len(use.attributions) if is_judged else None
 
 
 def _first_useful(judged: Judgements) -> int | None:
     """The rank, from 0, of the first useful context."""
-    use = judged.context_use
-    if not isinstance(use, ContextUse):
-        return None
-    return next((rank for rank, one in enumerate(use.contexts) if one.useful), None)
+    return next((rank for rank, context in enumerate(_use(judged).contexts) if context.useful), None)
 
 
 def _named(record: SampleRecord) -> int:
@@ -223,10 +227,9 @@ def _said(record: SampleRecord) -> Said:
     judged, answer = _judged(record), record.response.answer
     made = judged.statements if isinstance(judged.statements, StatementList) else None
     statements, unsupported = _statements(record)
-    match = judged.reference_match if isinstance(judged.reference_match, ReferenceMatch) else None
-    wanted = () if match is None else tuple(support.statement_id for support in match.reference_supports)
-    missing = missing_statements(record.answers[0], record.sample)
-    backed = [] if match is None else [support.verdict is Verdict.SUPPORTED for support in match.answer_supports]
+    match = judged.reference_match if isinstance(judged.reference_match, ReferenceMatch) else _NO_MATCH
+    wanted, missing = len(match.reference_supports), missing_statements(record.answers[0], record.sample)
+    backed = any(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
     spoken = _language(answer)
     return Said(
         empty=not any(character.isalnum() for character in answer),
@@ -234,10 +237,10 @@ def _said(record: SampleRecord) -> Said:
         statements=statements,
         unsupported=len(unsupported),
         contradicted=unsupported.count(Verdict.CONTRADICTED),
-        wanted=len(wanted),
-        given=len(wanted) - len(missing),
+        wanted=wanted,
+        given=wanted - len(missing),
         ignored=len(missing & _in_contexts(judged)),
-        elsewhere=bool(wanted) and len(missing) == len(wanted) and not any(backed),
+        elsewhere=0 < wanted == len(missing) and not backed,
         beside=_is_beside(judged),
         passes_over=_passes_over(judged),
         language=spoken if spoken not in (None, _language(record.sample.question)) else None,
@@ -258,10 +261,8 @@ def _statements(record: SampleRecord) -> tuple[int, list[Verdict]]:
 
 def _in_contexts(judged: Judgements) -> Set[str]:
     """The ids of the reference's statements that the contexts hold, by the judge."""
-    use = judged.context_use
-    if not isinstance(use, ContextUse):
-        return set()
-    return {one.statement_id for one in use.attributions if one.verdict is Verdict.SUPPORTED}
+    supports = _use(judged).attributions
+    return {support.statement_id for support in supports if support.verdict is Verdict.SUPPORTED}
 
 
 @lru_cache(maxsize=16)
@@ -271,15 +272,13 @@ def _language(text: str) -> str | None:
 
 def _is_beside(judged: Judgements) -> bool:
     """Whether the answer is about another question, as far as that was judged."""
-    found = judged.reverse_questions
-    if not isinstance(found, ReverseQuestions) or not found.similarities:
-        return False
-    return sum(found.similarities) < SUPPORTED_FROM * len(found.similarities)
+    reverse = judged.reverse_questions
+    similarities = reverse.similarities if isinstance(reverse, ReverseQuestions) else ()
+    return sum(similarities) < SUPPORTED_FROM * len(similarities)
 
 
 def _passes_over(judged: Judgements) -> bool:
-    use, support = judged.context_use, judged.support
-    if not isinstance(use, ContextUse) or not isinstance(support, SupportTable):
+    useful = {context.context_id for context in _use(judged).contexts if context.useful}
+    if not useful or not isinstance(judged.support, SupportTable):
         return False
-    useful = {one.context_id for one in use.contexts if one.useful}
-    return bool(useful) and not any(useful & set(one.supported_by) for one in support.supports)
+    return all(useful.isdisjoint(support.supported_by) for support in judged.support.supports)

@@ -62,15 +62,13 @@ def golden_set_change(
     drafted = _drafted(missing, baseline, drafts)
     ids_now = current.samples.keys() | (set() if drafts is None else drafts.samples.keys())
     ids_before = {renamed.get(name, name) for name in baseline.samples}
-    took_another_id = [
-        name for name in asked_alike if name in renamed and (name in ids_before or renamed[name] in ids_now)
-    ]
+    moved = [name for name in asked_alike if name in renamed]
     return GoldenSetChange(
         gone=len(missing) - drafted - left_out(current, len(missing) - drafted, len(baseline.samples)),
         drafts=drafted,
         reworded=len(common) - len(asked_alike),
         relabelled=sum(_is_relabelled(current, baseline, name) for name in asked_alike),
-        swapped=len(took_another_id),
+        swapped=sum(name in ids_before or renamed[name] in ids_now for name in moved),
         new=len(current.samples) - len(common),
     )
 

@@ -12,7 +12,6 @@ from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
-    Action,
     CauseCount,
     Check,
     CheckKind,
@@ -53,7 +52,7 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
     `advisory`: the job goes on whatever the verdict.
     """
     blocked = "Failed, but not blocked:" if advisory else "Blocked:"
-    bad = [check for check in verdict.checks if check.action is Action.BLOCK and check.status is verdict.status]
+    bad = [check for check in verdict.checks if check.blocks and check.status is verdict.status]
     reason = _capital(bad[0].reason if bad else verdict.reason)
     if verdict.status is Status.PASS:
         return _passed(verdict, samples)
@@ -108,7 +107,7 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
     if not verdict.is_compared:
         return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
-    warnings = [check for check in verdict.checks if check.action is Action.WARN and check.status is not Status.PASS]
+    warnings = [check for check in verdict.checks if not check.blocks and check.status is not Status.PASS]
     others = sum(not check.by_words for check in warnings)
     also = f" {counted(others, 'check that only warns', 'checks that only warn')} did not pass." if others else ""
     also += _by_words([check for check in warnings if check.by_words])

@@ -52,8 +52,8 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     manifest = evidence.current.manifest
     if manifest is None:
         return
-    judge, others = manifest.judge, other_models(manifest.judge, _observed(evidence.current).models)
-    baseline = evidence.baseline
+    judge, baseline = manifest.judge, evidence.baseline
+    others = other_models(judge, _observed(evidence.current).models)
     if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
         others = new_names(others, _observed(baseline).models)
     if others:

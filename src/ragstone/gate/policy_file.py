@@ -57,27 +57,18 @@ def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
 
 def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source) -> None:
     """Raise ConfigError for a rule that checks nothing, or that needs a comparison that there is not."""
+    table = ".".join(path)
     if path[0] == "slices" and rule.max_drift is not None:
-        raise source.error(
-            (*path, "max_drift"),
-            f"'{'.'.join(path)}.max_drift': drift is measured over all samples, not by slice.",
-            f"Put it under [metrics.{name}].",
-        )
-    compared = [key for key in ("max_drop", "max_drift") if getattr(rule, key) is not None]
-    if compared and is_relative(name):
-        raise source.error(
-            (*path, compared[0]),
-            f"'{'.'.join(path)}.{compared[0]}': {name} compares a run with its baseline, so it has no drop.",
-            "Set min instead, for example 0.45.",
-        )
+        message = f"'{table}.max_drift': drift is measured over all samples, not by slice."
+        raise source.error((*path, "max_drift"), message, f"Put it under [metrics.{name}].")
+    for key in ("max_drop", "max_drift"):
+        if getattr(rule, key) is not None and is_relative(name):
+            message = f"'{table}.{key}': {name} compares a run with its baseline, so it has no drop."
+            raise source.error((*path, key), message, "Set min instead, for example 0.45.")
     if rule.checks_nothing and not (path == ("metrics", name) and name in DEFAULT_METRICS):
-        lower = rule.lower_is_better or lower_is_better(name)
-        keys = "'max', 'max_rise'" if lower else "'min', 'max_drop'"
-        raise source.error(
-            path,
-            f"[{'.'.join(path)}] has none of {keys}, 'max_drift' and 'target', so it checks nothing.",
-            "Set one of them, or remove the table.",
-        )
+        keys = "'max', 'max_rise'" if rule.lower_is_better or lower_is_better(name) else "'min', 'max_drop'"
+        message = f"[{table}] has none of {keys}, 'max_drift' and 'target', so it checks nothing."
+        raise source.error(path, message, "Set one of them, or remove the table.")
 
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:

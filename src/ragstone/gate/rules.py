@@ -47,12 +47,9 @@ class Rule:
     @property
     def action(self) -> Action:
         """The stronger of the actions of the rule's checks."""
-        actions = {
-            action
-            for bound, action in ((self.min, self.floor_action), (self.max_drop, self.drop_action))
-            if bound is not None
-        }
-        return Action.BLOCK if Action.BLOCK in actions else Action.WARN
+        floor_blocks = self.min is not None and self.floor_action is Action.BLOCK
+        drop_blocks = self.max_drop is not None and self.drop_action is Action.BLOCK
+        return Action.BLOCK if floor_blocks or drop_blocks else Action.WARN
 
     @property
     def title(self) -> str:
@@ -97,22 +94,20 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
         if tag not in by_tag:
             unknown[tag] = suggestion(tag, by_tag) if by_tag else "No sample of this run has any tag."
             continue
-        members = frozenset(by_tag[tag])
-        for name, rule in part.metrics.items():
-            action = rule.action or Action.BLOCK
-            one = _rule(name, rule, policy, action, action, written=True)
-            found = (replace(one, metric=metric) for metric in metrics_of(name, run, part.metrics))
-            rules += [replace(each, slice=tag, samples=members) for each in found]
+        for name, written in part.metrics.items():
+            action = written.action or Action.BLOCK
+            rule = _rule(name, written, policy, action, action)
+            rule = replace(rule, slice=tag, samples=frozenset(by_tag[tag]))
+            rules += [replace(rule, metric=metric) for metric in metrics_of(name, run, part.metrics)]
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
 
 
-def _rule(name: str, rule: MetricRule, policy: Policy, floor: Action, drop: Action, *, written: bool) -> Rule:
+def _rule(name: str, rule: MetricRule, policy: Policy, floor: Action, drop: Action) -> Rule:
     """The rule that the policy has under `name`, with the actions of its floor and its drop."""
-    bounds = rule.min, rule.max_drop
+    least, max_drop, lower = rule.min, rule.max_drop, policy.lower_is_better(name)
     if rule.max is not None or rule.max_rise is not None:
-        bounds = None if rule.max is None else 1.0 - rule.max, rule.max_rise
-    lower = policy.lower_is_better(name)
-    return Rule(name, name, *bounds, floor, drop, written, lower_is_better=lower, target=rule.target)
+        least, max_drop = None if rule.max is None else 1.0 - rule.max, rule.max_rise
+    return Rule(name, name, least, max_drop, floor, drop, True, lower_is_better=lower, target=rule.target)
 
 
 def _widened(rule: Rule, policy: Policy) -> Rule:
@@ -124,12 +119,11 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
 
 
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
-    offline = run.manifest is not None and run.manifest.judge.offline
-    for name, rule in policy.metrics.items():
-        floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
-        drop = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
-        one = _rule(name, rule, policy, floor, drop, written=name in policy.named)
-        yield from (replace(one, metric=metric) for metric in metrics_of(name, run, policy.metrics))
+    for name, written in policy.metrics.items():
+        floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=run.offline)
+        drop = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
+        rule = replace(_rule(name, written, policy, floor, drop), written=name in policy.named)
+        yield from (replace(rule, metric=metric) for metric in metrics_of(name, run, policy.metrics))
     if not policy.gate.only_named:
         yield from _unnamed(run, policy.metrics)
 
@@ -158,7 +152,7 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
     A member that applies to no sample gives way to one that has scores.
     """
     family = [metric for metric in run.metrics if metric == name or (metric not in named and _family(metric) == name)]
-    scored = [metric for metric in family if run.metrics[metric].values or run.metrics[metric].failed]
+    scored = [metric for metric in family if run.metrics[metric].applies_to]
     return sorted(scored or family) or [name]
 
 

@@ -49,6 +49,8 @@ class Source:
         key = ".".join(path)
         if found["type"] == "extra_forbidden":
             return self.error(path, f"unknown key '{key}'.", suggestion(path[-1], fields_at(model, path[:-1])))
+        if found["type"] == "missing":
+            return self.error(path, f"'{key}' is missing.")
         value, hint = found["input"], None
         if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
@@ -133,8 +135,8 @@ def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
     for part in path:
         if isinstance(model, type) and issubclass(model, BaseModel):
             model = _inner(model.model_fields[part].annotation)
-        else:  # a dict by name: the part is the name
-            model = get_args(model)[1]
+        else:  # a dict or a list: the part is the name or the place
+            model = get_args(model)[-1]
     return list(model.model_fields)
 
 

@@ -128,11 +128,21 @@ class Check:
     by_words: bool = False
 
     @property
+    def place(self) -> tuple[str | None, str | None]:
+        """The metric and the slice that it is about."""
+        return self.metric, self.slice
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it blocks if it does not pass."""
+        return self.action is Action.BLOCK
+
+    @property
     def level(self) -> Level:
         """How much it matters: what only warns is no more than a warning."""
         if self.status is Status.PASS:
             return Level.PASSED
-        return _LEVELS[self.status] if self.action is Action.BLOCK else Level.WARNING
+        return _LEVELS[self.status] if self.blocks else Level.WARNING
 
     def measured(self, mean: Estimate) -> Check:
         """This check with what was measured."""
@@ -215,8 +225,9 @@ class Diagnosis:
 
     def cause(self, side: Side) -> CauseCount | None:
         """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
-        found = [one for one in self.counts if side not in (Side.RETRIEVAL, Side.GENERATION) or one.side is side]
-        return found[0] if found and found[0].count >= self.enough else None
+        is_half = side in (Side.RETRIEVAL, Side.GENERATION)
+        most = next((cause for cause in self.counts if cause.side is side or not is_half), None)
+        return most if most is not None and most.count >= self.enough else None
 
     def titles(self) -> dict[str, str]:
         """The title of the cause, by sample id."""
@@ -237,6 +248,9 @@ class Attribution:
         if self.side is Side.BOTH:
             return "Look at retrieval and generation."
         return "" if self.side is Side.UNCLEAR else f"Look at {self.side} first."
+
+    def __str__(self) -> str:
+        return f"{self.look} {self.reason[:1].upper()}{self.reason[1:]}".strip()
 
     @property
     def action(self) -> str:
@@ -425,8 +439,8 @@ class GateVerdict:
 
     def texts(self, level: Level) -> tuple[str, ...]:
         """The sentences of the findings of one level that are not checks."""
-        found = (one for one in self.findings if one.level is level and not isinstance(one.data, Check))
-        return tuple(one.text for one in found)
+        findings = (finding for finding in self.findings if finding.level is level)
+        return tuple(finding.text for finding in findings if not isinstance(finding.data, Check))
 
     def of_kind(self, kind: str) -> tuple[Finding, ...]:
         """The findings of one kind."""
@@ -435,8 +449,7 @@ class GateVerdict:
     @property
     def sensitivity(self) -> Finding | None:
         """What the golden set could have shown; None if no drop is limited."""
-        found = [finding for finding in self.findings if isinstance(finding.data, Sensitivity)]
-        return found[0] if found else None
+        return next((finding for finding in self.findings if isinstance(finding.data, Sensitivity)), None)
 
     def without(self, kind: str) -> GateVerdict:
         """This verdict without the findings of one kind."""

@@ -92,10 +92,11 @@ def powerless(evidence: Evidence) -> Iterator[str]:
     look = look_at(evidence.confirmed or evidence.policy.gate.confirm)
     level = evidence.policy.alpha * look.fail * (PARTS_SHARE if watched_drops(evidence.rules) else 1.0)
     parts = [check for check in evidence.decided if check.kind in CHANGES and check.slice is not None]
+    few = [check for check in parts if check.blocks and 0.5**check.n * len(parts) > level]
     never = [
         f"the {check.kind} of {check.metric} on '{check.slice}' ({counted(check.n, 'sample')})"
-        for check in parts
-        if check.action is Action.BLOCK and check.status is not Status.FAIL and 0.5**check.n * len(parts) > level
+        for check in few
+        if check.status is not Status.FAIL
     ]
     if never:
         yield f"These checks can never fail with so few samples: {some(never)}."

@@ -76,7 +76,7 @@ def test_another_question_under_a_pinned_id_is_an_error() -> None:
     assert decided(asking(run([1.0] * 9), s0="How long is the notice?"), pinned)[0].exit_code == 0
     verdict, (check,) = decided(asking(run([1.0] * 9), s0="What is easy?"), pinned)
     assert verdict.exit_code == 5
-    assert "it asks “What is easy?”, and the policy says “How long is the notice?”" in " ".join(check.reason.split())
+    assert "it asks “What is easy?” instead of “How long is the notice?”" in " ".join(check.reason.split())
 
 
 def test_swapping_the_ids_of_two_questions_does_not_evade_the_check() -> None:
@@ -84,4 +84,4 @@ def test_swapping_the_ids_of_two_questions_does_not_evade_the_check() -> None:
     swapped = asking(run([1.0, 0.0, *[1.0] * 18]), s0="easy", s1="hard")
     verdict, (check,) = decided(swapped, ["s0"], then)
     assert verdict.status is Status.ERROR
-    assert "it is another question than in the baseline (“hard”)" in check.reason
+    assert "instead of “hard”" in check.reason

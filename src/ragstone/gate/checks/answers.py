@@ -61,7 +61,9 @@ class Answers(Checker):
         return (percent, percent) if check.metric is None else super().formats(check)
 
     def wanted(self, check: Check) -> str:
-        return super().wanted(check).replace("at least", "at least" if check.metric else "at most")
+        if check.metric is None and check.threshold is not None:
+            return f"at most {percent(check.threshold)}"
+        return super().wanted(check)
 
 
 class NoAnswer(Answers):

@@ -10,7 +10,7 @@ from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import MIN_SAMPLES, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 
 MIN_SHARE = 0.2
@@ -72,8 +72,8 @@ class Applicability(Checker):
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
     """Warnings that name the metrics that applied to hardly any answer, but for what line one says."""
-    blocking = [check for check in evidence.decided if check.action is Action.BLOCK]
-    line_one = next((check.reason for check in blocking if check.status is not Status.PASS), "")
+    bad = (check.reason for check in evidence.decided if check.blocks and check.status is not Status.PASS)
+    line_one = next(bad, "")
     titles: dict[str, list[str]] = {}
     for applied in _applicability(evidence):
         if applied.hardly and line_one != f"{applied.rule.title} {applied}.":

@@ -255,9 +255,9 @@ def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence
     if pairing is None or not paired:
         return None
     before = guard.hits(pairing.baseline, evidence)
-    votes: defaultdict[str, int] = defaultdict(int)
+    votes: Counter[str] = Counter()
     for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
-        votes[name if group is None else f"group {group}"] += (name in hits) - (name in before)
+        votes[group or name] += (name in hits) - (name in before)
     worse, better = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
     count = sum(name in before for name in paired)

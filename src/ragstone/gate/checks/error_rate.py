@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-
-import numpy as np
 
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.verdict import Check, CheckKind, Interval, Status
-from ragstone.stats.intervals import mean_interval, proportion_interval
+from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class ErrorRate(Checker):
@@ -29,18 +25,13 @@ class ErrorRate(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, system, confidence = evidence.current, evidence.policy.system, evidence.policy.gate.confidence
+        run, system = evidence.current, evidence.policy.system
         n, each, allowed = len(run.samples), answers_per_sample(run), system.max_error_rate
         failures = sum(run.system.failed_answers.values())
         rate = failures / (n * each) if n else 0.0
         fails = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
         if n == 0 or not (fails or "max_error_rate" in system.model_fields_set):
             return
-        if each == 1:
-            interval = proportion_interval(failures, n, confidence=confidence)
-        else:
-            shares = [run.system.failed_answers.get(sample_id, 0) / each for sample_id in run.samples]
-            interval = mean_interval(np.array(shares), confidence=confidence)
         status, limit = Status.PASS, f"within the {percent(allowed)} allowed"
         if fails:
             status, limit = Status.FAIL, f"more than the {percent(allowed)} allowed"
@@ -50,7 +41,6 @@ class ErrorRate(Checker):
         asked = counted(n, "sample") if each == 1 else f"{n * each:,} answers to {counted(n, 'sample')}"
         why = f" (most often: {usual_reason(run.system.failures.values())})" if run.system.failures else ""
         reason = f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}."
-        check = limit_check(
+        yield limit_check(
             "system.error_rate", self.kinds[0], status, reason, value=rate, limit=allowed, n=n, action=system.action
         )
-        yield replace(check, interval=Interval.of(interval))

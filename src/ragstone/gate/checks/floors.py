@@ -91,7 +91,7 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
     """`check`, which only warns if it passes without the losses that only the words of the offline judge show."""
-    if check.status is Status.PASS or check.action is not Action.BLOCK or labels_of(floor, evidence) is not None:
+    if check.status is Status.PASS or not check.blocks or labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
     if by_facts is floor or _floor(by_facts, evidence).status is not Status.PASS:

@@ -49,23 +49,23 @@ class MustPass(Checker):
     policy_key = ("must_pass",)
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        named, samples, required = evidence.policy.must_pass.ids, evidence.current.samples, must_pass_samples(evidence)
+        samples, required = evidence.current.samples, must_pass_samples(evidence)
+        named = {*evidence.policy.must_pass.ids, *(name for name, facts in samples.items() if facts.bounds)}
         passed, not_compared = 0, list[str]()
-        for sample_id, bounds in required.items():
-            result = _result(evidence, sample_id, bounds)
-            is_named = sample_id in named or (sample_id in samples and samples[sample_id].bounds)
+        for name, bounds in required.items():
+            result = _result(evidence, name, bounds)
             if result.status is Status.PASS:
                 passed += 1
-            elif result.status is Status.ERROR and not is_named:
-                not_compared.append(f"{sample_id}: {result.why}")
+            elif result.status is Status.ERROR and name not in named:
+                not_compared.append(f"{name}: {result.why}")
             else:
-                yield _check(evidence, result, f"must-pass sample {sample_id}: {result.why}.", 1, sample_id)
-        if passed or (required and len(not_compared) == len(required)):
+                yield _check(evidence, result, f"must-pass sample {name}: {result.why}.", 1, name)
+        total = len(required)
+        if passed or 0 < total == len(not_compared):
             aside = f" Not compared: {some(not_compared)}." if not_compared else ""
-            reason = f"{passed} of {counted(len(required), 'must-pass sample')} passed.{aside}"
+            reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
             status = Status.PASS if passed else Status.ERROR
-            result = Result(status, f"{passed:,} of {counted(len(required), 'sample')}")
-            yield _check(evidence, result, reason, passed)
+            yield _check(evidence, Result(status, f"{passed:,} of {counted(total, 'sample')}"), reason, passed)
 
     def found(self, check: Check) -> str:
         return (check.short_reason or "").rstrip(".") if check.status is Status.PASS else "failed"
@@ -188,16 +188,16 @@ def _is_open(evidence: Evidence, failing: int) -> bool:
 def _other_question(evidence: Evidence, sample_id: str) -> str:
     """Why a must-pass sample is not the one that it was; empty if it is."""
     question, must = evidence.current.samples[sample_id].question, evidence.policy.must_pass
-    pinned = must.questions.get(sample_id)
-    if pinned is not None:
-        same = pinned.split() == question.split()
-        return "" if same else f"it asks “{clipped(question)}”, and the policy says “{clipped(pinned)}”"
-    baseline = evidence.baseline
-    is_known = baseline is not None and sample_id in baseline.samples and sample_id in must.ids
-    if baseline is None or not is_known or same_question(evidence.current, baseline, sample_id):
+    expected, baseline = must.questions.get(sample_id), evidence.baseline
+    if expected is not None:
+        is_same = expected.split() == question.split()
+    elif baseline is not None and sample_id in baseline.samples and sample_id in must.ids:
+        expected = baseline.samples[sample_id].question
+        is_same = same_question(evidence.current, baseline, sample_id)
+    if expected is None or is_same:
         return ""
-    before = clipped(baseline.samples[sample_id].question)
-    return f"it is another question than in the baseline (“{before}”); name its text in [must_pass.questions]"
+    asks = f"it asks “{clipped(question)}” instead of “{clipped(expected)}”"
+    return f"{asks}; if that is meant, write its text in [must_pass.questions]"
 
 
 def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class Targets(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        levels = {(check.metric, check.slice): check for check in evidence.decided if check.kind in LEVELS}
+        levels = {check.place: check for check in evidence.decided if check.kind in LEVELS}
         for rule in evidence.rules:
             if rule.target is None:
                 continue
