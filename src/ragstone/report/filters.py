@@ -15,7 +15,7 @@ from ragstone.gate.speed_and_price import usage_line
 from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Interval, OracleShares, Status
 from ragstone.metrics.registry import METRICS, metric_title
 from ragstone.report import templates
-from ragstone.report.parts import ChangePart, CheckPart, Document, MetricPart, Place
+from ragstone.report.parts import ChangePart, CheckPart, Document, MetricPart
 
 ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "🟡", "error": "🚫", "not gated": "▫️"}
 """By status word, in Markdown and notebooks."""
@@ -53,11 +53,6 @@ def icon(part: MetricPart | Check | str) -> str:
 
 def day(time: datetime) -> str:
     return f"{time:%Y-%m-%d}"
-
-
-def place_text(place: Place | None) -> str:
-    """``golden.jsonl:12``; empty if the place is not known."""
-    return "" if place is None else str(place)
 
 
 def severity(part: MetricPart | Check) -> tuple[bool, bool, int]:
@@ -126,18 +121,6 @@ def _digits(limit: float | None, value: float | None, limits: Interval | None, *
     return digits_for(limit, [number for number in values if (number > limit) == lower_is_better])
 
 
-def scored(row: MetricPart) -> str:
-    """``0.85 [0.74, 0.91]``."""
-    texts = figures(row)
-    return f"{texts.score} {texts.interval}".strip()
-
-
-def changed(row: MetricPart) -> str:
-    """``−0.06 [−0.11, −0.02]``."""
-    texts = figures(row)
-    return f"{texts.change} {texts.change_interval}".strip()
-
-
 def thresholds(row: MetricPart) -> list[str]:
     """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``); its spaces don't break."""
     return [
@@ -157,17 +140,6 @@ def moved(part: ChangePart) -> str:
     """``Faithfulness 0.90 → 0.40``, or the score alone without a baseline."""
     before = "" if part.baseline is None else f"{score(part.baseline)} → "
     return f"{metric_title(part.metric)} {before}{score(part.current)}"
-
-
-def check_title(check: CheckPart) -> str:
-    """``Coverage``, ``Floor: Faithfulness (lang:de)``, ``Must pass: refund-window``."""
-    return f"{check.title} ({check.slice})" if check.slice is not None else check.title
-
-
-def marked_title(check: CheckPart) -> str:
-    """The title of a check, with a mark if it passes and would only warn; one that does not pass has another word."""
-    only_warns = check.action is Action.WARN and check.status is Status.PASS and check.kind != CheckKind.TARGET
-    return f"{check_title(check)}{WARNS if only_warns else ''}"
 
 
 def check_reason(check: Check) -> str:
@@ -222,20 +194,24 @@ def oracle_lines(shares: OracleShares | None) -> list[str]:
 
 
 _FUNCTIONS = (
-    *(before_now, changed, changes, check_reason, check_title, day, figures, icon, marked_title, metric_title, moved),
-    *(oracle_lines, other_checks, place_text, row_name, scored, sentence, status_word, thresholds, usage_changes),
+    *(before_now, changes, check_reason, day, figures, icon, metric_title, moved, oracle_lines, other_checks),
+    *(row_name, sentence, status_word, thresholds, usage_changes),
 )
 _environment = templates.text_environment(templates.PACKAGE)
 _environment.filters.update({function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)})
-_environment.globals.update(MIN_SAMPLES=MIN_SAMPLES)
+_environment.globals.update(MIN_SAMPLES=MIN_SAMPLES, WARNS=WARNS)
 
+_SHARED_PHRASES = (
+    *("causes", "changed", "check_title", "compared_on", "marked_title", "place_text", "scored", "spread"),
+    *("system_usage", "worst_heading"),
+)
 PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
 """What is said of one thing in every format, by name."""
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     **templates.FILTERS,
     **{function.__name__: function for function in _FUNCTIONS},
-    **{name: PHRASES[name] for name in ("causes", "compared_on", "spread", "system_usage", "worst_heading")},
+    **{name: PHRASES[name] for name in _SHARED_PHRASES},
     "cause_actions": lambda report: PHRASES["cause_actions"](report).splitlines(),
 }
 """What every template can use, by name."""

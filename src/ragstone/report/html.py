@@ -10,8 +10,8 @@ from ragstone.gate.verdict import CHANGES, LEVELS
 from ragstone.printable import clean as visible
 from ragstone.report import plots
 from ragstone.report.escape import url
-from ragstone.report.html_page import Verbatim, html_environment, render_page
-from ragstone.report.page import cell, pack, read_line
+from ragstone.report.html_page import html_environment, render_page
+from ragstone.report.page import cell, pack, read_lines
 from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
@@ -28,21 +28,17 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
     `page` are lines with every sample; without them, the page has the rows of the document. What is packed in them
     can't run, whoever wrote it.
     """
-    lines = [line for line in map(read_line, page) if line is not None]
-    has_texts = any(line.kind == "t" for line in lines)
-    listed = report.samples.total if lines else len(report.samples.rows)
-    if not lines:
-        packed = pack(((row, None) for row in report.samples.rows), str)
-        lines = [line for line in map(read_line, packed) if line is not None]
+    lines = read_lines(page)
+    rows = report.samples.rows
     return render_page(
         "report.html.j2",
         styles=(read_template("report.css"),),
         script=read_template("report.js"),
         report=report,
         summary=next(summaries(report)),
-        page=[{"kind": line.kind, "body": Verbatim(line.body)} for line in lines],
-        texts=has_texts,
-        listed=listed,
+        page=lines or read_lines(pack(((row, None) for row in rows), str)),
+        texts=any(line.kind == "t" for line in lines),
+        listed=report.samples.total if lines else len(rows),
         columns=_COLUMNS,
         articles=_ARTICLES,
         floor_axis=plots.axis_for(report.checks, LEVELS),

@@ -21,6 +21,8 @@ _BEYOND = {
     CheckKind.TARGET: "acceptable, not yet good",
 }
 _NO_SCORES = MetricScores({})
+_NO_CHECK = Check("", CheckKind.TARGET, Status.PASS, Action.WARN, "")
+"""Instead of one that is not made: it has no figures."""
 
 
 def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores | None) -> tuple[MetricPart, ...]:
@@ -58,16 +60,14 @@ def _metric_part(
 ) -> MetricPart:
     scores = current.metrics.get(metric, _NO_SCORES)
     level, change, target = (_of_kind(checks, kinds) for kinds in (LEVELS, CHANGES, (CheckKind.TARGET,)))
-    shown, counted = level or target, level or change or target
-    score = shown.estimate if shown is not None else None
-    if score is None and tag is None:
-        score = scores.mean
-    elif score is None and change is not None:
-        score = change.current
-    mean, baseline_mean, mean_change = None, None, None
-    if change is not None:
-        mean, baseline_mean, mean_change = change.current, change.baseline, change.estimate
-    elif paired := [name for name in scores.values if name in baseline.values]:
+    counted = level or change or target
+    shown, change = level or target or _NO_CHECK, change or _NO_CHECK
+    score = shown.estimate
+    if score is None:
+        score = scores.mean if tag is None else change.current
+    mean, baseline_mean, mean_change = change.current, change.baseline, change.estimate
+    paired = [name for name in scores.values if name in baseline.values]
+    if change is _NO_CHECK and paired:
         now, before = (sum(side.values[name] for name in paired) / len(paired) for side in (scores, baseline))
         mean_change = now - before
         if not checks:
@@ -80,9 +80,9 @@ def _metric_part(
         title=metric_title(metric),
         slice=tag,
         score=score,
-        interval=shown.interval if shown is not None else None,
+        interval=shown.interval,
         change=mean_change,
-        change_interval=change.interval if change is not None else None,
+        change_interval=change.interval,
         current=mean,
         baseline=baseline_mean,
         limits=tuple(
@@ -121,7 +121,7 @@ def _reliability(metric: str, run: RunScores) -> str | None:
     return None if measured is None else f"{measured.letter} ({measured.word})"
 
 
-def state_of(check: Check | None, change: Check | None = None) -> str:
+def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
     """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear``.
 
     A pass with an estimate on the wrong side of its threshold says why; what does not pass says so if it only warns.
@@ -129,7 +129,7 @@ def state_of(check: Check | None, change: Check | None = None) -> str:
     if check is None:
         return "not gated"
     if check.status is Status.PASS:
-        return "pass" if change is None else _state_of_passing_change(change)
+        return _state_of_passing_change(change)
     if check.status is Status.FAIL:
         state = _BEYOND.get(CheckKind(check.kind), "failed")
     elif check.status is Status.ERROR:

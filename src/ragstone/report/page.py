@@ -78,6 +78,11 @@ def read_line(line: str) -> PackedLine | None:
     return PackedLine(text[0], text[2:]) if _LINE.fullmatch(text) else None
 
 
+def read_lines(lines: Iterable[str]) -> list[PackedLine]:
+    """The lines of a page, without what is none."""
+    return [packed for packed in map(read_line, lines) if packed is not None]
+
+
 def with_row_links(line: str, links: Links) -> str:
     """`line` with the places of its rows linked by `links`. Raises ValueError if it can't be unpacked."""
     found = read_line(line)

@@ -16,7 +16,6 @@ from ragstone.report.filters import (
     before_now,
     changes,
     check_reason,
-    check_title,
     importance,
     other_checks,
     row_name,
@@ -109,14 +108,10 @@ class Summary:
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
-        texts += [self.other_metrics, self.usage]
+        texts += [self.other_metrics, self.usage, "Metric Before → now Allowed"]
         texts += [f"{row_name(row)[:70]} {before_now(row)} {' · '.join(thresholds(row))}" for row in self.rows]
-        if self.rows:
-            texts.append("Metric Before → now Allowed")
-        if self.warnings_omitted:
-            texts.append("and 10 more warnings")
-        example = self.example
-        if example is not None:
+        if self.example is not None:
+            example = self.example
             texts.append(f"{example.sample.id[:60]} {example.question} {str(example.sample.place)[:60]}")
             texts.append(" ".join(piece.text for piece in example.pieces))
             texts.append(f"Missing from the contexts: {example.missing or example.unsupported}")
@@ -141,9 +136,10 @@ def cut_summary(report: Document, room: Room) -> Summary:
     def cut_all(texts: Sequence[str], count: int) -> list[str]:
         return [cut(text, room.text) for text in texts[:count]]
 
-    look, action = _where(report)
+    attribution = None if report.verdict.status is Status.PASS else report.explanation.attribution
     alerts = [sentence(text) for text in report.alerts]
-    gate_changes, warnings = _warnings(report)
+    gate_changes = [text for text in report.texts(Level.WARNING) if text.startswith(SUBJECTS)]
+    warnings = [sentence(text) for text in report.texts(Level.WARNING) if text not in gate_changes]
     shown = cut_all(warnings, room.warnings - 1 if gate_changes else room.warnings)
     folded = warnings[len(shown) :]
     omitted = len(folded)
@@ -151,14 +147,17 @@ def cut_summary(report: Document, room: Room) -> Summary:
         shown.insert(1, _one_sentence(gate_changes, 2 * room.text))
         folded += gate_changes
     rows = sorted((row for row in report.metrics if row.status not in (Status.PASS, None)), key=importance)
+    # That the code changed, who reads this knows.
+    is_changed = any(change.what != "code" for change in report.explanation.changes)
+    has_news = is_changed and report.verdict.status is not Status.PASS
     worst = report.samples.worst
     return Summary(
         headline=clip(report.verdict.headline, 300),
         alerts=cut_all(alerts, room.warnings),
         findings=cut_all(_findings(report, rows), room.findings),
-        look=look,
-        action=cut(action, room.text),
-        since=cut(changes(report), room.text) if _has_news_of_changes(report) else "",
+        look=attribution.look if attribution is not None else "",
+        action=cut(attribution.action, room.text) if attribution is not None else "",
+        since=cut(changes(report), room.text) if has_news else "",
         warnings=shown,
         warnings_omitted=omitted,
         folded=[*alerts[room.warnings :], *folded, *map(sentence, report.texts(Level.ASIDE))],
@@ -180,19 +179,6 @@ def cut(text: str, length: int) -> str:
     return f"{words.rpartition(' ')[0] or words}…"
 
 
-def _has_news_of_changes(report: Document) -> bool:
-    """Whether a run that does not pass changed in more than its code: that, who reads this knows."""
-    changed = {change.what for change in report.explanation.changes}
-    return report.verdict.status is not Status.PASS and bool(changed - {"code"})
-
-
-def _warnings(report: Document) -> tuple[list[str], list[str]]:
-    """What a change does to its own gate; the other warnings that could change what a reader decides today."""
-    warnings = report.texts(Level.WARNING)
-    gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
-    return gate_changes, [sentence(text) for text in warnings if text not in gate_changes]
-
-
 def _one_sentence(texts: Sequence[str], length: int) -> str:
     """Sentences of one subject as one: ``This pull request lowers …; removes …``, or the first and a count."""
     first, *others = [text.rstrip(".") for text in texts]
@@ -201,19 +187,6 @@ def _one_sentence(texts: Sequence[str], length: int) -> str:
     if len(whole) > length and others:
         return f"{clip(first, length)}; and {counted(len(others), 'more change')}."
     return cut(f"{whole}.", length)
-
-
-def _where(report: Document) -> tuple[str, str]:
-    """The half to look at, and the one thing to do."""
-    status, attribution = report.verdict.status, report.explanation.attribution
-    failures = report.samples.failures
-    if status is Status.PASS:
-        return "", ""
-    if failures and (status is Status.ERROR or (status is Status.FAIL and attribution is None)):
-        first = failures[0].samples[0]
-        place = "" if first.place is None else f" ({first.place})"
-        return "", f"The first one: {first.id}{place}."
-    return ("", "") if attribution is None else (attribution.look, attribution.action)
 
 
 def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
@@ -230,7 +203,9 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
             continue
         if points_at_retrieval and check.name.startswith(("system.fruitless", "system.misranked")):
             continue
-        text = check_reason(check) if check.sample is None else f"{check_title(check)}: {check_reason(check)}"
+        text = check_reason(check)
+        if check.sample is not None:
+            text = f"{PHRASES['check_title'](check)}: {text}"
         if check.kind == CheckKind.DRIFT:
             below_level.append(text)
         elif check.metric not in in_rows:

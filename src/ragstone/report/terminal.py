@@ -20,7 +20,7 @@ from rich.text import Text
 from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.escape import line
-from ragstone.report.filters import FILTERS, changed, row_name, scored, status_word, thresholds
+from ragstone.report.filters import FILTERS, PHRASES, row_name, status_word, thresholds
 from ragstone.report.parts import Document
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
@@ -43,6 +43,7 @@ SCREEN = (80, 24)
 # Marks in what the templates write, none of which foreign text can have: it is shown without control characters.
 _METRICS, _UNBROKEN = "\x03", "\x06"
 _ENDLESS = 10_000
+_TITLES = ("", "Metric", "Score", "Score vs threshold", "Change", "Threshold", "State")
 _MAY_WRAP = ("Metric", "State")
 
 
@@ -109,9 +110,12 @@ def _printed(template: str, report: Document, width: int | None, colour: bool, *
         color_system="standard" if colour else None,
         markup=False,
     )
-    for text in render_lines(template, PACKAGE, report=report, width=console.width, **values):
+    table = _table(report)
+    widest = console.measure(table, options=console.options.update(width=_ENDLESS)).minimum
+    has_room = widest <= console.width
+    for text in render_lines(template, PACKAGE, report=report, has_room=has_room, **values):
         if text == _METRICS:
-            console.print(_metrics(report, console))
+            console.print(table)
         elif text.startswith(_UNBROKEN):
             console.print(Text.from_ansi(text.removeprefix(_UNBROKEN)), soft_wrap=True)
         else:
@@ -120,31 +124,26 @@ def _printed(template: str, report: Document, width: int | None, colour: bool, *
     return "\n".join(text.rstrip() for text in out.getvalue().rstrip().split("\n")) + "\n"
 
 
-def _metrics(report: Document, console: Console) -> Table:
-    """The table of metrics. Where it doesn't fit, each change is below its score, and nothing is drawn."""
-    table = _table(report, is_wide=True)
-    endless = console.options.update(width=_ENDLESS)
-    fits = console.measure(table, options=endless).minimum <= console.width
-    return table if fits else _table(report, is_wide=False)
-
-
-def _table(report: Document, *, is_wide: bool) -> Table:
+def _table(report: Document) -> Table:
+    """The table of metrics."""
     pictures = interval_pictures(report.metrics, report.checks, width=17)
     rows = []
     for row in report.metrics:
-        word = status_word(row)
+        style = STYLES[status_word(row)]
         kind, picture = pictures.get(row.check, ("", ""))
-        score, change = scored(row), changed(row)
-        if is_wide:
-            numbers = [Text(score), Text(f"{kind:5} {picture}", STYLES[word]), Text(change)]
-        else:
-            numbers = [Text(score if row.change is None else f"{score}\n{change}")]
-        numbers.append(Text("\n".join(thresholds(row))))
-        name, state = Text(line(row_name(row), 120)), Text(line(row.state), STYLES[word])
-        rows.append([Text(MARKS[word], STYLES[word]), name, *numbers, state])
-    titles = ("Score", "Score vs threshold", "Change") if is_wide else ("Score, and change",)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1 if is_wide else 0))
-    for title, cells in zip(("", "Metric", *titles, "Threshold", "State"), zip(*rows, strict=True), strict=True):
+        rows.append(
+            [
+                Text(MARKS[status_word(row)], style),
+                Text(line(row_name(row), 120)),
+                Text(PHRASES["scored"](row)),
+                Text(f"{kind:5} {picture}", style),
+                Text(PHRASES["changed"](row)),
+                Text("\n".join(thresholds(row))),
+                Text(line(row.state), style),
+            ]
+        )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title, *cells in zip(_TITLES, *rows, strict=True):
         if title in _MAY_WRAP:
             table.add_column(title)
         else:

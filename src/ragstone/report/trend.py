@@ -13,6 +13,7 @@ from ragstone.report.plots import check_values, span
 _MIN_HALF = 0.02
 _MAX_HALF = 0.25
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_RUNS = 40
 _JUDGE, _GOLDEN = "│", "┊"
 
 
@@ -69,16 +70,14 @@ def interval_pictures(
     return {check.name: (str(check.kind), scale.draw(check, width)) for check in deciding}
 
 
-def sparkline(trend: Trend, *, most: int = 40) -> str:
+def sparkline(trend: Trend) -> str:
     """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` marks a new judge, ``┊`` a new golden set."""
     low, high = span(trend)
-    cells: list[str] = []
-    for index, point in enumerate(trend.points[-most:]):
-        if index:
-            cells += dict.fromkeys(_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed)
-        if point.value is None:
-            cells.append(" ")
-        else:
-            height = int((point.value - low) / (high - low) * len(_BLOCKS))
-            cells.append(_BLOCKS[min(len(_BLOCKS) - 1, height)])
-    return "".join(cells)
+    text = ""
+    for point in trend.points[-_RUNS:]:
+        if text:
+            marks = (_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed)
+            text += "".join(dict.fromkeys(marks))
+        share = None if point.value is None else (point.value - low) / (high - low)
+        text += " " if share is None else _BLOCKS[min(int(share * len(_BLOCKS)), len(_BLOCKS) - 1)]
+    return text
