@@ -6,7 +6,7 @@ import pytest
 
 from ragstone.gate.verdict import CHANGES, Check, CheckKind, Interval
 from ragstone.report.plots import axis_for
-from ragstone.report.trend import Scale
+from ragstone.report.trend import draw, half_of
 from tests.report.checks import metric_check
 
 
@@ -20,7 +20,7 @@ def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -
 
 def drawn(low: float, estimate: float, high: float, half: float = 0.1) -> str:
     found = metric_check(estimate=estimate, interval=Interval(low, high, 0.95, ""), threshold=0.5)
-    return Scale(half).draw(found, 21)
+    return draw(found, half)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_an_interval_is_drawn_where_it_lies_from_its_threshold(
 
 
 def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
-    assert Scale(0.1).draw(metric_check(threshold=None)) == ""
-    assert Scale(0.1).draw(metric_check(estimate=None, interval=None)) == ""
+    assert draw(metric_check(threshold=None), 0.1) == ""
+    assert draw(metric_check(estimate=None, interval=None), 0.1) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
     ],
 )
 def test_a_scale_fits_all_its_checks_within_bounds(checks: list[Check], half: float) -> None:
-    assert Scale.for_checks(checks).half == pytest.approx(half)
+    assert half_of(checks) == pytest.approx(half)

@@ -122,19 +122,13 @@ def sample_rows(
 def with_links(document: Document, links: Links) -> Document:
     """`document` with other addresses of the places in the golden set."""
 
-    def linked(parts: Iterable[Placed]) -> tuple[Placed, ...]:
-        return tuple(replace(part, place=Place.of(part.place, links.origin)) for part in parts)
+    def linked(part: Placed) -> Placed:
+        return replace(part, place=Place.of(part.place, links.origin))
 
     samples = document.samples
-    return replace(
-        document,
-        samples=replace(
-            samples,
-            worst=linked(samples.worst),
-            failures=tuple(replace(group, samples=linked(group.samples)) for group in samples.failures),
-            rows=linked(samples.rows),
-        ),
-    )
+    failures = tuple(replace(group, samples=tuple(map(linked, group.samples))) for group in samples.failures)
+    worst, rows = tuple(map(linked, samples.worst)), tuple(map(linked, samples.rows))
+    return replace(document, samples=replace(samples, worst=worst, failures=failures, rows=rows))
 
 
 def is_unanswered(run: RunScores) -> bool:

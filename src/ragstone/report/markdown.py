@@ -110,20 +110,18 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
     """What a template finds: the document with as many metrics and samples as the level of detail allows."""
     metrics = most_important(report.metrics, detail.rows)
     omitted = [row for row in report.metrics if row not in metrics]
-    samples = report.samples
-    worst = samples.worst[: detail.worst]
-    failures = samples.failures[: detail.groups]
-    shown = replace(
-        samples, rows=(), worst=worst, worst_omitted=samples.worst_total - len(worst), failures=failures, differences=()
-    )
+    worst = report.samples.worst[: detail.worst]
+    failures = report.samples.failures[: detail.groups]
+    left_out = report.samples.worst_total - len(worst)
+    samples = replace(report.samples, worst=worst, worst_omitted=left_out, failures=failures)
     return {
-        "report": replace(report, metrics=metrics, samples=shown),
+        "report": replace(report, metrics=metrics, samples=samples),
         "summary": summary_of(report, detail.room),
         "detail": detail,
         "omitted": Omitted(
             metrics=len(omitted),
             passing_metrics=sum(row.status is Status.PASS for row in omitted),
-            failures=len(samples.failures) - len(failures),
+            failures=len(report.samples.failures) - len(failures),
         ),
     }
 

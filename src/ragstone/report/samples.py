@@ -203,13 +203,18 @@ class RunSamples:
         self, sample_id: str, losses: Sequence[Regression], record: SampleRecord | None, before: SampleRecord | None
     ) -> SamplePart:
         facts = self._facts(sample_id)
+        notes = (
+            {}
+            if record is None
+            else {name: score.note for name, score in record.scores.items() if isinstance(score, Scored)}
+        )
         part = SamplePart(
             id=sample_id,
             question=facts.question,
             place=self._place(sample_id),
             tags=facts.tags,
             changes=tuple(
-                ChangePart(loss.metric, loss.current, loss.baseline, _note(record, loss.metric)) for loss in losses
+                ChangePart(loss.metric, loss.current, loss.baseline, notes.get(loss.metric)) for loss in losses
             ),
             cause=self._causes.get(sample_id),
             facts=self._explanation.facts.get(sample_id),
@@ -250,11 +255,6 @@ def _worst_answer(record: SampleRecord, metric: str) -> Answer:
         return score.value if isinstance(score, Scored) else 1.0
 
     return min(record.answers, key=score_of)
-
-
-def _note(record: SampleRecord | None, metric: str) -> str | None:
-    score = record.scores.get(metric) if record is not None else None
-    return score.note if isinstance(score, Scored) else None
 
 
 def _unsupported(answer: Answer, record: SampleRecord, judged: Judgements) -> tuple[StatementPart, ...]:

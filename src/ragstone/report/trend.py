@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ragstone.gate.verdict import Check
 from ragstone.history.trend import Trend
@@ -17,57 +16,51 @@ _RUNS = 40
 _JUDGE, _GOLDEN = "│", "┊"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A common scale for several plots: the threshold in the middle, `half` units to either side of it."""
-
-    half: float
-
-    @classmethod
-    def for_checks(cls, checks: Iterable[Check]) -> Scale:
-        """The smallest scale on which the intervals of `checks` fit, within 0.02 and 0.25 either side."""
-        reach = [_MIN_HALF]
-        for check in checks:
-            if check.threshold is not None:
-                reach += [abs(value - check.threshold) for value in check_values(check)]
-        return cls(min(max(reach), _MAX_HALF))
-
-    def draw(self, check: Check, width: int = 21) -> str:
-        """The interval of `check` in `width` characters; empty if there is nothing to draw.
-
-        ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval; ``◂`` and ``▸`` mark an
-        interval that continues beyond the scale.
-        """
-        if check.threshold is None or check.estimate is None:
-            return ""
-        ends = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
-        middle, last = width // 2, width - 1
-        start, end, dot = (self._cell(value - check.threshold, middle) for value in (*ends, check.estimate))
-        cells = ["─" if start < cell < end else "·" for cell in range(width)]
-        marks = {start: "├", end: "┤", middle: "┼" if start < middle < end else "│"}
-        if start < 0:
-            marks[0] = "◂"
-        if end > last:
-            marks[last] = "▸"
-        marks[min(max(dot, 0), last)] = "●"
-        return "".join(marks.get(cell, line) for cell, line in enumerate(cells))
-
-    def _cell(self, distance: float, middle: int) -> int:
-        """The cell at `distance` from the threshold; the middle one only if it is exactly there."""
-        cell = round(distance / self.half * middle)
-        if cell == 0 and distance:
-            cell = 1 if distance > 0 else -1
-        return middle + cell
-
-
 def interval_pictures(
     rows: Iterable[MetricPart], checks: Iterable[Check], width: int = 21
 ) -> dict[str | None, tuple[str, str]]:
     """Kind and interval of the check that decides each row, by the check's name; all are drawn on one scale."""
     names = {row.check for row in rows}
     deciding = [check for check in checks if check.name in names]
-    scale = Scale.for_checks(deciding)
-    return {check.name: (str(check.kind), scale.draw(check, width)) for check in deciding}
+    half = half_of(deciding)
+    return {check.name: (str(check.kind), draw(check, half, width)) for check in deciding}
+
+
+def half_of(checks: Iterable[Check]) -> float:
+    """Half of the smallest scale on which the intervals of `checks` fit, within 0.02 and 0.25."""
+    reach = [_MIN_HALF]
+    for check in checks:
+        if check.threshold is not None:
+            reach += [abs(value - check.threshold) for value in check_values(check)]
+    return min(max(reach), _MAX_HALF)
+
+
+def draw(check: Check, half: float, width: int = 21) -> str:
+    """The interval of `check` in `width` characters, with `half` units to either side of its threshold.
+
+    ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval; ``◂`` and ``▸`` mark an
+    interval that continues beyond the scale. Empty if there is nothing to draw.
+    """
+    if check.threshold is None or check.estimate is None:
+        return ""
+    middle, last = width // 2, width - 1
+    ends = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
+    start, end, dot = (_cell((value - check.threshold) / half * middle, middle) for value in (*ends, check.estimate))
+    marks = {start: "├", end: "┤", middle: "┼" if start < middle < end else "│"}
+    if start < 0:
+        marks[0] = "◂"
+    if end > last:
+        marks[last] = "▸"
+    marks[min(max(dot, 0), last)] = "●"
+    return "".join(marks.get(cell, "─" if start < cell < end else "·") for cell in range(width))
+
+
+def _cell(distance: float, middle: int) -> int:
+    """The cell at `distance` from the threshold; the middle one only if it is exactly there."""
+    cell = round(distance)
+    if cell == 0 and distance:
+        cell = 1 if distance > 0 else -1
+    return middle + cell
 
 
 def sparkline(trend: Trend) -> str:
