@@ -181,7 +181,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("text", COMMANDS)
 @pytest.mark.parametrize(
-    "escaped", [escape.markdown_fence, escape.markup, escape.terminal, escape.terminal_line, escape.markdown_inline]
+    "escaped", [escape.markdown_fence, escape.markup, escape.terminal, escape.line, escape.markdown_inline]
 )
 def test_no_line_is_a_command_to_the_runner_that_prints_it(escaped: Callable[[str], str], text: str) -> None:
     for line in escaped(text).splitlines():

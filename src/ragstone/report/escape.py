@@ -64,14 +64,9 @@ def terminal(text: str) -> str:
     return _COLONS.sub(f":{ZERO_WIDTH_SPACE}", without_commands(clean(text)))
 
 
-def terminal_line(text: str) -> str:
-    """`terminal(text)` on one line, white space collapsed."""
-    return terminal(one_line(text))
-
-
 def line(text: str, length: int = 600) -> str:
-    """`terminal_line(text)`, in at most `length` characters."""
-    return clip(terminal_line(text), length)
+    """`terminal(text)` on one line, white space collapsed, in at most `length` characters."""
+    return clip(terminal(one_line(text)), length)
 
 
 def markup(text: str) -> str:

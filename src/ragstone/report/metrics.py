@@ -73,8 +73,7 @@ def _metric_part(
         if not checks:
             mean, baseline_mean = now, before
     deciding = min(checks, key=severity, default=None)
-    tagged = [name for name in scores.values if tag is None or tag in current.samples[name].tags]
-    values = [scores.values[name] for name in tagged]
+    values = [value for name, value in scores.values.items() if tag is None or tag in current.samples[name].tags]
     return MetricPart(
         metric=metric,
         title=metric_title(metric),
