@@ -39,6 +39,10 @@ def test_figures_show_on_which_side_of_a_threshold_they_are(
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
+        (formatting.tally({"gone": 18, "new": 0, "reworded": 4}), ["18 gone", "4 reworded"]),
+        (formatting.interval_words(0.714, 0.841, 0.95), "95 % interval 0.71 to 0.84"),
+        (formatting.interval_words(0.1, 0.2, 0.9, formatting.percent), "90 % interval 10 % to 20 %"),
+        (formatting.usual_reason(["time-out.", "refused.", "time-out."]), "time-out"),
         (formatting.score(0.5), "0.50"),
         (formatting.score(-0.0), "0.00"),
         (formatting.score(None), "–"),

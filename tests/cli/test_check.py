@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
         "",
     ),
     "a metric that applies to nothing": (no_references, 5, "most often because the sample has no reference"),
-    "a baseline of another golden set": (other_golden_set, 6, "no sample has the same id"),
+    "a baseline of another golden set": (other_golden_set, 6, "no sample is the same"),
     "a folder with something else": (foreign_folder, 2, "thesis"),
     "a baseline inside the run directory": (
         lambda _project: ["--baseline", "ragstone-run/x"],

@@ -55,7 +55,7 @@ def refused(tmp_path: Path, text: str) -> ConfigError:
         ("[system]\nlatency_p95_s = 0\n", 2, "greater than 0", ""),
         ("[metrics]\nfaithfulness = 0.8\n", 2, "must be a table", ""),
         ("[slices.a.metrics.mrr]\nmax_drift = 0.1\n", 2, "not by slice", "[metrics.mrr]"),
-        ("must_pass = 'q1'\n", 1, "must be a table", ""),
+        ("must_pass = 'q1'\n", 1, "must be a list", ""),
         ("[must_pass]\nsamples = ['a']\nmetrics = ['answer_correctness']\n", 3, "has no floor", "[must_pass]"),
     ],
 )

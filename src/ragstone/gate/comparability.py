@@ -80,8 +80,11 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     if samples and (current.manifest is None) != (baseline.manifest is None):
         bare = baseline if baseline.manifest is None else current
         notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
-    if metrics and baseline.manifest is not None and baseline.manifest.state != "finished":
-        notes.append("the baseline run did not finish; only its finished samples are compared.")
+    if metrics and current.manifest is not None and baseline.manifest is not None:
+        if len({current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}) == 2:
+            notes.append("the policy has changed since the baseline.")
+        if baseline.manifest.state != "finished":
+            notes.append("the baseline run did not finish; only its finished samples are compared.")
     paired, total = len(samples), len(current.samples)
     comparability = Comparability(bool(metrics), tuple(notes), paired, total, metrics, skipped)
     return Pairing(current, baseline, comparability, samples, edited)
@@ -156,10 +159,9 @@ def _same_hash(now: str | None, then: str | None) -> bool:
 
 def _keeps_question(current: RunScores, baseline: RunScores, name: str) -> bool:
     """Whether both runs ask the same question under the id `name`, as far as is known."""
-    now, then = current.samples[name], baseline.samples[name]
-    if now.parts and then.parts and now.parts[0] == then.parts[0]:
-        return True
-    return _same_hash(now.content_hash, then.content_hash)
+    question = _question(current.samples[name])
+    is_same = question is not None and question == _question(baseline.samples[name])
+    return is_same or same_content(current, baseline, name)
 
 
 def _content(facts: SampleFacts) -> str | None:

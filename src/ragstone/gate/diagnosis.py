@@ -54,9 +54,8 @@ def causes_of(found: Facts) -> tuple[Cause, ...]:
     if found.failed:
         return (Cause.CRASHED,)
     if not found.answerable:
-        silent = found.said.abstains or found.said.empty
-        news = found.before.abstains or found.before.empty or found.said.unsupported > found.before.unsupported
-        return (Cause.INVENTED,) if not silent and (news or not found.compared) else ()
+        is_new = not found.compared or found.before.silent or found.said.unsupported > found.before.unsupported
+        return (Cause.INVENTED,) if is_new and not found.said.silent else ()
     causes = [Cause.NOT_RETRIEVED] if found.lost else [Cause.NO_CONTEXTS] if found.bare and not found.compared else []
     low = [Cause.RANKED_LOW] if found.lower and not found.lost else []
     of_answer = [] if found.same and not found.lost else list(_of_answer(found))
@@ -65,17 +64,15 @@ def causes_of(found: Facts) -> tuple[Cause, ...]:
 
 def _of_answer(found: Facts) -> list[Cause]:
     now, then = found.said, found.before
-    if now.empty or now.abstains:
-        news = not found.compared or not (then.empty or then.abstains)
-        return [Cause.EMPTY if now.empty else Cause.EVASIVE] if news else []
-    more, none = now.unsupported - then.unsupported, bool(now.statements) and now.unsupported == now.statements
-    before = bool(then.statements) and then.unsupported == then.statements
+    if now.silent:
+        is_new = not found.compared or not then.silent
+        return [Cause.EMPTY if now.empty else Cause.EVASIVE] if is_new else []
     shown = [
         (Cause.CUT, found.cut),
         (Cause.LANGUAGE, now.language is not None and then.language is None),
         (Cause.CONTRADICTED, now.contradicted > then.contradicted),
-        (Cause.IGNORED, none and not before and now.ignored > then.ignored),
-        (Cause.INVENTED, more > 0 or (bool(now.unsupported) and then.unsupported == 0)),
+        (Cause.IGNORED, now.baseless and not then.baseless and now.ignored > then.ignored),
+        (Cause.INVENTED, now.unsupported > then.unsupported),
         *_of_reference(now, then),
     ]
     return [cause for cause, holds in shown if holds]

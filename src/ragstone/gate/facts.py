@@ -65,10 +65,20 @@ class Said:
     language: str | None = None
     """Its language, if that is not the question's."""
 
+    @property
+    def silent(self) -> bool:
+        """Whether it says nothing."""
+        return self.empty or self.abstains
+
+    @property
+    def baseless(self) -> bool:
+        """Whether nothing that it says has support."""
+        return 0 < self.statements == self.unsupported
+
     def is_worse(self, than: Said) -> bool:
         """Whether it says less of the reference, or more that has no support."""
-        silent, was = self.empty or self.abstains, than.empty or than.abstains
-        return (silent and not was) or self.given < than.given or self.unsupported > than.unsupported
+        is_silenced = self.silent and not than.silent
+        return is_silenced or self.given < than.given or self.unsupported > than.unsupported
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,12 +216,11 @@ class PolicyTable(_Table):
     @field_validator("must_pass", mode="before")
     @classmethod
     def _ids_alone(cls, value: object) -> object:
-        if isinstance(value, list | tuple) or (isinstance(value, str) and value in SHORT_FORMS):
-            value = {"samples": value}
-        samples = value.get("samples") if isinstance(value, dict) else None
-        if isinstance(value, dict) and isinstance(samples, str) and samples in SHORT_FORMS:
-            value = {**value, "samples": (), SHORT_FORMS[samples]: True}
-        return value
+        table = value if isinstance(value, dict) else {"samples": value}
+        samples = table.get("samples")
+        if isinstance(samples, str) and samples in SHORT_FORMS:
+            return {**table, "samples": (), SHORT_FORMS[samples]: True}
+        return table
 
     @property
     def in_force(self) -> dict[str, MetricRule]:

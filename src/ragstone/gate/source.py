@@ -48,7 +48,10 @@ class Source:
         path = _key_path(found["loc"], document)
         key = ".".join(path)
         if found["type"] == "extra_forbidden":
-            return self.error(path, f"unknown key '{key}'.", suggestion(path[-1], fields_at(model, path[:-1])))
+            known = fields_at(model, path[:-1])
+            is_tag = path[-1] in ("tag", "tags") and "slices" in known
+            tags = "Rules for the samples with a tag: [slices.TAG.metrics.NAME]."
+            return self.error(path, f"unknown key '{key}'.", tags if is_tag else suggestion(path[-1], known))
         if found["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
         value, hint = found["input"], None

@@ -92,8 +92,8 @@ def _has_scores(run: RunScores) -> bool:
 def _why_nothing(run: RunScores) -> str:
     evaluated = 0 if run.manifest is None else run.manifest.golden.samples
     if not run.samples and evaluated:
-        drafts = counted(evaluated, "draft")
-        return f"its samples are {drafts}. A draft counts once a person has reviewed it (ragstone review)."
+        drafts = "the only sample is a draft" if evaluated == 1 else f"all {evaluated:,} samples are drafts"
+        return f"{drafts}. A draft counts once a person has reviewed it (ragstone review)."
     if not _has_scores(run):
         return f"none of {counted(len(run.samples), 'sample')} of {run.label} has a score."
     return f"the policy checks none of its metrics ({', '.join(sorted(run.metrics))}), or needs a baseline for it."
