@@ -98,6 +98,23 @@ def test_a_report_with_too_much_to_say_is_cut_to_the_fold() -> None:
     assert {*long[len(summary.warnings) :], *gate} <= {*summary.folded}
 
 
+@pytest.mark.parametrize("room", range(len(ROOMS)))
+def test_a_long_change_of_the_gate_hides_no_other(room: int) -> None:
+    accepted = f"{SUBJECTS[0]}accepts a drop of faithfulness of up to 0.05 (a1): {'half the latency ' * 100}."
+    changed = [
+        f"{SUBJECTS[0]}changes {key} from one to two." for key in ("system.entrypoint", "the judge", "run.repeats")
+    ]
+    report = with_findings(busy(), Level.WARNING, accepted, *changed, *[accepted] * 30)
+    sentence = summary_of(report, room).warnings[-1]
+    for change in (
+        "accepts a drop of faithfulness",
+        "changes system.entrypoint",
+        "changes the judge",
+        "changes run.repeats",
+    ):
+        assert change in sentence
+
+
 def test_the_last_room_is_the_smallest() -> None:
     assert summary_of(busy(), len(ROOMS) - 1).rows == []
 

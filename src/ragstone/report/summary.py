@@ -35,6 +35,8 @@ _WIDTH = 92
 
 SUBJECTS = ("This pull request ", "This merge ")
 """How a warning begins that says what a change does to its own gate."""
+_MIN_CHANGE = 75
+"""Characters that each named change of the gate has at least: four of them in the smallest room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def cut_summary(report: Document, room: Room) -> Summary:
     folded = warnings[len(shown) :]
     omitted = len(folded)
     if gate_changes:
-        shown.insert(1, _one_sentence(gate_changes, 2 * room.text))
+        shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
         folded += gate_changes
     rows = sorted((row for row in report.metrics if row.status not in (Status.PASS, None)), key=importance)
     # That the code changed, who reads this knows.
@@ -180,13 +182,16 @@ def cut(text: str, length: int) -> str:
 
 
 def _one_sentence(texts: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one: ``This pull request lowers …; removes …``, or the first and a count."""
-    first, *others = [text.rstrip(".") for text in texts]
-    subject = next(subject for subject in SUBJECTS if first.startswith(subject))
-    whole = "; ".join([first, *(text.removeprefix(subject) for text in others)])
-    if len(whole) > length and others:
-        return f"{clip(first, length)}; and {counted(len(others), 'more change')}."
-    return cut(f"{whole}.", length)
+    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3 more changes.``
+
+    As many changes as have place are named, each cut to its share, so that no long one hides the next.
+    """
+    subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
+    count = min(len(texts), length // _MIN_CHANGE)
+    phrases = [cut(text.removeprefix(subject).rstrip("."), length // count).rstrip(".") for text in texts[:count]]
+    if count < len(texts):
+        phrases.append(f"and {counted(len(texts) - count, 'more change')}")
+    return f"{subject}{'; '.join(phrases)}."
 
 
 def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
