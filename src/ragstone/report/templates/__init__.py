@@ -78,7 +78,7 @@ def read_templates(folder: Path, within: Path | None = None) -> Templates | None
     files_here = list(islice(folder.rglob("*"), _MAX_FILES + 1))
     if len(files_here) > _MAX_FILES:
         raise ConfigError(f"more than {_MAX_FILES} files in a folder of templates.", where=str(folder))
-    paths = sorted(path for path in files_here if path.name.endswith(ENDING))
+    paths = sorted(path for path in files_here if path.name.endswith(ENDING) and not path.is_dir())
     return Templates(folder, {path.relative_to(folder).as_posix(): _source(path, root) for path in paths})
 
 
