@@ -138,7 +138,7 @@ def cut_summary(report: Document, room: Room) -> Summary:
     def cut_all(texts: Sequence[str], count: int) -> list[str]:
         return [cut(text, room.text) for text in texts[:count]]
 
-    attribution = None if report.verdict.status is Status.PASS else report.explanation.attribution
+    look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
     gate_changes = [text for text in report.texts(Level.WARNING) if text.startswith(SUBJECTS)]
     warnings = [sentence(text) for text in report.texts(Level.WARNING) if text not in gate_changes]
@@ -157,8 +157,8 @@ def cut_summary(report: Document, room: Room) -> Summary:
         headline=clip(report.verdict.headline, 300),
         alerts=cut_all(alerts, room.warnings),
         findings=cut_all(_findings(report, rows), room.findings),
-        look=attribution.look if attribution is not None else "",
-        action=cut(attribution.action, room.text) if attribution is not None else "",
+        look=look,
+        action=cut(action, room.text),
         since=cut(changes(report), room.text) if has_news else "",
         warnings=shown,
         warnings_omitted=omitted,
@@ -168,6 +168,17 @@ def cut_summary(report: Document, room: Room) -> Summary:
         usage=usage_changes(report),
         example=_example(worst[0], room) if worst and room.example else None,
     )
+
+
+def _where(report: Document) -> tuple[str, str]:
+    """The half to look at, and the one thing to do; or else the first sample without a score."""
+    status, attribution, failures = report.verdict.status, report.explanation.attribution, report.samples.failures
+    if attribution is not None and status is not Status.PASS:
+        return attribution.look, attribution.action
+    if failures and status in (Status.FAIL, Status.ERROR):
+        first = failures[0].samples[0]
+        return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
+    return "", ""
 
 
 def cut(text: str, length: int) -> str:
