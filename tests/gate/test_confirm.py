@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from ragstone.gate.confirm import AT_ONCE, LAST, ONCE, doubts, settled
+from ragstone.gate.confirm import AT_ONCE, LAST, doubts, settled
 from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
 from tests.gate.verdicts import verdict_of
 
 ALPHA = 0.05
-ASKED = ONCE.ask * ALPHA
 
 
 def verdict(p: float | None, **fields: Any) -> GateVerdict:
@@ -35,9 +34,7 @@ def verdict(p: float | None, **fields: Any) -> GateVerdict:
         (AT_ONCE * ALPHA, {}, False, False),  # clear at once
         (AT_ONCE * ALPHA * 1.01, {}, True, True),
         (LAST.ask * ALPHA, {}, True, True),
-        (LAST.ask * ALPHA * 1.01, {}, True, False),
-        (ASKED, {}, True, False),
-        (ASKED * 1.01, {}, False, False),
+        (LAST.ask * ALPHA * 1.01, {}, False, False),
         (0.03, {"action": Action.WARN}, False, False),
         (0.03, {"kind": CheckKind.FLOOR}, False, False),
         (0.03, {"estimate": -0.02}, False, False),  # no larger than what is allowed

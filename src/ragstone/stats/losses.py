@@ -1,54 +1,57 @@
 """Decides which of several means fell, on these questions.
 
-A change counts as a loss only if two explanations without one are both unlikely:
+How far the mean falls by chance is learnt, not assumed: a model of each question's scores (stats/score_model.py) says
+what it would score if nothing had changed, and the fall of the mean is compared with what that model gives when it is
+drawn many times (a parametric bootstrap: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
+16). The model is learnt from the runs before if there are enough, else from all scores, old and new, as if nothing had
+changed.
 
-- *Chance which questions succeed.* If a change is as likely to help a question as to harm it, each difference is as
-  likely to be +d as -d: the sum of the differences is compared with its distribution under sign flips. A neutral
-  reshuffle of which questions succeed is then no loss. The overall means share their flips, so that correlated metrics
-  cost little (step-down min-P: P. Westfall and S. Young, "Resampling-Based Multiple Testing", 1993, algorithm 2.8). Of
-  a part of the questions there may be too few for signs alone: it is compared with parts of the same size, drawn at
-  random from all questions, with random signs.
-- *Noise of system and judge.* If all scores of a question come from one source, it is chance which of them are called
-  the newest: the sum is compared with its distribution when the labels move round (each question's scores, in the order
-  in which they were made, shifted in a circle). Of one score before and one now, the signs have said it all.
+A change that makes some questions better and others worse is no loss. So the fall is divided by the larger of two
+standard errors: that of the noise, and that of the questions that got better, since a change that is as likely to help
+as to harm moves the mean by as much the other way. And it is compared with systems of which a part of the questions was
+given the distribution of another question.
 
-The p-value of a change is the larger of the two. Beside the metrics, their mean is looked at, with twice the weight of
-one of them: most losses show in several. What the mean shows is shown of each metric that fell.
-
-Tails are enumerated if few questions changed, else drawn; where draws do not reach, and for parts, they are computed by
-saddlepoint (R. Lugannani and S. Rice 1980, in the form of O. Barndorff-Nielsen 1986), on the safe side of the lattice.
+Beside the metrics, their mean is looked at, with twice the weight of one of them: most losses show in several.
+`bench/losses.py` measures all of this.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.normal import normal_cdf
-from ragstone.stats.signflip import MAX_BLOCKS, MAX_ENUMERATED, flipped_sums, on_grid, step_down, upper_ranks
+from ragstone.stats.score_model import SampledMeans, ScoreModel, learn
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-DRAWS = 4096
-_SIGNS = 2
-"""Columns for a difference and its negative."""
-_MAX_COLUMNS = 256
-_RESOLVED = 40
-"""A share of fewer draws than this is computed instead."""
 MEAN_WEIGHT = 2.0
 """Weight of the mean over the metrics, relative to one of them."""
 PARTS_SHARE = 1.0 / 7.0
 """The share of the error rate that goes to the parts, if there are any: all together weigh as much as one of four
-metrics and their mean. This and the weight of the mean were chosen with `bench/losses.py`."""
-MAX_ROWS = 20_000
-"""Of more questions than this, the labels of single answers are not moved round, only those of the two sides."""
+metrics and their mean."""
+MIN_RUNS = 4
+"""Of fewer runs before, difficulty and noise can't be told apart: the new scores are learnt from too."""
+RESHUFFLED = (0.2, 0.5)
+"""The shares of the questions that are given another distribution."""
+RESHUFFLED_ERROR = 2.0
+"""A reshuffle may look like a loss so many times as often as an unchanged system: of the questions at hand it is a
+loss, by chance."""
+
+_DRAWS = 2000
+_MIN_DRAWS = 200
+_MAX_DRAWN = 8_000_000
+"""Of many questions, fewer draws: their sum is close to normal."""
+_TAIL = 0.02
+"""The share of the draws from which the tail beyond them is continued."""
+_CLEARLY_NONE = 1.0
+"""A fall of fewer standard errors than this is not drawn: its p-value would be above a tenth."""
+_CLEARLY_NONE_OF_PARTS = 2.5
+"""Of a part, which is one of many, anything below this could never be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +74,15 @@ class Change:
     @property
     def values(self) -> Floats:
         """(n,): the mean now minus the mean then, of each question; 0 if they are equal but for rounding."""
-        return on_grid(row_means(self.now) - row_means(self.then))
+        return np.round(row_means(self.now) - row_means(self.then), 9)
 
-    @property
-    def columns(self) -> int:
-        """The smallest number of columns in which the scores of each question can be moved round, or change sides."""
-        each = self.now.shape[1] + self.then.shape[1]
-        return _SIGNS if each == _SIGNS or len(self.units) > MAX_ROWS else 2 * each
 
-    def ways(self, columns: int) -> Floats:
-        """(n, columns): the differences less `expected` that are equally likely if nothing changed; first as observed.
+@dataclass(frozen=True, slots=True)
+class LossTest:
+    """`p_values` (m,) of "no loss" for m changes, and that of the mean over the whole ones; adjusted over all."""
 
-        `columns` is a multiple of `self.columns`. A difference between one answer and equal scores can only change its
-        sign; so can all of too many questions.
-        """
-        k, single = self.now.shape[1], self.values - self.expected
-        signs = single[:, None] * np.where(np.arange(columns) % 2, -1.0, 1.0)
-        if self.columns == _SIGNS:
-            return np.asarray(signs)
-        both = np.concatenate([self.now - self.expected, self.then], axis=1)
-        shifts = [np.roll(both, shift, axis=1) for shift in range(both.shape[1])]
-        moved = np.stack([row_means(one[:, :k]) - row_means(one[:, k:]) for one in shifts], axis=1)
-        # A way that leaves one side without a score says nothing.
-        found = np.repeat(np.nan_to_num(moved), columns // both.shape[1], axis=1)
-        fixed = self.alike & (np.nanmax(self.then, axis=1) == np.nanmin(self.then, axis=1))
-        return np.where(fixed[:, None], signs, found)
+    p_values: Floats
+    mean_p_value: float
 
 
 def row_means(values: Floats) -> Floats:
@@ -107,146 +94,213 @@ def row_means(values: Floats) -> Floats:
         return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
 
 
-def p_values(changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0) -> Floats:
-    """(m,): for each change the p-value of "no loss", adjusted over all of them; 1 where nothing got worse.
+def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0) -> LossTest:
+    """Test each of `changes`, and the mean of those that are not parts, for a loss.
 
-    `groups` labels the units (by index): related questions, which change together. A small value of a whole metric can
-    come from the mean over all of them.
+    `groups` labels the units (by index): related questions, which change together and count as one.
     """
-    found = np.ones(len(changes))
-    whole = [index for index, one in enumerate(changes) if not one.part]
-    parts = [index for index, one in enumerate(changes) if one.part]
-    if whole:
-        share = 1.0 - PARTS_SHARE if parts else 1.0
-        found[whole] = np.minimum(1.0, _of_wholes([changes[i] for i in whole], groups, seed) / share)
-    share = PARTS_SHARE if whole else 1.0
-    for index in parts:
-        found[index] = min(1.0, _of_part(changes[index], groups, share / len(parts)) * len(parts) / share)
-    return found
+    rng = np.random.Generator(np.random.PCG64(seed))
+    wholes = [place for place, change in enumerate(changes) if not change.part]
+    parts = [place for place, change in enumerate(changes) if change.part]
+    share_of_wholes = 1.0 if not parts else 1.0 - PARTS_SHARE if wholes else 0.0
+    tests = _number_of_tests([changes[place] for place in wholes]) / share_of_wholes if wholes else 1.0
+    p_values, questions = np.ones(len(changes)), dict[int, _Questions]()
+    for place in wholes:
+        questions[id(changes[place])] = _Questions(changes[place], groups)
+        p_values[place] = tests * questions[id(changes[place])].p_value(rng)
+    for place in parts:
+        whole = changes[place].whole
+        all_questions = None if whole is None else questions.setdefault(id(whole), _Questions(whole, groups))
+        p = _Questions(changes[place], groups, all_questions).p_value(rng)
+        p_values[place] = p * len(parts) / (1.0 - share_of_wholes)
+    mean_p_value = 1.0
+    if len(wholes) > 1:
+        mean = _Questions(mean_change([changes[place] for place in wholes]), groups)
+        mean_p_value = min(1.0, max(1.0, tests / MEAN_WEIGHT) * mean.p_value(rng))
+    return LossTest(np.minimum(1.0, p_values), mean_p_value)
 
 
-def _of_wholes(changes: Sequence[Change], groups: Ints | None, seed: int) -> Floats:
-    """(m,): p-values adjusted over the changes and their mean."""
-    columns = math.lcm(*(one.columns for one in changes))
-    columns = columns if columns <= _MAX_COLUMNS else _SIGNS
-    rows = _rows(changes, groups)
-    if (top := max(int(row.max()) for row in rows)) >= MAX_ROWS:
-        # Questions in random blocks change signs together: fewer flips, all of them equally likely.
-        block = np.random.Generator(np.random.PCG64(seed)).permutation(top + 1) % MAX_BLOCKS
-        rows = [block[row] for row in rows]
-    totals = np.zeros((int(max(r.max() for r in rows)) + 1, columns, len(changes)))
-    most = max(map(len, rows))  # means, times this: of many questions a mean moves by less than the grid
-    for j, (one, row) in enumerate(zip(changes, rows, strict=True)):
-        ways = one.ways(columns) if columns > _SIGNS else _signed(one.values - one.expected)
-        for way in range(columns):
-            totals[:, way, j] = np.bincount(row, weights=ways[:, way] * (most / len(row)), minlength=len(totals))
-    totals = on_grid(totals)
-    weights = np.ones(len(changes))
-    if len(changes) > 1:
-        totals = np.concatenate([totals, totals.mean(axis=2, keepdims=True)], axis=2)
-        weights = np.append(weights, MEAN_WEIGHT)
-    changed = np.any(totals[:, 0] != 0.0, axis=0)
-    p, adjusted = np.ones(len(weights)), np.ones(len(weights))
-    if not np.any(changed):
-        return adjusted[: len(changes)]
-    totals, observed = totals[:, :, changed], totals[:, 0, changed].sum(axis=0)
-    sums = flipped_sums(totals[:, 0], draws=DRAWS, seed=seed)
-    few = np.count_nonzero(np.any(totals[:, 0] != 0.0, axis=1)) <= MAX_ENUMERATED
-    null = upper_ranks(-sums)
-    p = null[0].copy()
-    for j, total in enumerate(observed):
-        if total >= 0.0:
-            p[j] = 1.0
-            continue
-        if not few and p[j] * DRAWS < _RESOLVED:
-            p[j] = lower_tail(_signed(totals[:, 0, j]), total)
-        if columns > _SIGNS:
-            p[j] = max(p[j], lower_tail(totals[:, :, j], total))
-    adjusted[changed] = step_down(p, null, weights[changed])
-    if len(changes) == 1:
-        return adjusted
-    fell = np.array([float(one.values.mean()) < one.expected for one in changes])
-    return np.where(fell, np.minimum(adjusted[:-1], adjusted[-1]), 1.0)
+def _number_of_tests(changes: Sequence[Change]) -> float:
+    """As how many independent tests those of several metrics and their mean count.
 
-
-def _of_part(one: Change, groups: Ints | None, enough: float) -> float:
-    """The p-value of a part, not adjusted; from `enough` on, anything that is no larger than it."""
-    values = one.values - one.expected
-    observed = float(values.sum())
-    if observed >= 0.0:
-        return 1.0
-    (row,) = _rows([one], groups)
-    if one.whole is None:
-        drawn = lower_tail(_signed(np.bincount(row, weights=values)), observed)
-    else:
-        (everywhere,) = _rows([one.whole], groups)
-        totals = np.bincount(everywhere, weights=one.whole.values - one.expected)
-        drawn = lower_tail(_signed(totals).reshape(1, -1), observed, copies=len(np.unique(row)))
-    if one.columns == _SIGNS or drawn >= enough:
-        return drawn
-    ways = one.ways(one.columns)
-    moved = np.stack([np.bincount(row, weights=ways[:, way]) for way in range(ways.shape[1])], axis=1)
-    return max(drawn, lower_tail(np.asarray(moved, dtype=np.float64), observed))
-
-
-def _rows(changes: Sequence[Change], groups: Ints | None) -> list[Ints]:
-    """For each change the rows of its questions: those that change together share one; numbered without gaps."""
-    labels = [one.units if groups is None else groups[one.units] for one in changes]
-    _, index = np.unique(np.concatenate(labels), return_inverse=True)
-    ends = np.cumsum([len(each) for each in labels])
-    return [np.asarray(index[end - len(each) : end]) for each, end in zip(labels, ends, strict=True)]
-
-
-def _signed(values: NDArray[Any]) -> Floats:
-    return np.stack([values, -values], axis=1).astype(np.float64)
-
-
-def lower_tail(ways: Floats, observed: float, *, copies: int = 1) -> float:
-    """P(S <= `observed`) for the sum S of one of `ways` (rows, w) from each row, all equally likely; in (0, 1].
-
-    Each row counts `copies` times, independently. Computed by saddlepoint, half a step of the lattice on the safe side;
-    exact at the smallest possible sum.
+    Metrics that change together are not several chances of an error: the effective number of metrics comes from the
+    eigenvalues of their correlation (J. Li and L. Ji, Heredity 95, 2005). A metric that did not change is none.
     """
-    ways = ways[np.any(ways != ways[:, :1], axis=1)] if copies == 1 else ways
-    if not ways.size or np.ptp(ways) == 0.0:
+    units = np.unique(np.concatenate([change.units for change in changes]))
+    table = np.zeros((len(units), len(changes)))
+    for place, change in enumerate(changes):
+        table[np.searchsorted(units, change.units), place] = change.values
+    changed = table[:, table.any(axis=0)]
+    metrics = changed.shape[1]
+    if metrics < 2:  # noqa: PLR2004 - one alone has no correlation
         return 1.0
-    smallest = ways.min(axis=1, keepdims=True)
-    if observed <= copies * float(smallest.sum()) + _EXACT:
-        return float(np.exp(copies * np.sum(np.log(np.mean(ways <= smallest + _EXACT, axis=1)))))
-    gaps = np.diff(np.sort(ways, axis=1), axis=1)
-    target = observed + float(gaps[gaps > _EXACT].min()) / 2.0
-    mean = copies * float(ways.mean(axis=1).sum())
-    sd = math.sqrt(copies * float(ways.var(axis=1).sum()))
-    if target >= mean - 1e-3 * sd:
-        return normal_cdf((target - mean) / sd)
-
-    def moments(t: float) -> tuple[float, float, float]:
-        """K(t), K'(t) and K''(t) of the cumulant generating function K."""
-        exponent = t * (ways - smallest)
-        weight = np.exp(exponent)
-        total = weight.mean(axis=1)
-        first = (weight * ways).mean(axis=1) / total
-        second = (weight * ways**2).mean(axis=1) / total - first**2
-        k = np.log(total).sum() + t * smallest.sum()
-        return copies * float(k), copies * float(first.sum()), copies * float(second.sum())
-
-    low, t = -1.0 / sd, -1.0 / sd
-    while moments(low)[1] > target:
-        low *= 2.0
-    high = 0.0
-    for _ in range(_STEPS):
-        _, slope, curve = moments(t)
-        low, high = (t, high) if slope < target else (low, t)
-        step = t - (slope - target) / curve if curve > 0.0 else low
-        following = step if low < step < high else (low + high) / 2.0
-        if abs(following - t) <= 1e-9 * abs(t):
-            break
-        t = following
-    k, _, curve = moments(t)
-    w = -math.sqrt(max(0.0, 2.0 * (t * target - k)))
-    u = t * math.sqrt(curve)
-    return normal_cdf(w + math.log(u / w) / w) if w < -1e-4 else 0.5
+    squares = changed.T @ changed
+    scale = np.sqrt(np.diag(squares))
+    eigenvalues = np.clip(np.linalg.eigvalsh(squares / np.outer(scale, scale)), 0.0, None)
+    independent = float(np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues)))
+    return 1.0 + (min(metrics, independent) - 1.0) * (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0)
 
 
-_EXACT = 1e-9
-_STEPS = 60
+def loss_p_value(change: Change, *, groups: Ints | None = None, seed: int = 0) -> float:
+    """The p-value of "no loss" of one change by itself."""
+    return _Questions(change, groups).p_value(np.random.Generator(np.random.PCG64(seed)))
+
+
+def mean_change(changes: Sequence[Change]) -> Change:
+    """The change of the mean over several metrics; of each question those count that it has in all its answers."""
+    units = np.unique(np.concatenate([change.units for change in changes]))
+    now, then = (_mean_scores(changes, units, side) for side in ("now", "then"))
+    known = np.isfinite(now).any(axis=1) & np.isfinite(then).any(axis=1)
+    expected = float(np.mean([change.expected for change in changes]))
+    return Change(units[known], now[known], then[known], np.zeros(int(known.sum()), np.bool_), expected)
+
+
+def _mean_scores(changes: Sequence[Change], units: Ints, side: str) -> Floats:
+    """The mean scores (units, columns) over the metrics; NaN where a metric of the question has none."""
+    tables = [getattr(change, side) for change in changes]
+    columns = max(table.shape[1] for table in tables)
+    total, metrics = np.zeros((len(units), columns)), np.zeros((len(units), 1))
+    for change, table in zip(changes, tables, strict=True):
+        rows = np.searchsorted(units, change.units)
+        missing = np.full((len(table), columns - table.shape[1]), np.nan)
+        total[rows] += np.concatenate([missing, table], axis=1)
+        metrics[rows] += 1.0
+    return np.asarray(total / metrics)
+
+
+class _Questions:
+    """The questions of a change, of which related ones are one row: its scores are their means.
+
+    `whole` are all questions of the metric, if these are some of them.
+    """
+
+    def __init__(self, change: Change, groups: Ints | None, whole: _Questions | None = None) -> None:
+        labels = change.units if groups is None else groups[change.units]
+        self.labels, rows, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        self.sizes = sizes.astype(np.float64)
+        self.then, self.now = (_by_row(scores, rows, len(sizes)) for scores in (change.then, change.now))
+        falls = change.expected - (row_means(change.now) - row_means(change.then))
+        self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
+        self.whole = whole
+        self._model: ScoreModel | None = None
+
+    @property
+    def model(self) -> ScoreModel:
+        """What these questions score while nothing changes."""
+        if self._model is None:
+            enough = self.then.shape[1] >= MIN_RUNS
+            self._model = learn(self.then if enough else np.concatenate([self.then, self.now], axis=1))
+        return self._model
+
+    def p_value(self, rng: np.random.Generator) -> float:
+        """How often an unchanged or reshuffled system falls as far by chance; 1 where that is clearly often."""
+        total = float(self.falls.sum())
+        if total <= 0.0:
+            return 1.0
+        whole = self if self.whole is None else self.whole
+        rows = np.searchsorted(whole.labels, self.labels)
+        weights = whole.model.weights[rows]
+        before, after = (np.isfinite(scores).sum(axis=1) for scores in (self.then, self.now))
+        noise = replace(whole.model, weights=weights).variance_of_change(int(before.max()), int(after.max()))
+        least = _CLEARLY_NONE if self.whole is None else _CLEARLY_NONE_OF_PARTS
+        if _standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < least:
+            return 1.0
+        means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
+        draw = _Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
+        unchanged = draw.falls(0.0, rng)
+        variance = float(unchanged.var(axis=0).sum())
+        observed = float(_standardised(self.falls[None, :], variance)[0])
+        chance = _tail(_standardised(unchanged, variance), observed)
+        for share in RESHUFFLED:
+            reshuffled = _tail(_standardised(draw.falls(share, rng), variance), observed)
+            chance = max(chance, reshuffled / RESHUFFLED_ERROR)
+        return chance
+
+
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """Draws the falls of n rows: `weights` (n, components) are theirs, `others` those of all rows of the metric.
+
+    `before` and `after` (n,) are the numbers of scores less one, `sizes` (n,) the questions of each row.
+    """
+
+    weights: Floats
+    others: Floats
+    means: SampledMeans
+    before: Ints
+    after: Ints
+    sizes: Floats
+
+    def falls(self, reshuffled: float, rng: np.random.Generator) -> Floats:
+        """(draws, n): falls where nothing changed, but that a share of the rows has the distribution of another."""
+        n = len(self.weights)
+        draws = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, _DRAWS))
+        components = _components(self.weights, draws, rng)
+        series = rng.integers(0, self.means.before.shape[1], (draws, n))
+        before = self.means.before[components, series, self.before]
+        after = self.means.after[components, series, self.after]
+        if reshuffled:
+            given = rng.random((draws, n)) < reshuffled
+            source = rng.integers(0, len(self.others), int(given.sum()))
+            other = _component_of_each(self.others, source, rng)
+            row = np.broadcast_to(np.arange(n), (draws, n))[given]
+            after[given] = self.means.anew[other, series[given], self.after[row]]
+        return np.asarray((before - after) * self.sizes)
+
+
+def _components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
+    """(draws, n): a distribution for each row, by its weights."""
+    cumulative = np.cumsum(weights, axis=1)
+    uniform = rng.random((draws, len(weights)))
+    columns = [np.searchsorted(row, uniform[:, place]) for place, row in enumerate(cumulative)]
+    return np.asarray(np.minimum(np.stack(columns, axis=1), weights.shape[1] - 1))
+
+
+def _component_of_each(weights: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
+    """(len(rows),): a distribution for each of `rows`, by its weights."""
+    cumulative = np.cumsum(weights, axis=1)
+    drawn = np.empty(len(rows), dtype=np.int64)
+    uniform = rng.random(len(rows))
+    order = np.argsort(rows, kind="stable")
+    bounds = np.searchsorted(rows[order], np.arange(len(weights) + 1))
+    for row, (start, end) in enumerate(_pairs(bounds)):
+        places = order[start:end]
+        drawn[places] = np.searchsorted(cumulative[row], uniform[places])
+    return np.asarray(np.minimum(drawn, weights.shape[1] - 1))
+
+
+def _pairs(bounds: Ints) -> Iterator[tuple[int, int]]:
+    return zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+
+
+def _standardised(falls: Floats, variance: float) -> Floats:
+    """(draws,): the sums of `falls` (draws, n), each divided by its standard error."""
+    gains = np.minimum(falls, 0.0)
+    squares = np.maximum(variance, 2.0 * np.einsum("ij,ij->i", gains, gains))
+    return np.asarray(falls.sum(axis=1) / np.sqrt(squares + 1e-12))
+
+
+def _tail(drawn: Floats, observed: float) -> float:
+    """The share of `drawn` that is at least `observed`; beyond nearly all of them, by an exponential tail."""
+    enough = max(10, int(_TAIL * len(drawn)))
+    beyond = int(np.count_nonzero(drawn >= observed - 1e-9))
+    if beyond >= enough:
+        return beyond / len(drawn)
+    largest = np.partition(drawn, -enough)[-enough:]
+    start = float(largest.min())
+    scale = float((largest - start).mean()) + 1e-9
+    return float(enough / len(drawn) * np.exp(-max(0.0, observed - start) / scale))
+
+
+def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:
+    """(count, k): the means of `scores` (n, k) over the questions of each row."""
+    if count == len(scores):
+        ordered = np.empty_like(scores)
+        ordered[rows] = scores
+        return ordered
+    known = np.isfinite(scores)
+    sums, numbers = np.zeros((count, scores.shape[1])), np.zeros((count, scores.shape[1]))
+    np.add.at(sums, rows, np.where(known, scores, 0.0))
+    np.add.at(numbers, rows, known.astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / numbers)

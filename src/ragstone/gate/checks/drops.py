@@ -1,10 +1,10 @@
 """Has no mean dropped (or risen, where less is better) by more than is allowed?
 
 A drop fails if it is shown to be a loss on these questions, beyond their own noise (stats/losses.py), and estimated
-larger than is allowed. It is inconclusive if that is suspected; if there are too few samples to show even a collapse;
-or if it is larger than is allowed and comes from questions that broke. With ``decision = "assured"`` the whole interval
-of the drop, which is for other questions of this kind, must be within what is allowed; with ``"point"``, the means
-alone are compared.
+larger than is allowed. The mean of all metrics is looked at too; it is a check of its own where no metric fails. A drop
+is inconclusive if it is suspected; if there are too few samples to show even a collapse; or if it is larger than is
+allowed and comes from questions that broke. With ``decision = "assured"`` the whole interval of the drop, which is for
+other questions of this kind, must be within what is allowed; with ``"point"``, the means alone are compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragstone.formatting import bound, change, counted, digits_for, figure, percent, threshold
+from ragstone.formatting import bound, change, counted, digits_for, figure, listed, percent, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import differences
@@ -30,7 +30,7 @@ from ragstone.gate.word_comparison import without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import p_values
+from ragstone.stats.losses import loss_test, mean_change, row_means
 
 COLLAPSE = 0.5
 """A loss of more than this is never a pass for lack of samples."""
@@ -83,11 +83,12 @@ class Drops(Checker):
         checks = _checks((*drops, *tagged), len(drops), evidence)
         if self._action is Action.BLOCK:
             checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
-        own = checks[: len(drops)]
+        own, of_tags = checks[: len(drops)], checks[len(drops) : len(drops) + len(tagged)]
         yield from own
         failed = [check for check in own if check.status is Status.FAIL and check.slice is None]
         lost = {check.metric for check in failed if not check.by_words}
-        for check in checks[len(drops) :]:
+        mean = () if lost or self._action is Action.WARN else checks[len(drops) + len(tagged) :]
+        for check in (*mean, *of_tags):
             doubtful = is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
             if (check.status is not Status.PASS or doubtful) and not check.by_words and check.metric not in lost:
                 yield check
@@ -143,17 +144,25 @@ def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[Bound
     return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
 
 
-def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> list[Drop]:
+@dataclass(frozen=True, slots=True)
+class DecidedDrops:
+    """The decisions on drops; `mean` is that on the mean over those of whole metrics, None for fewer than two."""
+
+    drops: tuple[Drop, ...]
+    mean: Check | None
+
+
+def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrops:
     """The decisions on `drops`, which share the policy's error rate; tags and slices have a part of it together."""
     if not drops:
-        return []
+        return DecidedDrops((), None)
     policy, look = evidence.policy, look_at(evidence.confirmed)
     labels = group_labels(evidence.current, drops[0].ids)
-    p_of = p_values(list(changes_of(drops)), groups=labels, seed=evidence.seed)
+    tested = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
     parts = any(drop.rule.slice is not None for drop in drops)
-    metrics = sum(drop.rule.slice is None for drop in drops)
+    wholes = [drop for drop in drops if drop.rule.slice is None]
     decided = []
-    for drop, p in zip(drops, p_of.tolist(), strict=True):
+    for drop, p in zip(drops, tested.p_values.tolist(), strict=True):
         groups = None if labels is None else labels[drop.units]
         interval = mean_interval(drop.values, confidence=1.0 - policy.alpha, bounds=drop.bounds, groups=groups)
         beyond = interval.estimate < drop.bound - ROUNDING
@@ -169,7 +178,7 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> list[Drop]:
                     n,
                     allowed=-drop.bound,
                     policy=policy,
-                    metrics=metrics,
+                    metrics=len(wholes),
                     parts=parts,
                     runs=1 if drop.change is None else drop.change.then.shape[1],
                 ),
@@ -177,13 +186,48 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> list[Drop]:
                 suspected=beyond and p <= look.suspect * policy.alpha,
             )
         )
-    return decided
+    mean = _mean_check(wholes, tested.mean_p_value, evidence) if len(wholes) > 1 else None
+    return DecidedDrops(tuple(decided), mean)
+
+
+def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence) -> Check:
+    """The check of the mean over several metrics, which can be shown to fall where none of them is by itself."""
+    look, alpha = look_at(evidence.confirmed), evidence.policy.alpha
+    mean = mean_change([drop.change for drop in drops if drop.change is not None])
+    estimate = float(mean.values.mean()) if len(mean.values) else 0.0
+    allowed = float(np.mean([drop.bound for drop in drops]))
+    beyond = estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
+    status = Status.PASS
+    if beyond and p_value <= look.suspect * alpha:
+        status = Status.FAIL if p_value <= look.fail * alpha else Status.INCONCLUSIVE
+    names = [f"1 - {drop.rule.metric}" if drop.rule.lower_is_better else drop.rule.metric for drop in drops]
+    fell = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(len(mean.values), 'question')}"
+    shown = {
+        Status.FAIL: "; none of them is shown to fall by itself",
+        Status.INCONCLUSIVE: ": a loss is suspected, but not shown",
+        Status.PASS: ", no more than chance explains",
+    }
+    return Check(
+        name="mean.drop",
+        kind=CheckKind.DROP,
+        status=status,
+        action=drops[0].action,
+        reason=f"{fell}{shown[status]}.",
+        estimate=estimate,
+        threshold=allowed,
+        current=float(row_means(mean.now).mean()) if len(mean.values) else None,
+        baseline=float(row_means(mean.then).mean()) if len(mean.values) else None,
+        n=len(mean.values),
+        p_value=p_value,
+    )
 
 
 def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list[Check]:
-    """The checks of `drops`; the first `rules` of them are asked for by the policy, the others are of tags."""
+    """The checks of `drops`, and that of their mean if there is one; the first `rules` of them are asked for by the
+    policy, the others are of tags."""
     decided = decide_drops(drops, evidence)
-    return [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided)]
+    checks = [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided.drops)]
+    return checks if decided.mean is None else [*checks, decided.mean]
 
 
 def _without_word_losses(

@@ -109,7 +109,9 @@ def _too_many(edited: EditedSamples, accepted: int, limit: float) -> Check:
 def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterator[Check]:
     """Inconclusive if the mean of the edited questions fell in a blocking metric as a drop that would be seen."""
     drops = [drop for rule in evidence.rules for drop in _group(rule, pairing, edited)]
-    fallen = [drop.check for drop in decide_drops(drops, evidence) if drop.fails or drop.suspected or _collapsed(drop)]
+    fallen = [
+        drop.check for drop in decide_drops(drops, evidence).drops if drop.fails or drop.suspected or _collapsed(drop)
+    ]
     if not fallen:
         return
     worst = min(fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric))

@@ -1,0 +1,188 @@
+"""What the scores of each question would be if nothing changed, learnt from its scores in several runs.
+
+Each question has a distribution of scores: a beta distribution with a mean and a concentration, or right and wrong with
+a probability. How common each of these distributions is, is learnt from all questions together (nonparametric maximum
+likelihood on a grid: N. Laird, "Nonparametric maximum likelihood estimation of a mixing distribution", JASA 73, 1978);
+which of them a question may have, from its own scores by Bayes' rule (empirical Bayes). Answers can also be the same
+again in the next run, with a probability that is the same for all questions: an answer that did not change is then no
+second observation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVELS = 21
+"""Scores are rounded to so many levels, from 0 to 1, wherever their probability is needed."""
+
+_MEANS = (0.004, 0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 0.97, 0.996)
+_CONCENTRATIONS = (0.0, 2.0, 8.0, 40.0, 400.0)
+"""Of the beta distributions; 0 stands for right or wrong."""
+_REPEATED = (0.0, 0.3, 0.6, 0.8, 0.95)
+"""The probabilities of an unchanged answer from which the likeliest is taken."""
+_BETTER = 1.0
+"""By so much must a larger probability of unchanged answers raise the log-likelihood."""
+_UNEXPECTED = 2.0
+"""Of so many answers, beside those that are known, the score is presumed to be one that no distribution explains: even
+of questions that never failed, one may fail."""
+_PRIOR_QUESTIONS = 2.0
+"""The grid's distributions are presumed to be equally common, with the weight of so many questions."""
+_STEPS = 40
+_MAX_LEARNT_FROM = 2000
+"""How common the distributions are is learnt from so many questions at most, evenly spread."""
+_SAMPLED = 256
+"""Series of scores that are drawn from each distribution of the grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreModel:
+    """`weights` (n, components): the probability of each distribution of the grid for each of n questions.
+
+    `repeated` is the probability that an answer is the one of the run before, `unexpected` that of a score that no
+    distribution explains.
+    """
+
+    weights: Floats
+    repeated: float
+    unexpected: float
+
+    @property
+    def variances(self) -> Floats:
+        """(n,): the expected variance of a question's scores."""
+        probabilities, levels = _probabilities(self.unexpected), np.linspace(0.0, 1.0, LEVELS)
+        means = probabilities @ levels
+        return np.asarray(self.weights @ (probabilities @ levels**2 - means**2))
+
+    def variance_of_change(self, before: int, after: int) -> Floats:
+        """(n,): the variance of the mean of `before` scores less that of the `after` next ones, if nothing changed."""
+        place = np.arange(before + after)
+        sides = np.where(place < before, 1.0 / before, -1.0 / after)
+        correlation = self.repeated ** np.abs(place[:, None] - place[None, :])
+        return np.asarray(self.variances * float(sides @ correlation @ sides))
+
+
+def learn(scores: Floats) -> ScoreModel:
+    """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first; NaN where there is none."""
+    some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(np.int64)
+    unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
+    probabilities = _probabilities(unexpected)
+    best_likelihood, repeated, shares = -np.inf, 0.0, np.zeros(0)
+    for probability in _REPEATED if scores.shape[1] > 2 else _REPEATED[:1]:
+        likelihoods = _likelihoods(scores[some], probabilities, probability)
+        common = _shares(likelihoods)
+        likelihood = float(np.log(likelihoods @ common).sum())
+        if likelihood > best_likelihood + _BETTER:
+            best_likelihood, repeated, shares = likelihood, probability, common
+    weights = _likelihoods(scores, probabilities, repeated) * shares
+    return ScoreModel(weights / weights.sum(axis=1, keepdims=True), repeated, unexpected)
+
+
+def _shares(likelihoods: Floats) -> Floats:
+    """How common each distribution is, by expectation and maximisation."""
+    n, components = likelihoods.shape
+    shares = np.full(components, 1.0 / components)
+    for _ in range(_STEPS):
+        weights = likelihoods * shares
+        weights /= weights.sum(axis=1, keepdims=True)
+        shares = (weights.sum(axis=0) + _PRIOR_QUESTIONS / components) / (n + _PRIOR_QUESTIONS)
+    return shares
+
+
+def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floats:
+    """(n, components): the probability of each question's scores by each distribution, with repeated answers."""
+    by_level = probabilities.T
+    likelihoods = np.ones((len(scores), by_level.shape[1]))
+    previous = np.full(len(scores), np.nan)
+    for column in scores.T:
+        known = np.isfinite(column)
+        first = known & np.isnan(previous)
+        new = by_level[levels_of(np.where(known, column, 0.0))]
+        again = (1.0 - repeated) * new + repeated * (column == previous)[:, None]
+        likelihoods *= np.where(known[:, None], np.where(first[:, None], new, again), 1.0)
+        previous = np.where(known, column, previous)
+    return likelihoods
+
+
+def levels_of(scores: Floats) -> Ints:
+    """The levels, from 0 to LEVELS - 1, nearest to scores in [0, 1]."""
+    return np.clip(np.rint(scores * (LEVELS - 1)), 0, LEVELS - 1).astype(np.int64)
+
+
+@cache
+def _grid() -> tuple[Floats, Floats]:
+    """The means and the concentrations of the grid's distributions, (components,) each."""
+    means, concentrations = np.meshgrid(_MEANS, _CONCENTRATIONS, indexing="ij")
+    return means.ravel(), concentrations.ravel()
+
+
+def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
+    """(components, LEVELS): the probability of each level by each distribution, of whose mean the share `lost` is gone."""
+    return (1.0 - unexpected) * _expected_probabilities(lost) + unexpected / LEVELS
+
+
+@cache
+def _expected_probabilities(lost: float) -> Floats:
+    from scipy.special import betainc
+
+    means, concentrations = _grid()
+    means = means * (1.0 - lost)
+    edges = np.concatenate([[0.0], (np.arange(LEVELS - 1) + 0.5) / (LEVELS - 1), [1.0]])
+    binary = concentrations == 0.0
+    tight = np.where(binary, 1.0, concentrations)[:, None]
+    below = betainc(tight * means[:, None], tight * (1.0 - means[:, None]), edges)
+    probabilities = np.diff(below, axis=1)
+    probabilities[binary] = 0.0
+    probabilities[binary, 0], probabilities[binary, -1] = 1.0 - means[binary], means[binary]
+    return np.asarray(probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledMeans:
+    """Means of scores that were drawn from each distribution of the grid, (components, drawn, counts).
+
+    `before[:, :, c]` is the mean of the last c + 1 scores before, `after` that of the first c + 1 scores of an
+    unchanged system after them, and `anew` that of a system whose first answer is new.
+    """
+
+    before: Floats
+    after: Floats
+    anew: Floats
+
+    @classmethod
+    def draw(
+        cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator, *, lost: float = 0.0
+    ) -> SampledMeans:
+        """`before` and `after` scores of each distribution; of those anew the mean is lower by the share `lost`."""
+        same, changed = _probabilities(model.unexpected), _probabilities(model.unexpected, lost)
+        first = _series(same, model.repeated, before + after, rng)
+        return cls(
+            _running_means(first[:, :, before - 1 :: -1]),
+            _running_means(first[:, :, before:]),
+            _running_means(_series(changed, model.repeated, after, rng)),
+        )
+
+
+def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.Generator) -> Floats:
+    """(components, drawn, length): series of scores, each of which is the one before with probability `repeated`."""
+    components = len(probabilities)
+    cumulative = np.cumsum(probabilities, axis=1)
+    drawn = rng.random((components, _SAMPLED, length))
+    scores = np.empty(drawn.shape)
+    for component in range(components):
+        levels = np.searchsorted(cumulative[component], drawn[component])
+        scores[component] = np.minimum(levels, LEVELS - 1) / (LEVELS - 1)
+    stays = rng.random(drawn.shape) < repeated
+    for place in range(1, length):
+        scores[:, :, place] = np.where(stays[:, :, place], scores[:, :, place - 1], scores[:, :, place])
+    return scores
+
+
+def _running_means(scores: Floats) -> Floats:
+    return np.asarray(np.cumsum(scores, axis=2) / np.arange(1, scores.shape[2] + 1))
