@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from score_families import FAMILIES, MORE_FAMILIES, Family
 
 from ragstone.gate.confirm import ONCE
-from ragstone.stats.losses import Change, p_values
+from ragstone.stats.losses import Change, loss_test
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64] | None
@@ -39,12 +39,15 @@ TOLERANCE = 0.02
 
 
 def drops_shown(baseline: Floats, current: Floats, groups: Groups, max_drop: float) -> NDArray[np.bool_]:
-    """(m,): whether the gate fails the drop of each metric, with one answer to each question on either side."""
+    """(m + 1,): whether the gate fails the drop of each metric, and of their mean, with one answer on either side."""
     n, rows = len(current), np.arange(len(current))
     alike = np.zeros(n, dtype=np.bool_)
     changes = [Change(rows, x[:, None], y[:, None], alike) for x, y in zip(current.T, baseline.T, strict=True)]
-    shown = p_values(changes, groups=groups) <= ONCE.fail * ALPHA
-    return np.asarray(shown & (np.mean(current - baseline, axis=0) < -max_drop))
+    tested = loss_test(changes, groups=groups)
+    fell = np.mean(current - baseline, axis=0)
+    shown = (tested.p_values <= ONCE.fail * ALPHA) & (fell < -max_drop)
+    mean_shown = tested.mean_p_value <= ONCE.fail * ALPHA and fell.mean() < -max_drop
+    return np.append(shown, mean_shown)
 
 
 def failures(baseline: Floats, current: Floats, groups: Groups) -> dict[str, bool]:

@@ -31,7 +31,7 @@ from score_families import FAMILIES, MORE_FAMILIES, Family
 from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
 from ragstone.gate.policy import default_policy
 from ragstone.gate.resolution import Spread, visible_loss
-from ragstone.stats.losses import Change, p_values
+from ragstone.stats.losses import Change, loss_test
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -187,9 +187,11 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: 
         for tag in tags
         for j, one in enumerate(whole)
     ]
-    found = p_values([*whole, *parts], groups=groups)
-    found[:METRICS][lost.mean(axis=1) >= -MAX_DROP] = 1.0
-    return float(found.min())
+    tested = loss_test([*whole, *parts], groups=groups)
+    p_values = tested.p_values.copy()
+    p_values[:METRICS][lost.mean(axis=1) >= -MAX_DROP] = 1.0
+    of_mean = tested.mean_p_value if lost.mean() < -MAX_DROP else 1.0
+    return float(min(p_values.min(), of_mean))
 
 
 def detectable(n: int, runs: int, renewed: float) -> float:

@@ -121,7 +121,7 @@ def test_a_run_whose_baseline_is_below_the_same_floor_fails_only_for_what_it_add
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.06, "pass", "a drop of 0.06 is allowed", id="allowed"),
         pytest.param(HIGH, [value - 0.01 for value in HIGH], 0.15, "pass", "0.15 is allowed", id="each a little"),
         pytest.param([1.0] * 50, right(47, 50), 0.02, "inconclusive", "by 3 questions that broke", id="3 lost"),
-        pytest.param([1.0] * 50, right(45, 50), 0.02, "inconclusive", "dropped by 0.10", id="5 lost, one run before"),
+        pytest.param([1.0] * 50, right(46, 50), 0.02, "inconclusive", "dropped by 0.08", id="4 lost, one run before"),
         pytest.param([1.0] * 50, right(44, 50), 0.02, "fail", "dropped by 0.12", id="6 lost"),
         pytest.param(
             [1.0, 0.0] * 25, [0.0, 1.0] * 8 + [1.0, 0.0] * 15 + [0.0, 0.0] * 2, 0.02, "pass", "0.04", id="trade places"
@@ -445,17 +445,17 @@ def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again() ->
     before = run({"faithfulness": [0.6] * 100}, tags=tags)
 
     def fallen(lost: int) -> GateVerdict:
-        after = [0.3] * lost + [0.6] * (10 - lost) + [0.2, 1.0] * 20 + [0.6] * 50
+        after = [0.35] * lost + [0.6] * (10 - lost) + [0.2, 1.0] * 20 + [0.6] * 50
         return decide_gate(run({"faithfulness": after}, tags=tags), before, drop(0.02))
 
     verdicts = [fallen(lost) for lost in range(4, 11)]
     suspected = [one for one in verdicts if {check.slice for check in doubts(one, 0.05)} == {"billing"}]
-    assert any(verdict.status is Status.PASS for verdict in suspected)
+    assert any(verdict.status is Status.INCONCLUSIVE for verdict in suspected)
 
 
 def test_what_was_asked_about_again_is_suspected_for_longer() -> None:
     then = run({"faithfulness": right(20, 40)})
-    lost_and_won = [0.55] * 6 + [1.0] * 14 + [0.45] * 3 + [0.0] * 17  # no question broke
+    lost_and_won = [0.55] * 6 + [1.0] * 14 + [0.45] * 2 + [0.0] * 18  # no question broke
     status = [
         decide_gate(
             run({"faithfulness": lost_and_won}, manifest=manifest().model_copy(update={"confirmed": again})),

@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
-from ragstone.gate.bounds import answers_per_sample
+from ragstone.gate.bounds import BoundCheck, answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.confirm import LAST, ONCE
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
-from ragstone.gate.question_changes import least_that_fails
+from ragstone.gate.question_changes import is_recorded, least_that_fails
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
-from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE, Floats
+from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE, Ints, Questions, row_means
 from ragstone.stats.normal import normal_quantile
 from ragstone.stats.power import design_effect, detectable_drop, variance_of_drop
+from ragstone.stats.score_model import learn
+from ragstone.stats.sensitivity import Rule as TestRule
+from ragstone.stats.sensitivity import model_of_pairs
+from ragstone.stats.sensitivity import visible_loss as loss_found_by
 from ragstone.stats.variance import variance_components
 
 POWER = 0.8
@@ -136,13 +141,42 @@ def visible_loss(
     return found if found <= 1.0 else None
 
 
-def spread_of_noise(changes: Floats) -> float:
-    """The standard deviation of a paired difference that is noise, from the questions that got better.
+def simulated_loss(drop: BoundCheck, evidence: Evidence, labels: Ints | None, tests: float) -> float | None:
+    """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the test; None: none at all.
 
-    Noise is as likely to raise a score as to lower it, so the gains say how large it is; the losses may be the loss
-    that is looked for, and would hide it.
+    It is one of so many `tests` that share the error rate; `labels` are the groups of all samples.
     """
-    return math.sqrt(2.0 * float(np.mean(np.maximum(changes, 0.0) ** 2)))
+    if drop.change is None:
+        return None
+    policy = evidence.policy
+    again = policy.gate.confirm and policy.gate.decision == "evidence" and not is_recorded(evidence.current)
+    look = LAST if again else ONCE
+    questions = Questions(drop.change, labels)
+    then = questions.then if questions.then.shape[1] > 1 else np.stack([questions.then[:, 0], row_means(questions.now)])
+    return _simulated(
+        then.tobytes(),
+        then.shape,
+        questions.then.shape[1],
+        look.fail * policy.alpha / tests,
+        ONCE.ask * policy.alpha / tests,
+        1 + policy.gate.confirm_repeats if again else 1,
+        -drop.bound,
+    )
+
+
+@lru_cache(maxsize=64)  # a run is decided several times with the same level
+def _simulated(
+    scores: bytes, shape: tuple[int, int], runs: int, fails: float, asks: float, answers: int, allowed: float
+) -> float | None:
+    table = np.frombuffer(scores, dtype=np.float64).reshape(shape)
+    model = learn(table) if runs > 1 else model_of_pairs(table[0], table[1])
+    return loss_found_by(model, TestRule(fails, asks, answers, allowed, runs))
+
+
+def number_of_tests(metrics: int, *, parts: bool) -> float:
+    """Who shares the error rate with the drop of one of so many metrics: their mean, and the parts."""
+    mean = MEAN_WEIGHT if metrics > 1 else 0.0
+    return (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))
 
 
 def power_of_first_look(runs: int) -> float:
@@ -156,8 +190,7 @@ def power_of_first_look(runs: int) -> float:
 def error_of_a_drop(policy: Policy, metrics: int, *, parts: bool) -> tuple[float, float]:
     """The error rate at which a drop is suspected, or is shown if nothing is asked again; and who shares it."""
     alpha = policy.alpha * (LAST.suspect if policy.gate.confirm else ONCE.fail)
-    mean = MEAN_WEIGHT if metrics > 1 else 0.0
-    return alpha, (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))
+    return alpha, number_of_tests(metrics, parts=parts)
 
 
 def resolution(watched: Sequence[Sight]) -> str | None:

@@ -42,7 +42,7 @@ RESHUFFLED_ERROR = 2.0
 """A reshuffle may look like a loss so many times as often as an unchanged system: of the questions at hand it is a
 loss, by chance."""
 
-_DRAWS = 2000
+_DRAWS = 1000
 _MIN_DRAWS = 200
 _MAX_DRAWN = 8_000_000
 """Of many questions, fewer draws: their sum is close to normal."""
@@ -104,18 +104,18 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
     parts = [place for place, change in enumerate(changes) if change.part]
     share_of_wholes = 1.0 if not parts else 1.0 - PARTS_SHARE if wholes else 0.0
     tests = _number_of_tests([changes[place] for place in wholes]) / share_of_wholes if wholes else 1.0
-    p_values, questions = np.ones(len(changes)), dict[int, _Questions]()
+    p_values, questions = np.ones(len(changes)), dict[int, Questions]()
     for place in wholes:
-        questions[id(changes[place])] = _Questions(changes[place], groups)
+        questions[id(changes[place])] = Questions(changes[place], groups)
         p_values[place] = tests * questions[id(changes[place])].p_value(rng)
     for place in parts:
         whole = changes[place].whole
-        all_questions = None if whole is None else questions.setdefault(id(whole), _Questions(whole, groups))
-        p = _Questions(changes[place], groups, all_questions).p_value(rng)
+        all_questions = None if whole is None else questions.setdefault(id(whole), Questions(whole, groups))
+        p = Questions(changes[place], groups, all_questions).p_value(rng)
         p_values[place] = p * len(parts) / (1.0 - share_of_wholes)
     mean_p_value = 1.0
     if len(wholes) > 1:
-        mean = _Questions(mean_change([changes[place] for place in wholes]), groups)
+        mean = Questions(mean_change([changes[place] for place in wholes]), groups)
         mean_p_value = min(1.0, max(1.0, tests / MEAN_WEIGHT) * mean.p_value(rng))
     return LossTest(np.minimum(1.0, p_values), mean_p_value)
 
@@ -132,18 +132,18 @@ def _number_of_tests(changes: Sequence[Change]) -> float:
         table[np.searchsorted(units, change.units), place] = change.values
     changed = table[:, table.any(axis=0)]
     metrics = changed.shape[1]
-    if metrics < 2:  # noqa: PLR2004 - one alone has no correlation
+    if metrics < 2:
         return 1.0
     squares = changed.T @ changed
     scale = np.sqrt(np.diag(squares))
     eigenvalues = np.clip(np.linalg.eigvalsh(squares / np.outer(scale, scale)), 0.0, None)
     independent = float(np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues)))
-    return 1.0 + (min(metrics, independent) - 1.0) * (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0)
+    return float(1.0 + (min(metrics, independent) - 1.0) * (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0))
 
 
 def loss_p_value(change: Change, *, groups: Ints | None = None, seed: int = 0) -> float:
     """The p-value of "no loss" of one change by itself."""
-    return _Questions(change, groups).p_value(np.random.Generator(np.random.PCG64(seed)))
+    return Questions(change, groups).p_value(np.random.Generator(np.random.PCG64(seed)))
 
 
 def mean_change(changes: Sequence[Change]) -> Change:
@@ -168,13 +168,13 @@ def _mean_scores(changes: Sequence[Change], units: Ints, side: str) -> Floats:
     return np.asarray(total / metrics)
 
 
-class _Questions:
+class Questions:
     """The questions of a change, of which related ones are one row: its scores are their means.
 
     `whole` are all questions of the metric, if these are some of them.
     """
 
-    def __init__(self, change: Change, groups: Ints | None, whole: _Questions | None = None) -> None:
+    def __init__(self, change: Change, groups: Ints | None, whole: Questions | None = None) -> None:
         labels = change.units if groups is None else groups[change.units]
         self.labels, rows, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         self.sizes = sizes.astype(np.float64)
@@ -203,25 +203,26 @@ class _Questions:
         before, after = (np.isfinite(scores).sum(axis=1) for scores in (self.then, self.now))
         noise = replace(whole.model, weights=weights).variance_of_change(int(before.max()), int(after.max()))
         least = _CLEARLY_NONE if self.whole is None else _CLEARLY_NONE_OF_PARTS
-        if _standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < least:
+        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < least:
             return 1.0
         means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
-        draw = _Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
+        draw = Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
         unchanged = draw.falls(0.0, rng)
         variance = float(unchanged.var(axis=0).sum())
-        observed = float(_standardised(self.falls[None, :], variance)[0])
-        chance = _tail(_standardised(unchanged, variance), observed)
+        observed = float(standardised(self.falls[None, :], variance)[0])
+        chance = _tail(standardised(unchanged, variance), observed)
         for share in RESHUFFLED:
-            reshuffled = _tail(_standardised(draw.falls(share, rng), variance), observed)
+            reshuffled = _tail(standardised(draw.falls(share, rng), variance), observed)
             chance = max(chance, reshuffled / RESHUFFLED_ERROR)
         return chance
 
 
 @dataclass(frozen=True, slots=True)
-class _Draws:
+class Draws:
     """Draws the falls of n rows: `weights` (n, components) are theirs, `others` those of all rows of the metric.
 
-    `before` and `after` (n,) are the numbers of scores less one, `sizes` (n,) the questions of each row.
+    `before` and `after` (n,) are the numbers of scores less one, `sizes` (n,) the questions of each row. `draws` is the
+    number of draws, which is smaller for many rows.
     """
 
     weights: Floats
@@ -230,12 +231,13 @@ class _Draws:
     before: Ints
     after: Ints
     sizes: Floats
+    draws: int = _DRAWS
 
     def falls(self, reshuffled: float, rng: np.random.Generator) -> Floats:
         """(draws, n): falls where nothing changed, but that a share of the rows has the distribution of another."""
         n = len(self.weights)
-        draws = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, _DRAWS))
-        components = _components(self.weights, draws, rng)
+        draws = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, self.draws))
+        components = draw_components(self.weights, draws, rng)
         series = rng.integers(0, self.means.before.shape[1], (draws, n))
         before = self.means.before[components, series, self.before]
         after = self.means.after[components, series, self.after]
@@ -248,7 +250,7 @@ class _Draws:
         return np.asarray((before - after) * self.sizes)
 
 
-def _components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
+def draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
     """(draws, n): a distribution for each row, by its weights."""
     cumulative = np.cumsum(weights, axis=1)
     uniform = rng.random((draws, len(weights)))
@@ -273,7 +275,7 @@ def _pairs(bounds: Ints) -> Iterator[tuple[int, int]]:
     return zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
 
 
-def _standardised(falls: Floats, variance: float) -> Floats:
+def standardised(falls: Floats, variance: float) -> Floats:
     """(draws,): the sums of `falls` (draws, n), each divided by its standard error."""
     gains = np.minimum(falls, 0.0)
     squares = np.maximum(variance, 2.0 * np.einsum("ij,ij->i", gains, gains))
@@ -282,14 +284,26 @@ def _standardised(falls: Floats, variance: float) -> Floats:
 
 def _tail(drawn: Floats, observed: float) -> float:
     """The share of `drawn` that is at least `observed`; beyond nearly all of them, by an exponential tail."""
-    enough = max(10, int(_TAIL * len(drawn)))
-    beyond = int(np.count_nonzero(drawn >= observed - 1e-9))
-    if beyond >= enough:
-        return beyond / len(drawn)
-    largest = np.partition(drawn, -enough)[-enough:]
+    start, scale, share = _tail_of(drawn)
+    if observed <= start:
+        return float(np.mean(drawn >= observed - 1e-9))
+    return float(share * np.exp(-(observed - start) / scale))
+
+
+def critical_value(drawn: Floats, p_value: float) -> float:
+    """The value that a share `p_value` of `drawn` exceeds; the inverse of the tail."""
+    start, scale, share = _tail_of(drawn)
+    if p_value >= share:
+        return float(np.quantile(drawn, 1.0 - min(1.0, p_value)))
+    return start + scale * float(np.log(share / p_value))
+
+
+def _tail_of(drawn: Floats) -> tuple[float, float, float]:
+    """Where the tail of `drawn` begins, its scale, and its share of the draws."""
+    count = max(10, int(_TAIL * len(drawn)))
+    largest = np.partition(drawn, -count)[-count:]
     start = float(largest.min())
-    scale = float((largest - start).mean()) + 1e-9
-    return float(enough / len(drawn) * np.exp(-max(0.0, observed - start) / scale))
+    return start, float((largest - start).mean()) + 1e-9, count / len(drawn)
 
 
 def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:

@@ -68,8 +68,11 @@ class ScoreModel:
         return np.asarray(self.variances * float(sides @ correlation @ sides))
 
 
-def learn(scores: Floats) -> ScoreModel:
-    """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first; NaN where there is none."""
+def learn(scores: Floats, *, of: Floats | None = None) -> ScoreModel:
+    """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first; NaN where there is none.
+
+    With `of` (m, runs) it is that of m questions with these scores, while `scores` say how common what is.
+    """
     some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(np.int64)
     unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
     probabilities = _probabilities(unexpected)
@@ -80,7 +83,7 @@ def learn(scores: Floats) -> ScoreModel:
         likelihood = float(np.log(likelihoods @ common).sum())
         if likelihood > best_likelihood + _BETTER:
             best_likelihood, repeated, shares = likelihood, probability, common
-    weights = _likelihoods(scores, probabilities, repeated) * shares
+    weights = _likelihoods(scores if of is None else of, probabilities, repeated) * shares
     return ScoreModel(weights / weights.sum(axis=1, keepdims=True), repeated, unexpected)
 
 
@@ -116,14 +119,14 @@ def levels_of(scores: Floats) -> Ints:
 
 
 @cache
-def _grid() -> tuple[Floats, Floats]:
+def grid() -> tuple[Floats, Floats]:
     """The means and the concentrations of the grid's distributions, (components,) each."""
     means, concentrations = np.meshgrid(_MEANS, _CONCENTRATIONS, indexing="ij")
     return means.ravel(), concentrations.ravel()
 
 
 def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
-    """(components, LEVELS): the probability of each level by each distribution, of whose mean the share `lost` is gone."""
+    """(components, LEVELS): the probability of each level by each distribution, whose mean lost the share `lost`."""
     return (1.0 - unexpected) * _expected_probabilities(lost) + unexpected / LEVELS
 
 
@@ -131,7 +134,7 @@ def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
 def _expected_probabilities(lost: float) -> Floats:
     from scipy.special import betainc
 
-    means, concentrations = _grid()
+    means, concentrations = grid()
     means = means * (1.0 - lost)
     edges = np.concatenate([[0.0], (np.arange(LEVELS - 1) + 0.5) / (LEVELS - 1), [1.0]])
     binary = concentrations == 0.0

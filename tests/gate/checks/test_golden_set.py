@@ -159,15 +159,15 @@ def test_a_doubt_that_blocks_can_be_accepted() -> None:
 def test_ids_that_were_swapped_hide_nothing() -> None:
     """A question that broke takes the id of a healthy one, which takes the id that must pass."""
     then = run([1.0] * N)
-    swapped = run([1.0] + [0.0] * 6 + [1.0] * 93)
+    swapped = run([1.0] + [0.0] * 9 + [1.0] * 90)
     facts = dict(swapped.samples)
-    for number in range(1, 7):  # what is asked under these ids was asked under others, and reversed
+    for number in range(1, 10):  # what is asked under these ids was asked under others, and reversed
         other = f"s{N - number}"
         mine = facts[f"s{number}"]
         facts[f"s{number}"], facts[other] = facts[other], mine
     now = replace(swapped, samples=facts)
     named, ids = with_ids_of(now, then)
-    assert ids == {**{f"s{n}": f"s{N - n}" for n in range(1, 7)}, **{f"s{N - n}": f"s{n}" for n in range(1, 7)}}
+    assert ids == {**{f"s{n}": f"s{N - n}" for n in range(1, 10)}, **{f"s{N - n}": f"s{n}" for n in range(1, 10)}}
     verdict, checks = decided(now, named)
     assert not checks, "each question is compared with itself"
     assert verdict.status is Status.FAIL

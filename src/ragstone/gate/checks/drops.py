@@ -23,7 +23,7 @@ from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.question_changes import MIN_BROKEN
-from ragstone.gate.resolution import Spread, spread_of_noise, visible_loss
+from ragstone.gate.resolution import number_of_tests, simulated_loss
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
 from ragstone.gate.word_comparison import without_word_losses, words_reason
@@ -161,27 +161,18 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrop
     tested = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
     parts = any(drop.rule.slice is not None for drop in drops)
     wholes = [drop for drop in drops if drop.rule.slice is None]
+    tests = number_of_tests(len(wholes), parts=parts)
     decided = []
     for drop, p in zip(drops, tested.p_values.tolist(), strict=True):
         groups = None if labels is None else labels[drop.units]
         interval = mean_interval(drop.values, confidence=1.0 - policy.alpha, bounds=drop.bounds, groups=groups)
         beyond = interval.estimate < drop.bound - ROUNDING
-        n = len(drop.values)
-        spread = Spread(drop.rule.metric, spread_of_noise(drop.values), "", n, n / (interval.n_groups or n), 1.0)
         decided.append(
             Drop(
                 drop,
                 interval,
                 p_value=p,
-                detectable=visible_loss(
-                    spread,
-                    n,
-                    allowed=-drop.bound,
-                    policy=policy,
-                    metrics=len(wholes),
-                    parts=parts,
-                    runs=1 if drop.change is None else drop.change.then.shape[1],
-                ),
+                detectable=None if drop.rule.slice is not None else simulated_loss(drop, evidence, labels, tests),
                 fails=beyond and p <= look.fail * policy.alpha,
                 suspected=beyond and p <= look.suspect * policy.alpha,
             )
