@@ -203,7 +203,7 @@ def false_alarm(n: int, seasons: int, seed: int) -> dict[str, Any]:
 
 def lost(n: int, seasons: int, seed: int, loss: float, metrics: Sequence[int], *, runs: int = 16) -> dict[str, Any]:
     """A merged loss: found after how many merges, named, absorbed, and said to be over although it is not."""
-    found, named, absorbed, over = list[int](), list[int](), 0, 0
+    found, named, red, absorbed, over = list[int](), list[int](), list[bool](), 0, 0
     for season in range(seasons):
         branch = _branch(n, seed, season, 1)
         for _ in range(FIRST_RUNS):
@@ -216,7 +216,11 @@ def lost(n: int, seasons: int, seed: int, loss: float, metrics: Sequence[int], *
                 at = merge
                 found.append(at)
                 named.append(_named(branch, FIRST_RUNS))
-            elif at is not None and not is_red(drift):
+            elif at is not None:
+                red.append(is_red(drift))
+            if at is not None and metrics[0] not in {
+                METRICS.index(part.metric) for part in drift.below if not part.until
+            }:
                 over += 1
                 break
         absorbed += at is None and _absorbed(branch, metrics[0])
@@ -225,6 +229,7 @@ def lost(n: int, seasons: int, seed: int, loss: float, metrics: Sequence[int], *
         "within 15": len(found) / seasons,
         "named": sum(off <= 1 for off in named) / max(1, len(named)),
         "absorbed": absorbed / seasons,
+        "red since": float(np.mean(red)) if red else None,
         "over": over / max(1, len(found)),
     }
 

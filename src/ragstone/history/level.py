@@ -14,7 +14,7 @@ from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code, sample_codes
 from ragstone.history.file import History, same_run
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
-from ragstone.stats.drift import BEFORE
+from ragstone.stats.steps import BEFORE
 
 Floats = NDArray[np.float64]
 

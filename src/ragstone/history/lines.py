@@ -57,8 +57,7 @@ class BelowPart(_Line):
     """A loss of a metric on the main branch that is not over, or is over with this run (`until`).
 
     `since` is the run, and `commit` its commit, with which it began; `merges` counts the runs after that one. `shown`
-    is False for a suspicion. `evidence` is the log of the likelihood ratio that it is over. `until` is the first run
-    that counts as healthy again.
+    is False for a suspicion. `until` is the first run that counts as healthy again.
     """
 
     metric: Text
@@ -68,7 +67,6 @@ class BelowPart(_Line):
     loss: Share
     shown: bool
     merges: Count = 0
-    evidence: float = Field(default=0.0, allow_inf_nan=False)
     until: Key | None = None
 
 

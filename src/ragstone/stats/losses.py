@@ -48,7 +48,7 @@ _MAX_DRAWN = 8_000_000
 """Of many questions, fewer draws: their sum is close to normal."""
 _TAIL = 0.02
 """The share of the draws from which the tail beyond them is continued."""
-_CLEARLY_NONE = 1.0
+CLEARLY_NONE = 1.0
 """A fall of fewer standard errors than this is not drawn: its p-value would be above a tenth."""
 _CLEARLY_NONE_OF_PARTS = 2.5
 """Of a part, which is one of many, anything below this could never be shown."""
@@ -60,7 +60,8 @@ class Change:
 
     More is better. `units` (n,) are indices of questions, shared by all changes. `alike` (n,): the answers now are one
     answer that was given several times. `expected` is the change that counts as none, at most 0. `part`: these are some
-    of the questions, and `whole` is the change of all that have the metric, if it is known.
+    of the questions, and `whole` is the change of all that have the metric, if it is known. `apart`: many runs lie
+    between then and now, so that no answer of one is an answer of the other.
     """
 
     units: Ints
@@ -70,6 +71,7 @@ class Change:
     expected: float = 0.0
     part: bool = False
     whole: Change | None = None
+    apart: bool = False
 
     @property
     def values(self) -> Floats:
@@ -141,9 +143,13 @@ def _number_of_tests(changes: Sequence[Change]) -> float:
     return float(1.0 + (min(metrics, independent) - 1.0) * (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0))
 
 
-def loss_p_value(change: Change, *, groups: Ints | None = None, seed: int = 0) -> float:
-    """The p-value of "no loss" of one change by itself."""
-    return Questions(change, groups).p_value(np.random.Generator(np.random.PCG64(seed)))
+def loss_p_value(
+    change: Change, *, groups: Ints | None = None, seed: int = 0, min_errors: float = CLEARLY_NONE
+) -> float:
+    """The p-value of "no loss" of one change by itself; 1 for a fall of fewer standard errors than `min_errors`."""
+    questions = Questions(change, groups)
+    questions.min_errors = min_errors
+    return questions.p_value(np.random.Generator(np.random.PCG64(seed)))
 
 
 def mean_change(changes: Sequence[Change]) -> Change:
@@ -182,6 +188,8 @@ class Questions:
         falls = change.expected - (row_means(change.now) - row_means(change.then))
         self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
         self.whole = whole
+        self.apart = change.apart
+        self.min_errors = CLEARLY_NONE if whole is None else _CLEARLY_NONE_OF_PARTS
         self._model: ScoreModel | None = None
 
     @property
@@ -201,11 +209,14 @@ class Questions:
         rows = np.searchsorted(whole.labels, self.labels)
         weights = whole.model.weights[rows]
         before, after = (np.isfinite(scores).sum(axis=1) for scores in (self.then, self.now))
-        noise = replace(whole.model, weights=weights).variance_of_change(int(before.max()), int(after.max()))
-        least = _CLEARLY_NONE if self.whole is None else _CLEARLY_NONE_OF_PARTS
-        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < least:
+        noise = replace(whole.model, weights=weights).variance_of_change(
+            int(before.max()), int(after.max()), apart=self.apart
+        )
+        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < self.min_errors:
             return 1.0
         means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
+        if self.apart:
+            means = replace(means, after=means.anew)
         draw = Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
         unchanged = draw.falls(0.0, rng)
         variance = float(unchanged.var(axis=0).sum())

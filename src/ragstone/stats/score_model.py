@@ -60,11 +60,16 @@ class ScoreModel:
         means = probabilities @ levels
         return np.asarray(self.weights @ (probabilities @ levels**2 - means**2))
 
-    def variance_of_change(self, before: int, after: int) -> Floats:
-        """(n,): the variance of the mean of `before` scores less that of the `after` next ones, if nothing changed."""
+    def variance_of_change(self, before: int, after: int, *, apart: bool = False) -> Floats:
+        """(n,): the variance of the mean of `before` scores less that of the `after` next ones, if nothing changed.
+
+        `apart`: many runs lie between them, so that no answer of one is an answer of the other.
+        """
         place = np.arange(before + after)
         sides = np.where(place < before, 1.0 / before, -1.0 / after)
         correlation = self.repeated ** np.abs(place[:, None] - place[None, :])
+        if apart:
+            correlation[:before, before:] = correlation[before:, :before] = 0.0
         return np.asarray(self.variances * float(sides @ correlation @ sides))
 
 

@@ -1,0 +1,175 @@
+"""A lasting loss in a series of runs: whether there is one, since which run, and whether it is over.
+
+The scores of the newest runs are compared with those of runs before them by the test for drops (stats/losses.py): it
+learns from the runs before how much each question's score moves by chance, and how often an answer comes again, so that
+an answer that did not change counts once. The constants were chosen with `bench/level.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.stats.losses import CLEARLY_NONE, MIN_RUNS, Change, loss_p_value, row_means
+from ragstone.stats.score_model import learn
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVEL = 3e-4
+"""Error rate of a step, for all columns together."""
+WINDOWS = (1, 2, 4, 8)
+"""So many of the newest runs are compared with those before them."""
+BEFORE = 8
+"""Maximum number of runs that the newest ones are compared with: those before them, and those at the anchor."""
+MIN_BEFORE = 2
+"""Minimum number of runs before the newest ones: one alone says nothing about noise."""
+
+_MIN_ERRORS = 3.0
+"""A fall of fewer standard errors is not looked at more closely."""
+_LUCK = 50.0
+"""One run shows a recovery only by itself if its p-value is so many times smaller."""
+_STILL_BELOW = 0.05
+"""The p-value at which the newest runs still show half of a loss."""
+_UNSUSPECTED = 0.1
+"""The p-value above which the newest runs are no longer suspected of a loss."""
+_UNSUSPECTED_RUNS = 2
+_UNSHOWN_RUNS = 8
+"""So many runs above `_UNSUSPECTED` end a loss that was only suspected, and one that was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The mean of the runs `after` less that of the runs `before`, on `n` questions; `level` is the mean after."""
+
+    change: float
+    level: float
+    n: int
+    before: range
+    after: range
+    test: Change
+    groups: Ints | None
+
+    @property
+    def excess(self) -> float:
+        """The change beyond what is allowed."""
+        return self.change - self.test.expected
+
+    def p_value(self, *, min_errors: float = CLEARLY_NONE) -> float:
+        """The p-value of "no loss beyond what is allowed"; 1 for a fall of fewer standard errors than `min_errors`."""
+        return loss_p_value(self.test, groups=self.groups, min_errors=min_errors)
+
+    def shows(self, limit: float, level: float) -> bool:
+        """Whether a loss beyond what is allowed, of at least half of `limit`, is shown at the error rate `level`.
+
+        None is shown if the newest run is back at the level already.
+        """
+        if len(self.before) < MIN_BEFORE or self.excess >= 0.0 or self.excess > -limit / 2.0:
+            return False
+        newest = float(np.nanmean(self.test.now[:, -1] - row_means(self.test.then)))
+        if newest > self.excess / 2.0:
+            return False
+        return self.p_value(min_errors=_MIN_ERRORS) <= level
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The scores (t, n) of n questions in t runs, where more is better and NaN is missing.
+
+    `groups` (n,) labels related questions.
+    """
+
+    scores: Floats
+    groups: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def step(self, before: range, after: range, *, allowed: float = 0.0) -> Step | None:
+        """The step from the runs `before` to the runs `after`; None if they have no question in common.
+
+        `allowed` is the fall that counts as none.
+        """
+        then, now = self.scores[before], self.scores[after]
+        common = np.flatnonzero(np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0))
+        if not len(common):
+            return None
+        then, now = then[:, common].T, now[:, common].T
+        apart = after.start - before.stop >= BEFORE
+        test = Change(common, now, then, np.zeros(len(common), np.bool_), -allowed, apart=apart)
+        level = float(row_means(now).mean())
+        return Step(float(test.values.mean()), level, len(common), before, after, test, self.groups)
+
+    def flipped(self) -> Series:
+        """The series where less is better: its falls are the rises of this one."""
+        return replace(self, scores=1.0 - self.scores)
+
+    def steps(self, allowed: float = 0.0) -> Iterator[Step]:
+        """The steps to the newest 1, 2, 4 … runs, from those just before them and from the first ones."""
+        for runs in WINDOWS:
+            if runs <= len(self) - runs:
+                yield from self.steps_at(len(self) - runs, allowed)
+
+    def steps_at(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
+        """The steps to the runs from `start` on, from those just before them and from the first ones."""
+        bases = [range(max(0, start - BEFORE), start), range(min(BEFORE, start // 2))]
+        for base in bases[: 2 if start > BEFORE else 1]:
+            step = self.step(base, range(start, len(self)), allowed=allowed)
+            if step is not None:
+                yield step
+
+    def first_run_chances(self) -> Floats:
+        """The probability (t,) of each run to be the first after a lasting loss, if there was one; 0 for the first.
+
+        By the fall of the mean at each place, with a flat prior.
+        """
+        scores = self.scores[:, np.isfinite(self.scores).any(axis=0)]
+        t, n = scores.shape
+        centred = np.nan_to_num(scores - np.nanmean(scores, axis=0)).mean(axis=1)
+        places = np.arange(1, t)
+        falls = np.array([centred[:place].mean() - centred[place:].mean() for place in places])
+        likeliest = int(places[np.argmax(falls * np.sqrt(places * (t - places)))])
+        model = learn(scores[:likeliest].T if likeliest >= MIN_RUNS else scores.T)
+        variances = np.array([model.variance_of_change(place, t - place).sum() for place in places.tolist()])
+        exponents = np.maximum(0.0, falls * n) ** 2 / variances / 2.0
+        weights = np.exp(exponents - exponents.max())
+        return np.concatenate([[0.0], weights / weights.sum()])
+
+    def fall_p_value(self, before: range, after: range, *, allowed: float = 0.0) -> float:
+        """The p-value of "no loss beyond what is allowed" between these runs; 1 without a question in common."""
+        step = self.step(before, after, allowed=allowed)
+        return 1.0 if step is None else step.p_value()
+
+
+def recovered_since(series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool) -> int | None:
+    """The run from which on the `loss` of the first of `series` since the run `start` is over, if that is shown.
+
+    A rise in any of `series` (a metric, the mean of those that fell together) shows it at the error rate `level`, if
+    the newest runs don't show half of the loss; so do enough runs in which none of them is suspected any more.
+    """
+    t = len(series[0])
+    healthy = range(max(0, start - BEFORE), start)
+    for runs in WINDOWS:
+        first = t - runs
+        if first <= start:
+            return None
+        newest, lost = range(first, t), range(max(start, first - BEFORE), first)
+        rise = min(one.flipped().fall_p_value(lost, newest) for one in series)
+        rises = rise <= (level / _LUCK if runs == 1 else level)
+        if rises and series[0].fall_p_value(healthy, newest, allowed=loss / 2.0) > _STILL_BELOW:
+            return first
+        enough = runs >= (_UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS)
+        if enough and min(one.fall_p_value(healthy, newest) for one in series) > _UNSUSPECTED:
+            return first
+    return None
+
+
+def mean_series(columns: Sequence[Series]) -> Series:
+    """The mean over the metrics that a question has, where it has all of them."""
+    scores = np.stack([column.scores for column in columns])
+    has = np.isfinite(scores).any(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return replace(columns[0], scores=np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0))
