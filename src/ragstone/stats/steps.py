@@ -19,11 +19,11 @@ from ragstone.stats.score_model import learn
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVEL = 3e-4
+LEVEL = 2e-3
 """Error rate of a step, for all columns together."""
 WINDOWS = (1, 2, 4, 8)
 """So many of the newest runs are compared with those before them."""
-BEFORE = 8
+BEFORE = 12
 """Maximum number of runs that the newest ones are compared with: those before them, and those at the anchor."""
 MIN_BEFORE = 2
 """Minimum number of runs before the newest ones: one alone says nothing about noise."""
@@ -138,10 +138,12 @@ class Series:
         weights = np.exp(exponents - exponents.max())
         return np.concatenate([[0.0], weights / weights.sum()])
 
-    def fall_p_value(self, before: range, after: range, *, allowed: float = 0.0) -> float:
+    def fall_p_value(
+        self, before: range, after: range, *, allowed: float = 0.0, min_errors: float = CLEARLY_NONE
+    ) -> float:
         """The p-value of "no loss beyond what is allowed" between these runs; 1 without a question in common."""
         step = self.step(before, after, allowed=allowed)
-        return 1.0 if step is None else step.p_value()
+        return 1.0 if step is None else step.p_value(min_errors=min_errors)
 
 
 def recovered_since(series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool) -> int | None:
@@ -157,7 +159,7 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
         if first <= start:
             return None
         newest, lost = range(first, t), range(max(start, first - BEFORE), first)
-        rise = min(one.flipped().fall_p_value(lost, newest) for one in series)
+        rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)
         rises = rise <= (level / _LUCK if runs == 1 else level)
         if rises and series[0].fall_p_value(healthy, newest, allowed=loss / 2.0) > _STILL_BELOW:
             return first
