@@ -6,19 +6,19 @@ turns it red. It lasts until recovery is shown or it is accepted, whatever one l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import change, counted, figure, listed, percent, score
-from ragstone.gate.direction import HIGHER, Direction
+from ragstone.formatting import figure
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.history.codes import Compact, group_codes, sample_code, sample_codes
+from ragstone.history.column import Cause, Column, DriftRule, mean_of, since
 from ragstone.history.file import History
 from ragstone.history.level import (
     LOOKED_BACK,
@@ -33,16 +33,13 @@ from ragstone.history.level import (
 )
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
-from ragstone.stats.steps import BEFORE, LEVEL, Series, Step, mean_series, recovered_since
+from ragstone.stats.steps import BEFORE, LEVEL, Series, recovered_since
 
 _COMMON = 0.5
 """A run is comparable if it has at least this share of the samples of the newest run."""
 
 _MIN_LOSS = 0.01
 """The smallest loss that a recovery is told from; at least half of `max_drift`, so that a lasting one can be."""
-
-_NAMED = 0.9
-"""The probability that the merges named as the cause have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,185 +50,6 @@ class Drift:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     below: tuple[BelowPart, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The runs one of which is the first after a loss, the oldest first, and the probability that it is one of them."""
-
-    lines: tuple[RunLine, ...]
-    share: float
-
-    def __str__(self) -> str:
-        """``the merge of 3f2a91c (92 %)``."""
-        named, chance = [commit_of(line) for line in self.lines], percent(round(min(0.99, self.share), 2))
-        if len(named) == 1:
-            return f"the merge of {named[0]} ({chance})"
-        return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """How much of a metric may be lost over the runs."""
-
-    metric: str
-    max_drift: float
-    action: Action
-    direction: Direction
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A metric, or the mean of several, in the runs that are compared, the newest last, where more is better.
-
-    `places` are the places of the runs among all comparable ones; `allowed` is the loss that was accepted.
-    """
-
-    rules: tuple[_Rule, ...]
-    looks: tuple[Look, ...]
-    places: tuple[int, ...]
-    series: Series
-    allowed: float = 0.0
-    slice: str | None = None
-
-    @property
-    def metric(self) -> str | None:
-        """None for a mean."""
-        return self.rules[0].metric if len(self.rules) == 1 else None
-
-    @property
-    def direction(self) -> Direction:
-        """Of a mean, more is better."""
-        return self.rules[0].direction if len(self.rules) == 1 else HIGHER
-
-    @property
-    def limit(self) -> float:
-        return float(np.mean([rule.max_drift for rule in self.rules]))
-
-    @property
-    def newest(self) -> int:
-        """The index of the newest run."""
-        return len(self.looks) - 1
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The runs, by name."""
-        return tuple(look.line.run for look in self.looks)
-
-    @property
-    def title(self) -> str:
-        if self.metric is None:
-            averaged = (f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules)
-            return f"the mean of {listed(list(averaged))}"
-        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
-
-    def merges_since(self, run: int) -> int:
-        """The number of runs after `run`, by index."""
-        return self.places[-1] - self.places[run]
-
-    def chances(self) -> dict[int, float]:
-        """The probability of each of the newest runs, by index, to be the first after a loss; the likeliest first."""
-        oldest = max(0, self.newest - LOOKED_BACK)
-        near = replace(self.series, scores=self.series.scores[oldest:])
-        chances = enumerate(near.first_run_chances().tolist(), start=oldest)
-        return dict(sorted(chances, key=lambda item: -item[1]))
-
-    def cause(self) -> Cause:
-        """The fewest runs that have a probability of `_NAMED` together."""
-        named, share = list[int](), 0.0
-        for index, chance in self.chances().items():
-            named.append(index)
-            share += chance
-            if share >= _NAMED:
-                break
-        return Cause(tuple(self.looks[index].line for index in sorted(named)), min(1.0, share))
-
-    def start_of_loss(self, level: float) -> int | None:
-        """The likeliest first run of a loss that the newest runs show at the error rate `level`, by index."""
-        if any(step.shows(self.limit, level) for step in self.series.steps(self.allowed)):
-            return next(iter(self.chances()))
-        return None
-
-    def shows_loss_since(self, start: int, level: float) -> bool:
-        """Whether a loss since the run `start` is shown at the error rate `level`."""
-        return any(step.shows(self.limit, level) for step in self.series.steps_at(start, self.allowed))
-
-    def step_at(self, start: int) -> Step | None:
-        """The largest step to the runs since `start`."""
-        steps = self.series.steps_at(start, self.allowed)
-        return min(steps, key=lambda step: step.change, default=None)
-
-    def excess_at(self, start: int) -> float:
-        """The change beyond what is allowed since the run `start`."""
-        step = self.step_at(start)
-        return 0.0 if step is None else step.excess
-
-    def part(self, start: int, *, shown: bool, loss: float, until: str | None = None) -> BelowPart:
-        """What the line of the newest run says of a loss since the run `start`."""
-        first = self.looks[start].line
-        return BelowPart(
-            metric=self.rules[0].metric,
-            slice=self.slice,
-            since=first.run,
-            commit=first.commit,
-            loss=round(min(1.0, max(0.0, loss)), 5),
-            shown=shown,
-            merges=self.merges_since(start),
-            until=until,
-        )
-
-    def loss_check(self, start: int, status: Status) -> Check:
-        """The check of a loss since the run `start`; it passes if it is over."""
-        step, beyond = self.step_at(start), self.direction.beyond
-        when = since(self.looks[start].line.commit, self.merges_since(start))
-        if status is Status.PASS:
-            return self._check(status, f"{self.title} was {beyond} its level {when}, and is back at it.", step)
-        figures = "" if step is None else f" ({self._from_to(step)})"
-        if status is Status.INCONCLUSIVE:
-            reason = f"{self.title} may be {beyond} its level {when}{figures}; later runs of main will settle it."
-        else:
-            reason = (
-                f"{self.title} is {beyond} its level {when}{figures}; that lasts until recovery is shown or the loss "
-                f"is accepted. It came with {self.cause()}."
-            )
-        return self._check(status, reason, step)
-
-    def passing_checks(self) -> Iterator[Check]:
-        """The check of the newest runs against the first ones, if they have a sample in common."""
-        for step in list(self.series.steps(self.allowed))[-1:]:
-            moved = change(self.direction.shown_change(step.change))
-            reason = f"no slow loss is shown: {self.title} has changed by {moved} since {self.anchor}."
-            yield self._check(Status.PASS, reason, step)
-
-    @property
-    def anchor(self) -> str:
-        """``2 September 2026 (commit abc1234, 24 main runs ago)``, of the first run."""
-        first = self.looks[0].line
-        named = f"release {first.release}" if first.release else f"commit {first.commit[:7]}" if first.commit else ""
-        ago = f"{counted(self.merges_since(0), 'main run')} ago"
-        return f"{first.time.day} {first.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"
-
-    def _from_to(self, step: Step) -> str:
-        then, now = self.direction.shown(step.level - step.change), self.direction.shown(step.level)
-        taken = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
-        return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{taken}"
-
-    def _check(self, status: Status, reason: str, step: Step | None) -> Check:
-        name = "drift" if self.metric is None else f"{self.metric}.drift"
-        check = Check(
-            name=name if self.slice is None else f"{self.slice}/{name}",
-            kind=CheckKind.DRIFT,
-            status=status,
-            action=Action.BLOCK if any(rule.action is Action.BLOCK for rule in self.rules) else Action.WARN,
-            reason=reason,
-            metric=self.metric,
-            slice=self.slice,
-            threshold=0.0 - self.limit,
-        )
-        if step is None:
-            return check
-        level, before = self.direction.shown(step.level), self.direction.shown(step.level - step.change)
-        return replace(check, estimate=step.excess, current=level, baseline=before, n=step.n)
 
 
 def measure_drift(
@@ -288,7 +106,7 @@ def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple
     codes = sample_codes(past.looks[-1].samples)
     looks = past.looks[places.start :]
     series = _series(looks, metric, codes, None, lower=lower_is_better)
-    return past, _Column((), looks, tuple(places), series).cause()
+    return past, Column((), looks, tuple(places), series).cause()
 
 
 class _Watch:
@@ -301,7 +119,7 @@ class _Watch:
         scores: Compact,
         run: RunScores,
         policy: Policy,
-        rules: Sequence[_Rule],
+        rules: Sequence[DriftRule],
     ) -> None:
         self.line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
         self.samples = scores.samples
@@ -324,10 +142,10 @@ class _Watch:
         for column, start, part in losses:
             runs = (column.slice, column.names, start)
             together = [other for other, first, _ in losses if (other.slice, other.names, first) == runs]
-            followed.append(self._followed([column, *_mean_of(together)], start, part))
+            followed.append(self._followed([column, *mean_of(together)], start, part))
         return followed
 
-    def _around(self, rule: _Rule, part: BelowPart) -> tuple[_Column, int]:
+    def _around(self, rule: DriftRule, part: BelowPart) -> tuple[Column, int]:
         """The healthy runs before a loss and all since, and the index of the first of these."""
         past = self.pasts[rule.metric]
         place = past.place(part)
@@ -337,7 +155,7 @@ class _Watch:
         column = self._column(rule, [*before, *after[-LOOKED_BACK:]], part.slice)
         return column, min(len(before), column.newest)
 
-    def _followed(self, columns: Sequence[_Column], start: int, part: BelowPart) -> tuple[Check, BelowPart]:
+    def _followed(self, columns: Sequence[Column], start: int, part: BelowPart) -> tuple[Check, BelowPart]:
         """The loss of the first of `columns` since the run `start`; the other is the mean of what fell with it."""
         column = columns[0]
         if not self.newest:
@@ -376,7 +194,7 @@ class _Watch:
             return Drift()
         span, notes = self._span()
         rules = [rule for rule in self.rules if not self.pasts[rule.metric].open]
-        groups: dict[tuple[str, ...], list[_Column]] = {}
+        groups: dict[tuple[str, ...], list[Column]] = {}
         for rule in rules:
             past = self.pasts[rule.metric]
             sound = [index for index in past.sound if past.looks[index] in span]
@@ -389,7 +207,7 @@ class _Watch:
             if why is not None:
                 return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
             return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
-        warnings, losses, passing = list[str](), list[tuple[_Column, int]](), list[Check]()
+        warnings, losses, passing = list[str](), list[tuple[Column, int]](), list[Check]()
         for columns in groups.values():
             first = columns[0]
             why = self._why_anew(span, first.looks[0], [column.rules[0] for column in columns])
@@ -412,7 +230,7 @@ class _Watch:
         )
         return Drift(tuple(checks), tuple(dict.fromkeys(warnings)), tuple(notes), below)
 
-    def _column(self, rule: _Rule, chosen: Sequence[int], slice_: str | None = None) -> _Column:
+    def _column(self, rule: DriftRule, chosen: Sequence[int], slice_: str | None = None) -> Column:
         """The runs `chosen` by their places in the past of the metric, with the scores of the samples of a slice."""
         past = self.pasts[rule.metric]
         codes, groups = sample_codes(self.samples), group_codes(self.samples)
@@ -424,7 +242,7 @@ class _Watch:
         every = (*past.looks, *self.newest)
         looks = tuple(every[index] for index in chosen)
         series = _series(looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better)
-        return _Column((rule,), looks, tuple(chosen), series, newly_accepted(past, self.line, slice_), slice_)
+        return Column((rule,), looks, tuple(chosen), series, newly_accepted(past, self.line, slice_), slice_)
 
     def _span(self) -> tuple[list[Look], list[str]]:
         """The runs from which the anchor is chosen, the oldest first."""
@@ -439,7 +257,7 @@ class _Watch:
         since = self.line.time - timedelta(days=rules.days)
         return [look for look in self.every if look.line.time >= since], notes
 
-    def _why_anew(self, span: Sequence[Look], anchor: Look | None, rules: Sequence[_Rule]) -> str | None:
+    def _why_anew(self, span: Sequence[Look], anchor: Look | None, rules: Sequence[DriftRule]) -> str | None:
         """Why drift is not measured from the first healthy run of `span`; None if it is."""
         before = list(span) if anchor is None else list(span[: span.index(anchor)] if anchor in span else span)
         for look in reversed(before):
@@ -452,7 +270,7 @@ class _Watch:
         return None
 
 
-def _rules(policy: Policy, run: RunScores) -> list[_Rule]:
+def _rules(policy: Policy, run: RunScores) -> list[DriftRule]:
     """The requirements on each metric that the policy has a rule for, over all samples."""
     found = []
     for rule in resolve_rules(policy, run).rules:
@@ -460,7 +278,7 @@ def _rules(policy: Policy, run: RunScores) -> list[_Rule]:
         if rule.slice is None and scores is not None and scores.values and not is_relative(rule.metric):
             own = policy.metrics[rule.key].max_drift if rule.key in policy.metrics else None
             action = Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
-            found.append(_Rule(rule.metric, policy.drift.max_drift if own is None else own, action, rule.direction))
+            found.append(DriftRule(rule.metric, policy.drift.max_drift if own is None else own, action, rule.direction))
     return found
 
 
@@ -473,21 +291,12 @@ def _series(
     return series.flipped() if lower else series
 
 
-def _mean_of(columns: Sequence[_Column]) -> list[_Column]:
-    """The mean of several metrics with the same runs, if there are several."""
-    if len(columns) < 2 or columns[0].slice is not None:
-        return []
-    series = mean_series([column.series for column in columns])
-    rules = tuple(column.rules[0] for column in columns)
-    return [replace(columns[0], rules=rules, series=series, allowed=sum(one.allowed for one in columns) / len(columns))]
-
-
-def _losses(columns: Sequence[_Column], level: float) -> list[tuple[_Column, int]]:
+def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]:
     """Those of `columns`, and of their mean, that show a loss, with its likeliest first run, by index.
 
     Metrics that fell with the mean are named, so that they can be investigated or accepted.
     """
-    starts = {column.metric: column.start_of_loss(level) for column in (*columns, *_mean_of(columns))}
+    starts = {column.metric: column.start_of_loss(level) for column in (*columns, *mean_of(columns))}
     start = starts.get(None)
     if start is None:
         return [(column, first) for column in columns if (first := starts[column.metric]) is not None]
@@ -497,7 +306,7 @@ def _losses(columns: Sequence[_Column], level: float) -> list[tuple[_Column, int
         for column in columns
         if starts[column.metric] is not None or column.excess_at(start) <= max(lowest, -column.limit / 2.0)
     ]
-    return [(column, start) for column in (*named, *_mean_of(columns))]
+    return [(column, start) for column in (*named, *mean_of(columns))]
 
 
 def _notice(part: BelowPart) -> str:
@@ -508,14 +317,3 @@ def _notice(part: BelowPart) -> str:
         f"The main branch {may} {figure(part.loss)} below its level of {title} {since(part.commit, part.merges)}. "
         "This run is compared with the main branch as it is now, and does not fail for that."
     )
-
-
-def since(commit: str | None, merges: int) -> str:
-    """``since 3f2a91c, 4 merges ago``."""
-    named = commit[:7] if commit else "a run of no known commit"
-    return f"since {named}, {counted(merges, 'merge')} ago" if merges else f"since {named}, the newest merge"
-
-
-def commit_of(line: RunLine) -> str:
-    """The commit of a run, or else its date."""
-    return line.commit[:7] if line.commit else f"{line.time:%Y-%m-%d %H:%M}"

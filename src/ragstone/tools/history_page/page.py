@@ -15,7 +15,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, dollars, score, seconds
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.history.drift import commit_of, since
+from ragstone.history.column import commit_of, since
 from ragstone.history.file import History
 from ragstone.history.level import looks_before, past_of
 from ragstone.history.lines import BelowPart, RunLine

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted, dollars, figure, score
 from ragstone.gate.policy import Policy
-from ragstone.history.drift import find_cause, since
+from ragstone.history.column import since
+from ragstone.history.drift import find_cause
 from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 

@@ -1,0 +1,217 @@
+"""A metric of the main branch, or the mean of several, in the runs that are compared: a loss, its place, its check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ragstone.formatting import change, counted, figure, listed, percent, score
+from ragstone.gate.direction import HIGHER, Direction
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.history.level import LOOKED_BACK, Look
+from ragstone.history.lines import BelowPart, RunLine
+from ragstone.stats.steps import Series, Step, mean_series
+
+_NAMED = 0.9
+"""The probability that the merges named as the cause have together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The runs one of which is the first after a loss, the oldest first, and the probability that it is one of them."""
+
+    lines: tuple[RunLine, ...]
+    share: float
+
+    def __str__(self) -> str:
+        """``the merge of 3f2a91c (92 %)``."""
+        named, chance = [commit_of(line) for line in self.lines], percent(round(min(0.99, self.share), 2))
+        if len(named) == 1:
+            return f"the merge of {named[0]} ({chance})"
+        return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftRule:
+    """How much of a metric may be lost over the runs."""
+
+    metric: str
+    max_drift: float
+    action: Action
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric, or the mean of several, in the runs that are compared, the newest last, where more is better.
+
+    `places` are the places of the runs among all comparable ones; `allowed` is the loss that was accepted.
+    """
+
+    rules: tuple[DriftRule, ...]
+    looks: tuple[Look, ...]
+    places: tuple[int, ...]
+    series: Series
+    allowed: float = 0.0
+    slice: str | None = None
+
+    @property
+    def metric(self) -> str | None:
+        """None for a mean."""
+        return self.rules[0].metric if len(self.rules) == 1 else None
+
+    @property
+    def direction(self) -> Direction:
+        """Of a mean, more is better."""
+        return self.rules[0].direction if len(self.rules) == 1 else HIGHER
+
+    @property
+    def limit(self) -> float:
+        return float(np.mean([rule.max_drift for rule in self.rules]))
+
+    @property
+    def newest(self) -> int:
+        """The index of the newest run."""
+        return len(self.looks) - 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The runs, by name."""
+        return tuple(look.line.run for look in self.looks)
+
+    @property
+    def title(self) -> str:
+        if self.metric is None:
+            averaged = (f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules)
+            return f"the mean of {listed(list(averaged))}"
+        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+
+    def merges_since(self, run: int) -> int:
+        """The number of runs after `run`, by index."""
+        return self.places[-1] - self.places[run]
+
+    def chances(self) -> dict[int, float]:
+        """The probability of each of the newest runs, by index, to be the first after a loss; the likeliest first."""
+        oldest = max(0, self.newest - LOOKED_BACK)
+        near = replace(self.series, scores=self.series.scores[oldest:])
+        chances = enumerate(near.first_run_chances().tolist(), start=oldest)
+        return dict(sorted(chances, key=lambda item: -item[1]))
+
+    def cause(self) -> Cause:
+        """The fewest runs that have a probability of `_NAMED` together."""
+        named, share = list[int](), 0.0
+        for index, chance in self.chances().items():
+            named.append(index)
+            share += chance
+            if share >= _NAMED:
+                break
+        return Cause(tuple(self.looks[index].line for index in sorted(named)), min(1.0, share))
+
+    def start_of_loss(self, level: float) -> int | None:
+        """The likeliest first run of a loss that the newest runs show at the error rate `level`, by index."""
+        if any(step.shows(self.limit, level) for step in self.series.steps(self.allowed)):
+            return next(iter(self.chances()))
+        return None
+
+    def shows_loss_since(self, start: int, level: float) -> bool:
+        """Whether a loss since the run `start` is shown at the error rate `level`."""
+        return any(step.shows(self.limit, level) for step in self.series.steps_at(start, self.allowed))
+
+    def step_at(self, start: int) -> Step | None:
+        """The largest step to the runs since `start`."""
+        steps = self.series.steps_at(start, self.allowed)
+        return min(steps, key=lambda step: step.change, default=None)
+
+    def excess_at(self, start: int) -> float:
+        """The change beyond what is allowed since the run `start`."""
+        step = self.step_at(start)
+        return 0.0 if step is None else step.excess
+
+    def part(self, start: int, *, shown: bool, loss: float, until: str | None = None) -> BelowPart:
+        """What the line of the newest run says of a loss since the run `start`."""
+        first = self.looks[start].line
+        return BelowPart(
+            metric=self.rules[0].metric,
+            slice=self.slice,
+            since=first.run,
+            commit=first.commit,
+            loss=round(min(1.0, max(0.0, loss)), 5),
+            shown=shown,
+            merges=self.merges_since(start),
+            until=until,
+        )
+
+    def loss_check(self, start: int, status: Status) -> Check:
+        """The check of a loss since the run `start`; it passes if it is over."""
+        step, beyond = self.step_at(start), self.direction.beyond
+        when = since(self.looks[start].line.commit, self.merges_since(start))
+        if status is Status.PASS:
+            return self._check(status, f"{self.title} was {beyond} its level {when}, and is back at it.", step)
+        figures = "" if step is None else f" ({self._from_to(step)})"
+        if status is Status.INCONCLUSIVE:
+            reason = f"{self.title} may be {beyond} its level {when}{figures}; later runs of main will settle it."
+        else:
+            reason = (
+                f"{self.title} is {beyond} its level {when}{figures}; that lasts until recovery is shown or the loss "
+                f"is accepted. It came with {self.cause()}."
+            )
+        return self._check(status, reason, step)
+
+    def passing_checks(self) -> Iterator[Check]:
+        """The check of the newest runs against the first ones, if they have a sample in common."""
+        for step in list(self.series.steps(self.allowed))[-1:]:
+            moved = change(self.direction.shown_change(step.change))
+            reason = f"no slow loss is shown: {self.title} has changed by {moved} since {self.anchor}."
+            yield self._check(Status.PASS, reason, step)
+
+    @property
+    def anchor(self) -> str:
+        """``2 September 2026 (commit abc1234, 24 main runs ago)``, of the first run."""
+        first = self.looks[0].line
+        named = f"release {first.release}" if first.release else f"commit {first.commit[:7]}" if first.commit else ""
+        ago = f"{counted(self.merges_since(0), 'main run')} ago"
+        return f"{first.time.day} {first.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"
+
+    def _from_to(self, step: Step) -> str:
+        then, now = self.direction.shown(step.level - step.change), self.direction.shown(step.level)
+        taken = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
+        return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{taken}"
+
+    def _check(self, status: Status, reason: str, step: Step | None) -> Check:
+        name = "drift" if self.metric is None else f"{self.metric}.drift"
+        check = Check(
+            name=name if self.slice is None else f"{self.slice}/{name}",
+            kind=CheckKind.DRIFT,
+            status=status,
+            action=Action.BLOCK if any(rule.action is Action.BLOCK for rule in self.rules) else Action.WARN,
+            reason=reason,
+            metric=self.metric,
+            slice=self.slice,
+            threshold=0.0 - self.limit,
+        )
+        if step is None:
+            return check
+        level, before = self.direction.shown(step.level), self.direction.shown(step.level - step.change)
+        return replace(check, estimate=step.excess, current=level, baseline=before, n=step.n)
+
+
+def mean_of(columns: Sequence[Column]) -> list[Column]:
+    """The mean of several metrics with the same runs, if there are several."""
+    if len(columns) < 2 or columns[0].slice is not None:
+        return []
+    series = mean_series([column.series for column in columns])
+    rules = tuple(column.rules[0] for column in columns)
+    return [replace(columns[0], rules=rules, series=series, allowed=sum(one.allowed for one in columns) / len(columns))]
+
+
+def since(commit: str | None, merges: int) -> str:
+    """``since 3f2a91c, 4 merges ago``."""
+    named = commit[:7] if commit else "a run of no known commit"
+    return f"since {named}, {counted(merges, 'merge')} ago" if merges else f"since {named}, the newest merge"
+
+
+def commit_of(line: RunLine) -> str:
+    """The commit of a run, or else its date."""
+    return line.commit[:7] if line.commit else f"{line.time:%Y-%m-%d %H:%M}"
