@@ -137,12 +137,17 @@ class _Watch:
 
     def follow(self) -> list[tuple[Check, BelowPart]]:
         """The checks of the losses that were not over, and what is known of them with this run."""
-        losses = [(*self._around(rule, part), part) for rule in self.rules for part in self.pasts[rule.metric].open]
+        groups: dict[tuple[str | None, tuple[str, ...], int], list[tuple[Column, BelowPart]]] = {}
+        for rule in self.rules:
+            for part in self.pasts[rule.metric].open:
+                column, start = self._around(rule, part)
+                groups.setdefault((part.slice, column.names, start), []).append((column, part))
         followed = []
-        for column, start, part in losses:
-            runs = (column.slice, column.names, start)
-            together = [other for other, first, _ in losses if (other.slice, other.names, first) == runs]
-            followed.append(self._followed([column, *mean_of(together)], start, part))
+        for (_, _, start), losses in groups.items():
+            means = mean_of([column for column, _ in losses])
+            mean_shown = any(mean.shows_loss_since(start, self.level) for mean in means)
+            for column, part in losses:
+                followed.append(self._followed(column, start, part, means, mean_shown=mean_shown))
         return followed
 
     def _around(self, rule: DriftRule, part: BelowPart) -> tuple[Column, int]:
@@ -155,21 +160,22 @@ class _Watch:
         column = self._column(rule, [*before, *after[-LOOKED_BACK:]], part.slice)
         return column, min(len(before), column.newest)
 
-    def _followed(self, columns: Sequence[Column], start: int, part: BelowPart) -> tuple[Check, BelowPart]:
-        """The loss of the first of `columns` since the run `start`; the other is the mean of what fell with it."""
-        column = columns[0]
+    def _followed(
+        self, column: Column, start: int, part: BelowPart, means: Sequence[Column], *, mean_shown: bool
+    ) -> tuple[Check, BelowPart]:
+        """The loss since the run `start`; `means` has the mean of what fell with it, if that is several metrics."""
         if not self.newest:
             return column.loss_check(start, Status.FAIL if part.shown else Status.INCONCLUSIVE), part
         merges = column.merges_since(start)
         was_shown = part.shown and merges > 1
-        series, least = [one.series for one in columns], max(_MIN_LOSS, column.limit / 2.0, part.loss)
+        series, least = [one.series for one in (column, *means)], max(_MIN_LOSS, column.limit / 2.0, part.loss)
         back = recovered_since(series, start, least, self.level, was_shown=was_shown)
         if column.allowed and column.excess_at(start) > -column.limit / 2.0:
             back = column.newest
         if back is not None:
             over = column.part(start, shown=part.shown, loss=part.loss, until=column.looks[back].line.run)
             return column.loss_check(start, Status.PASS), over
-        shown = merges > 0 and any(one.shows_loss_since(start, self.level) for one in columns)
+        shown = merges > 0 and (mean_shown or column.shows_loss_since(start, self.level))
         loss = -column.excess_at(start) if shown else part.loss
         status = Status.FAIL if shown else Status.INCONCLUSIVE
         return column.loss_check(start, status), column.part(start, shown=shown or was_shown, loss=loss)
