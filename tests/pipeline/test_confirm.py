@@ -97,16 +97,17 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed_stored_and_decided_again
     system = System(always_bad(*WORSE))
     found = project.gate("run", "main", system=system, reported_again=True)
     assert found.exit_code == 1
-    assert times_asked(system) == {6}
-    assert "Confirmed with 5 more answers to each of 20 samples" in found.verdict.reason
-    assert "Confirmed with 5 more answers to each of 20 samples" in project.report("run")
+    (asked,) = times_asked(system)
+    assert 3 <= asked <= 6, "until it is clear"
+    assert f"Confirmed with {asked - 1} more answers to each of 20 samples" in found.verdict.reason
+    assert f"Confirmed with {asked - 1} more answers to each of 20 samples" in project.report("run")
     assert any("(1 of at most 5)" in line for line in project.said)
-    assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == 6
+    assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == asked
     run = project.opened("run")
-    assert (run.manifest.answers, run.manifest.verdict, run.manifest.confirmed) == (6, "fail", True)
+    assert (run.manifest.answers, run.manifest.verdict, run.manifest.confirmed) == (asked, "fail", True)
     answers = [[one.answer for one in record.responses] for record in run.records()]
-    assert answers[0] == ["It is 0."] * 6
-    assert answers[1] == ["N", "No", "Noo", "Nooo", "Noooo", "Nooooo"]
+    assert answers[0] == ["It is 0."] * asked
+    assert answers[1] == ["N", "No", "Noo", "Nooo", "Noooo", "Nooooo"][:asked]
     assert replayed(run).scores() == run.scores()
     assert [path.name for path in run.path.iterdir() if path.name.startswith(".")] == []
     policy = load_policy(project.root / "thresholds.toml")
@@ -121,9 +122,10 @@ def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) 
     system = System(bad_at_first(*WORSE))
     found = project.gate("run", "main", system=system)
     assert found.verdict.status is Status.PASS
-    assert times_asked(system) == {3}, "asking stops when the suspicion is gone"
+    (asked,) = times_asked(system)
+    assert asked > 2
     assert "failed questions.broken, token_f1.drop" in found.verdict.notes[0]
-    assert "2 more answers to each of 20 samples" in found.verdict.notes[0]
+    assert f"{asked - 1} more answers to each of 20 samples" in found.verdict.notes[0]
     assert run_of(found).manifest.standing.eligible
     with pytest.raises(RunDirectoryError, match="nothing to resume"):
         project.gate("run", "main", system=System(good), run__resume=True)
@@ -165,7 +167,7 @@ def test_nothing_is_asked_again_where_it_would_change_nothing(
 
 def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Project) -> None:
     def worse_than_it_looks(question: int, number: int) -> str | None:
-        return always_bad(1, 2, 3, 4, 5, *([6] if number else []))(question, number)
+        return always_bad(1, 2, 3, *([4, 5] if number else []))(question, number)
 
     project.policy(POLICY.replace("confirm = true", "confirm = false"))
     first = project.gate("first", "main", system=System(worse_than_it_looks))
@@ -173,17 +175,18 @@ def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Pr
     project.policy(POLICY)
     system = System(worse_than_it_looks)
     assert project.gate("run", "main", system=system).verdict.status is Status.FAIL
-    assert times_asked(system) == {6}
+    assert min(times_asked(system)) > 1
 
 
 @pytest.mark.parametrize(
-    ("words", "times"), [("", 6), ("confirm = true\nconfirm_repeats = 1", 2)], ids=["by default", "once"]
+    ("words", "most"), [("", 6), ("confirm = true\nconfirm_repeats = 1", 2)], ids=["by default", "once"]
 )
-def test_the_policy_says_how_often_it_is_asked_again(project: Project, words: str, times: int) -> None:
+def test_the_policy_says_how_often_it_is_asked_again(project: Project, words: str, most: int) -> None:
     project.policy(POLICY.replace("confirm = true", words))
     system = System(always_bad(*WORSE))
     assert project.gate("run", "main", system=system).verdict.status is Status.FAIL
-    assert times_asked(system) == {times}
+    (asked,) = times_asked(system)
+    assert 1 < asked <= most
 
 
 def slow_later(question: int, number: int) -> str | None:
@@ -239,8 +242,8 @@ def judged(project: Project) -> Project:
 
 def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Project) -> None:
     manifest = run_of(judged.gate("run", "main", system=System(always_bad(*WORSE)))).manifest
-    assert manifest.answers == 6
-    assert judged.fake.kinds().count("answer") == N + 6 * 5
+    assert manifest.answers > 2
+    assert judged.fake.kinds().count("answer") == N + 6 * (manifest.answers - 1)
     assert manifest.cost.calls == len(judged.fake.chats)
     assert manifest.observed is not None
 

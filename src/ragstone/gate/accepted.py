@@ -181,9 +181,12 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     if any(check.kind is CheckKind.PAIRED for check in blocking):  # then accepting an edit does not help
         edits = []
     bad = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
-    if CheckKind.QUESTIONS in failing:  # broken questions are accepted as the drops that they make
+    mean_fails = any(check.kind in CHANGES and check.metric is None for check in bad)
+    if CheckKind.QUESTIONS in failing or mean_fails:  # these are accepted as the drops that they are made of
         bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
-    if any(map(_is_beyond_accepting, bad)):
+    if any(map(_is_beyond_accepting, bad)) or any(
+        check.kind is CheckKind.PAIRED for check in blocking if check.status is Status.ERROR
+    ):
         bad = []
     lost = {check.place for check in bad if check.kind in LEVELS}
     helping = [*edits, *(check for check in bad if check.place not in lost)]

@@ -24,8 +24,8 @@ class Look:
     ask: float
 
 
-ONCE = Look(fail=0.3, suspect=1.0, ask=4.0)
-LAST = Look(fail=0.3, suspect=2.0, ask=4.0)
+ONCE = Look(fail=0.4, suspect=1.0, ask=4.0)
+LAST = Look(fail=0.4, suspect=2.0, ask=4.0)
 
 AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""

@@ -42,6 +42,11 @@ RESHUFFLED_ERROR = 2.0
 """A reshuffle may look like a loss so many times as often as an unchanged system: of the questions at hand it is a
 loss, by chance."""
 
+SMALL = 0.1
+"""What a question falls by counts up to here in a second look, for small losses that many questions share."""
+SMALL_SHARE = 0.2
+"""The share of the error rate of the second look."""
+
 _DRAWS = 1000
 _MIN_DRAWS = 200
 _MAX_DRAWN = 8_000_000
@@ -219,13 +224,25 @@ class Questions:
             means = replace(means, after=means.anew)
         draw = Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
         unchanged = draw.falls(0.0, rng)
-        variance = float(unchanged.var(axis=0).sum())
-        observed = float(standardised(self.falls[None, :], variance)[0])
-        chance = _tail(standardised(unchanged, variance), observed)
-        for share in RESHUFFLED:
-            reshuffled = _tail(standardised(draw.falls(share, rng), variance), observed)
-            chance = max(chance, reshuffled / RESHUFFLED_ERROR)
-        return chance
+        reshuffled = [draw.falls(share, rng) for share in RESHUFFLED]
+        return min(
+            1.0,
+            _chance(self.falls, unchanged, reshuffled) / (1.0 - SMALL_SHARE),
+            _chance(_small(self.falls), _small(unchanged), [_small(falls) for falls in reshuffled]) / SMALL_SHARE,
+        )
+
+
+def _small(falls: Floats) -> Floats:
+    """`falls`, of which none counts more than SMALL."""
+    return np.clip(falls, -SMALL, SMALL)
+
+
+def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> float:
+    """How often draws of unchanged or reshuffled systems (draws, n) fall as far as `falls` (n,)."""
+    variance = float(unchanged.var(axis=0).sum())
+    observed = float(standardised(falls[None, :], variance)[0])
+    chance = _tail(standardised(unchanged, variance), observed)
+    return max(chance, *(_tail(standardised(draws, variance), observed) / RESHUFFLED_ERROR for draws in reshuffled))
 
 
 @dataclass(frozen=True, slots=True)

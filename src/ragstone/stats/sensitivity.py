@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.losses import RESHUFFLED, RESHUFFLED_ERROR, Draws, critical_value, draw_components, standardised
+from ragstone.stats.losses import (
+    RESHUFFLED,
+    RESHUFFLED_ERROR,
+    SMALL_SHARE,
+    Draws,
+    critical_value,
+    draw_components,
+    standardised,
+)
 from ragstone.stats.score_model import SampledMeans, ScoreModel, grid, learn
 
 Floats = NDArray[np.float64]
@@ -93,6 +101,7 @@ class _Simulation:
             draws = Draws(
                 model.weights, model.weights, healthy, np.full(n, rule.runs - 1), counts, np.ones(n), draws=_DRAWS
             )
+            p_value *= 1.0 - SMALL_SHARE
             critical = critical_value(standardised(falls, variance), p_value)
             for share in RESHUFFLED:
                 reshuffled = standardised(draws.falls(share, rng), variance)

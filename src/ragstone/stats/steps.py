@@ -161,7 +161,9 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
         newest, lost = range(first, t), range(max(start, first - BEFORE), first)
         rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)
         rises = rise <= (level / _LUCK if runs == 1 else level)
-        if rises and series[0].fall_p_value(healthy, newest, allowed=loss / 2.0) > _STILL_BELOW:
+        step = series[0].step(healthy, newest, allowed=loss / 2.0)
+        is_back = step is None or (step.change >= -loss / 2.0 and step.p_value() > _STILL_BELOW)
+        if rises and is_back:
             return first
         enough = runs >= (_UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS)
         if enough and min(one.fall_p_value(healthy, newest) for one in series) > _UNSUSPECTED:

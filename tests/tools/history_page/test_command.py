@@ -102,6 +102,8 @@ def test_every_gate_is_held_against_the_history_and_added_to_it(gated: Path) -> 
 def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mended(gated: Path) -> None:
     assert "below its level" not in ragstone(["history"], gated).stdout
     (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
+    first = ragstone(["gate"], gated)
+    assert "aithfulness may be below its level since" in first.stdout.replace("\n", " ")
     shown = ragstone(["gate"], gated)
     assert shown.returncode == 1
     assert "aithfulness is below its level since" in shown.stdout.replace("\n", " ")
@@ -111,10 +113,11 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert re.match(r"faithfulness is \d\.\d\d below its level since .*the merge of", last)
     assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
     assert last.replace("'", "&#39;") in page_of(gated)
-    assert gate(gated) == 1
     (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    assert gate(gated) == 0
-    assert [one["eligible"] for one in lines(gated)[1:]] == [True] * 2 + [False] * 2 + [True]
+    assert [gate(gated) for _ in range(3)][-1] == 0
+    eligible = [run["eligible"] for run in lines(gated)[1:]]
+    assert eligible[:4] == [True] * 2 + [False] * 2
+    assert eligible[-1]
 
 
 def test_a_damaged_line_is_a_warning_at_the_top_and_gone_afterwards(project: Path) -> None:

@@ -84,10 +84,11 @@ class Drops(Checker):
         if self._action is Action.BLOCK:
             checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
         own, of_tags = checks[: len(drops)], checks[len(drops) : len(drops) + len(tagged)]
-        yield from own
         failed = [check for check in own if check.status is Status.FAIL and check.slice is None]
         lost = {check.metric for check in failed if not check.by_words}
         mean = () if lost or self._action is Action.WARN else checks[len(drops) + len(tagged) :]
+        mean_fails = any(check.status is Status.FAIL for check in mean)
+        yield from map(_as_part_of_mean, own) if mean_fails else own
         for check in (*mean, *of_tags):
             doubtful = is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
             if (check.status is not Status.PASS or doubtful) and not check.by_words and check.metric not in lost:
@@ -142,6 +143,14 @@ def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[Bound
     ]
     checks = questions(evidence.current, evidence.pairing, rules)
     return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
+
+
+def _as_part_of_mean(check: Check) -> Check:
+    """`check` where the mean of the metrics is shown to fall: if it is beyond its limit, it may be why."""
+    if check.status is not Status.PASS or not check.is_beyond or check.slice is not None:
+        return check
+    reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
+    return replace(check, status=Status.INCONCLUSIVE, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
