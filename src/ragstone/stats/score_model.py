@@ -37,7 +37,7 @@ _PRIOR_QUESTIONS = 2.0
 _STEPS = 40
 _MAX_LEARNT_FROM = 2000
 """How common the distributions are is learnt from so many questions at most, evenly spread."""
-_SAMPLED = 256
+_SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
 
 
@@ -164,17 +164,21 @@ class SampledMeans:
     anew: Floats
 
     @classmethod
-    def draw(
-        cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator, *, lost: float = 0.0
-    ) -> SampledMeans:
-        """`before` and `after` scores of each distribution; of those anew the mean is lower by the share `lost`."""
-        same, changed = _probabilities(model.unexpected), _probabilities(model.unexpected, lost)
-        first = _series(same, model.repeated, before + after, rng)
+    def draw(cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator) -> SampledMeans:
+        """`before` and `after` scores of each distribution."""
+        probabilities = _probabilities(model.unexpected)
+        series = _series(probabilities, model.repeated, before + after, rng)
         return cls(
-            _running_means(first[:, :, before - 1 :: -1]),
-            _running_means(first[:, :, before:]),
-            _running_means(_series(changed, model.repeated, after, rng)),
+            _running_means(series[:, :, before - 1 :: -1], probabilities),
+            _running_means(series[:, :, before:], probabilities),
+            means_anew(model, after, rng),
         )
+
+
+def means_anew(model: ScoreModel, after: int, rng: np.random.Generator, *, lost: float = 0.0) -> Floats:
+    """(components, drawn, after): means of the first scores of a system whose mean is lower by the share `lost`."""
+    probabilities = _probabilities(model.unexpected, lost)
+    return _running_means(_series(probabilities, model.repeated, after, rng), probabilities)
 
 
 def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.Generator) -> Floats:
@@ -182,15 +186,20 @@ def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.
     components = len(probabilities)
     cumulative = np.cumsum(probabilities, axis=1)
     drawn = rng.random((components, _SAMPLED, length))
-    scores = np.empty(drawn.shape)
-    for component in range(components):
-        levels = np.searchsorted(cumulative[component], drawn[component])
-        scores[component] = np.minimum(levels, LEVELS - 1) / (LEVELS - 1)
+    steps = np.arange(components)[:, None]
+    levels = np.searchsorted((cumulative + steps).ravel(), drawn.reshape(components, -1) + steps)
+    scores = ((levels - LEVELS * steps).clip(0, LEVELS - 1) / (LEVELS - 1)).reshape(drawn.shape)
     stays = rng.random(drawn.shape) < repeated
     for place in range(1, length):
         scores[:, :, place] = np.where(stays[:, :, place], scores[:, :, place - 1], scores[:, :, place])
     return scores
 
 
-def _running_means(scores: Floats) -> Floats:
-    return np.asarray(np.cumsum(scores, axis=2) / np.arange(1, scores.shape[2] + 1))
+def _running_means(scores: Floats, probabilities: Floats) -> Floats:
+    """The running means of series (components, drawn, length), moved so that each has the mean of its distribution.
+
+    Few series are drawn of each distribution, and used for many questions: their common error would not cancel out.
+    """
+    means = np.cumsum(scores, axis=2) / np.arange(1, scores.shape[2] + 1)
+    expected = probabilities @ np.linspace(0.0, 1.0, LEVELS)
+    return np.asarray(means + expected[:, None, None] - means.mean(axis=1, keepdims=True))

@@ -21,7 +21,7 @@ from ragstone.stats.losses import (
     draw_components,
     standardised,
 )
-from ragstone.stats.score_model import SampledMeans, ScoreModel, grid, learn
+from ragstone.stats.score_model import SampledMeans, ScoreModel, grid, learn, means_anew
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class _Simulation:
         self._rule = rule
         self._mean = float((model.weights @ grid()[0]).mean())
         healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
-        broken = SampledMeans.draw(model, rule.runs, rule.answers, rng, lost=LOST)
+        broken = means_anew(model, rule.answers, rng, lost=LOST)
         components = draw_components(model.weights, _DRAWS, rng)
         series = rng.integers(0, healthy.before.shape[1], (_DRAWS, n))
         before = healthy.before[components, series, rule.runs - 1]
@@ -95,7 +95,7 @@ class _Simulation:
         self._looks = []
         for answers, p_value in {rule.answers: rule.fails, 1: rule.asks if rule.answers > 1 else rule.fails}.items():
             falls = before - healthy.after[components, series, answers - 1]
-            fallen = before - broken.anew[components, series, answers - 1]
+            fallen = before - broken[components, series, answers - 1]
             variance = float(falls.var(axis=0).sum())
             counts = np.full(n, answers - 1)
             draws = Draws(
