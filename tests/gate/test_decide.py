@@ -455,7 +455,7 @@ def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again() ->
 
 def test_what_was_asked_about_again_is_suspected_for_longer() -> None:
     then = run({"faithfulness": right(20, 40)})
-    lost_and_won = [0.55] * 6 + [1.0] * 14 + [0.45] * 2 + [0.0] * 18  # no question broke
+    lost_and_won = [0.55] * 8 + [1.0] * 12 + [0.45] + [0.0] * 19  # no question broke
     status = [
         decide_gate(
             run({"faithfulness": lost_and_won}, manifest=manifest().model_copy(update={"confirmed": again})),

@@ -41,7 +41,7 @@ def test_the_more_questions_are_lost_the_less_it_is_chance() -> None:
     p = [loss_p_value(change(right(50, 50, 6), right(50 - lost, 50))) for lost in (1, 2, 3, 4, 6)]
     assert p == sorted(p, reverse=True)
     assert p[0] > 0.02  # even of questions that never failed, one may fail
-    assert p[-1] < 1e-5
+    assert p[-1] < 1e-3
 
 
 def test_as_many_won_as_lost_is_a_reshuffle() -> None:

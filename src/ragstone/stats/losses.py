@@ -38,10 +38,6 @@ MIN_RUNS = 4
 """Of fewer runs before, difficulty and noise can't be told apart: the new scores are learnt from too."""
 RESHUFFLED = (0.2, 0.5)
 """The shares of the questions that are given another distribution."""
-RESHUFFLED_ERROR = 2.0
-"""A reshuffle may look like a loss so many times as often as an unchanged system: of the questions at hand it is a
-loss, by chance."""
-
 SMALL = 0.1
 """What a question falls by counts up to here in a second look, for small losses that many questions share."""
 SMALL_SHARE = 0.2
@@ -242,7 +238,7 @@ def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> f
     variance = float(unchanged.var(axis=0).sum())
     observed = float(standardised(falls[None, :], variance)[0])
     chance = _tail(standardised(unchanged, variance), observed)
-    return max(chance, *(_tail(standardised(draws, variance), observed) / RESHUFFLED_ERROR for draws in reshuffled))
+    return max(chance, *(_tail(standardised(draws, variance), observed) for draws in reshuffled))
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,26 +166,30 @@ class SampledMeans:
     @classmethod
     def draw(cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator) -> SampledMeans:
         """`before` and `after` scores of each distribution."""
-        probabilities = _probabilities(model.unexpected)
-        series = _series(probabilities, model.repeated, before + after, rng)
+        series = _series(_probabilities(model.unexpected), model.repeated, before + after, rng)
         return cls(
-            _running_means(series[:, :, before - 1 :: -1], probabilities),
-            _running_means(series[:, :, before:], probabilities),
+            _running_means(series[:, :, before - 1 :: -1]),
+            _running_means(series[:, :, before:]),
             means_anew(model, after, rng),
         )
 
 
 def means_anew(model: ScoreModel, after: int, rng: np.random.Generator, *, lost: float = 0.0) -> Floats:
     """(components, drawn, after): means of the first scores of a system whose mean is lower by the share `lost`."""
-    probabilities = _probabilities(model.unexpected, lost)
-    return _running_means(_series(probabilities, model.repeated, after, rng), probabilities)
+    return _running_means(_series(_probabilities(model.unexpected, lost), model.repeated, after, rng))
 
 
 def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.Generator) -> Floats:
-    """(components, drawn, length): series of scores, each of which is the one before with probability `repeated`."""
+    """(components, drawn, length): series of scores, each of which is the one before with probability `repeated`.
+
+    Few series are drawn of each distribution, and used for many questions, so that a common error would not cancel out:
+    each place has one score of each of as many equal parts of the distribution.
+    """
     components = len(probabilities)
     cumulative = np.cumsum(probabilities, axis=1)
-    drawn = rng.random((components, _SAMPLED, length))
+    parts = rng.permuted(np.tile(np.arange(_SAMPLED), (components * length, 1)), axis=1)
+    parts = parts.reshape(components, length, _SAMPLED).transpose(0, 2, 1)
+    drawn = (parts + rng.random(parts.shape)) / _SAMPLED
     steps = np.arange(components)[:, None]
     levels = np.searchsorted((cumulative + steps).ravel(), drawn.reshape(components, -1) + steps)
     scores = ((levels - LEVELS * steps).clip(0, LEVELS - 1) / (LEVELS - 1)).reshape(drawn.shape)
@@ -195,11 +199,5 @@ def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.
     return scores
 
 
-def _running_means(scores: Floats, probabilities: Floats) -> Floats:
-    """The running means of series (components, drawn, length), moved so that each has the mean of its distribution.
-
-    Few series are drawn of each distribution, and used for many questions: their common error would not cancel out.
-    """
-    means = np.cumsum(scores, axis=2) / np.arange(1, scores.shape[2] + 1)
-    expected = probabilities @ np.linspace(0.0, 1.0, LEVELS)
-    return np.asarray(means + expected[:, None, None] - means.mean(axis=1, keepdims=True))
+def _running_means(scores: Floats) -> Floats:
+    return np.asarray(np.cumsum(scores, axis=2) / np.arange(1, scores.shape[2] + 1))

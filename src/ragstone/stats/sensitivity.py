@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ragstone.stats.losses import (
     RESHUFFLED,
-    RESHUFFLED_ERROR,
     SMALL_SHARE,
     Draws,
     critical_value,
@@ -105,7 +104,7 @@ class _Simulation:
             critical = critical_value(standardised(falls, variance), p_value)
             for share in RESHUFFLED:
                 reshuffled = standardised(draws.falls(share, rng), variance)
-                critical = max(critical, critical_value(reshuffled, RESHUFFLED_ERROR * p_value))
+                critical = max(critical, critical_value(reshuffled, p_value))
             self._looks.append((falls, fallen, variance, critical))
 
     def power(self, lost: int) -> float:
