@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.score_model import LEVELS, SampledMeans, learn, levels_of
+from ragstone.stats.score_model import LEVELS, SampledMeans, beta_cdf, learn, levels_of
 
 
 def test_the_variance_of_right_or_wrong_answers_is_learnt() -> None:
@@ -58,3 +58,12 @@ def test_sampled_means_have_the_variance_of_the_model() -> None:
 
 def test_scores_are_rounded_to_levels() -> None:
     assert levels_of(np.array([0.0, 0.5, 1.0])).tolist() == [0, (LEVELS - 1) // 2, LEVELS - 1]
+
+
+def test_the_beta_distribution_function_is_that_of_scipy() -> None:
+    from scipy.special import betainc
+
+    a = np.array([0.008, 0.5, 1.0, 2.4, 40.0, 399.0])[:, None, None]
+    b = np.array([0.01, 0.5, 1.0, 7.0, 380.0])[:, None]
+    x = np.linspace(0.0, 1.0, 41)
+    np.testing.assert_allclose(beta_cdf(a, b, x), betainc(a, b, x), rtol=0, atol=1e-12)

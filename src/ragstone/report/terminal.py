@@ -22,6 +22,7 @@ from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.escape import line
 from ragstone.report.filters import FILTERS, PHRASES, row_name, status_word, thresholds
 from ragstone.report.parts import Document
+from ragstone.report.shell import wrap_line
 from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
 from ragstone.report.trend import interval_pictures
@@ -57,9 +58,10 @@ text_environment(PACKAGE).globals.update(METRICS=_METRICS, UNBROKEN=_UNBROKEN, F
 
 
 def render_text(report: Document, *, width: int | None = None, colour: bool = False, files: Sequence[str] = ()) -> str:
-    """The whole report in lines of at most `width` columns, but for commands, which are never broken.
+    """The whole report in lines of at most `width` columns; commands are broken as a shell reads them again.
 
-    `colour` only adds ANSI styles. `files` are lines about files, above the last line.
+    Without a width it is not for a terminal: commands are on one line each, however long. `colour` only adds ANSI
+    styles. `files` are lines about files, above the last line.
     """
     return _printed("report.txt.j2", report, width, colour, files=files)
 
@@ -102,6 +104,11 @@ def look_of(stream: TextIO) -> tuple[int | None, bool]:
 
 
 def _printed(template: str, report: Document, width: int | None, colour: bool, **values: object) -> str:
+    def shell(command: str) -> list[str]:
+        """A command in lines; what is copied from the screen must run."""
+        text = line(command, 4000)
+        return [text] if width is None else wrap_line(text, max(width, 40) - 2)
+
     out = io.StringIO()
     console = Console(
         file=out,
@@ -113,7 +120,7 @@ def _printed(template: str, report: Document, width: int | None, colour: bool, *
     table = _table(report)
     widest = console.measure(table, options=console.options.update(width=_ENDLESS)).minimum
     has_room = widest <= console.width
-    for text in render_lines(template, PACKAGE, report=report, has_room=has_room, **values):
+    for text in render_lines(template, PACKAGE, report=report, has_room=has_room, shell=shell, **values):
         if text == _METRICS:
             console.print(table)
         elif text.startswith(_UNBROKEN):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,18 +138,40 @@ def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
 
 @cache
 def _expected_probabilities(lost: float) -> Floats:
-    from scipy.special import betainc
-
     means, concentrations = grid()
     means = means * (1.0 - lost)
     edges = np.concatenate([[0.0], (np.arange(LEVELS - 1) + 0.5) / (LEVELS - 1), [1.0]])
     binary = concentrations == 0.0
     tight = np.where(binary, 1.0, concentrations)[:, None]
-    below = betainc(tight * means[:, None], tight * (1.0 - means[:, None]), edges)
+    below = beta_cdf(tight * means[:, None], tight * (1.0 - means[:, None]), edges)
     probabilities = np.diff(below, axis=1)
     probabilities[binary] = 0.0
     probabilities[binary, 0], probabilities[binary, -1] = 1.0 - means[binary], means[binary]
     return np.asarray(probabilities)
+
+
+def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
+    """The distribution function of Beta(a, b) at `x` in [0, 1]: the regularised incomplete beta function.
+
+    Its series has positive terms only (NIST Digital Library of Mathematical Functions, 8.17.8). A gate needs no more of
+    scipy, which takes long to load.
+    """
+    a, b, x = np.broadcast_arrays(a, b, x)
+    swap = x > a / (a + b)
+    a, b, x = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1.0 - x, x)
+    term = np.ones(x.shape)
+    total = term.copy()
+    step = 0
+    while np.any(term > 1e-16 * total):
+        term = term * x * (a + b + step) / (a + 1.0 + step)
+        total += term
+        step += 1
+    log_gamma = np.vectorize(lgamma)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_factor = a * np.log(x) + b * np.log1p(-x) - np.log(a)
+    log_factor = log_factor + log_gamma(a + b) - log_gamma(a) - log_gamma(b)
+    below = np.where(x <= 0.0, 0.0, np.exp(log_factor) * total)
+    return np.asarray(np.where(swap, 1.0 - below, below))
 
 
 @dataclass(frozen=True, slots=True)
