@@ -12,7 +12,7 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.golden.sample import Sample, Turn
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, sample_texts
+from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
@@ -107,17 +107,21 @@ def test_a_failure_and_a_conversation_are_shown() -> None:
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
     assert found["history"][-1] == ["user", "turn 7"]
-    assert len(found["history"]) == 8
+    assert (len(found["history"]), found["moreHistory"]) == (5, 3)
     assert found["pairs"][0]["now"] == {"failure": "timeout: No answer within 60 s"}
 
 
 def test_what_is_cut_is_counted() -> None:
-    long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000)
+    judged = Judgements(
+        statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(STATEMENTS + 7)), abstains=False)
+    )
+    long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
     found = texts(long, record(answer="b" * 2_000_000))
     (pair,) = found["pairs"]
     assert pair["now"]["text"] == {"text": "a" * ANSWER_CHARS, "cut": 2_000_000 - ANSWER_CHARS}
     assert (len(pair["contexts"]), pair["more"]) == (CONTEXTS, 10_000 - CONTEXTS)
     assert pair["contexts"][0]["cut"] == 9000 - CONTEXT_CHARS
+    assert (len(pair["now"]["statements"]), pair["now"]["moreStatements"]) == (STATEMENTS, 7)
 
 
 def test_several_answers_are_compared_in_their_order() -> None:

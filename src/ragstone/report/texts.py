@@ -28,8 +28,8 @@ CONTEXT_CHARS = 5_000
 TEXT_CHARS = 2_000
 CONTEXTS = 30
 """Contexts shown of one answer; those of lower rank are counted."""
-QUOTES = 100
-"""Quotes of the judge that are looked for in contexts."""
+STATEMENTS = 100
+"""Statements shown of one answer or reference, and quotes of the judge that are looked for in contexts."""
 ANSWERS = 5
 EVIDENCE = 20
 """Evidence texts that are looked for in contexts."""
@@ -55,16 +55,17 @@ class Texts:
 def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -> Json:
     """Everything that the page shows of a sample when it is opened, as JSON. `then` is its record in the baseline.
 
-    Answers are compared in the order in which they were given. Texts, answers and contexts are bounded, and say what
-    was cut.
+    Answers are compared in the order in which they were given. Lists and texts are bounded, and say what was cut.
     """
     texts = Texts(redact)
     before = (*(then.answers if then is not None else ()), *[None] * ANSWERS)
     sample = now.sample
     return _filled(
         question=texts.long(sample.question, ANSWER_CHARS),
-        history=[[turn.role, texts.long(turn.text, TEXT_CHARS)] for turn in sample.history],
-        references=[texts.long(text, ANSWER_CHARS) for text in sample.references],
+        history=[[turn.role, texts.long(turn.text, TEXT_CHARS)] for turn in sample.history[-ANSWERS:]],
+        moreHistory=max(0, len(sample.history) - ANSWERS),
+        references=[texts.long(text, ANSWER_CHARS) for text in sample.references[:ANSWERS]],
+        moreReferences=max(0, len(sample.references) - ANSWERS),
         unanswerable=not sample.answerable,
         scores=list(_scores(now.scores, then.scores if then is not None else {}, texts)),
         pairs=[
@@ -117,9 +118,16 @@ def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
     )
     if isinstance(made, StatementList):
         supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
-        shown |= _filled(abstains=made.abstains, statements=_statements(made.statements, supports, texts))
+        shown |= _filled(
+            abstains=made.abstains,
+            statements=_statements(made.statements, supports, texts),
+            moreStatements=max(0, len(made.statements) - STATEMENTS),
+        )
     if isinstance(use, ContextUse):
-        shown |= _filled(wanted=_statements(use.reference_statements, use.attributions, texts))
+        shown |= _filled(
+            wanted=_statements(use.reference_statements, use.attributions, texts),
+            moreWanted=max(0, len(use.reference_statements) - STATEMENTS),
+        )
     return shown
 
 
@@ -127,7 +135,7 @@ def _statements(statements: Sequence[Statement], supports: Sequence[Support], te
     """Each statement with its verdict, the ranks of the contexts that support it, and the quote of the judge."""
     by_statement = {support.statement_id: support for support in supports}
     shown = []
-    for statement in statements:
+    for statement in statements[:STATEMENTS]:
         entry: Json = {"text": texts.short(statement.text)}
         support = by_statement.get(statement.id)
         if support is not None:
@@ -154,7 +162,7 @@ def _contexts(
     evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], source.judged)[:EVIDENCE]
     marked = _Marked(
         tuple(text[: 4 * CONTEXT_CHARS] for text in evidence),
-        [clean(support.quote) for support in supports[:QUOTES] if support.quote],
+        [clean(support.quote) for support in supports[:STATEMENTS] if support.quote],
         texts,
     )
     old_ranks = _partners(new, old)

@@ -157,7 +157,7 @@
 
   const VERDICTS = { supported: ["pass", "supported"], unsupported: ["fail", "not in the contexts"], contradicted: ["fail", "contradicted"] };
 
-  function statementsBlock(title, statements) {
+  function statementsBlock(title, statements, left) {
     if (!statements || !statements.length) { return []; }
     const items = statements.map(one => {
       const [kind, word] = VERDICTS[one.verdict] || ["", "not judged"];
@@ -166,7 +166,7 @@
         by.length ? make("span", { class: "soft" }, ` (context${by.length === 1 ? "" : "s"} ${by.join(", ")})`) : null,
         one.quote ? make("q", {}, one.quote) : null);
     });
-    return [heading(title), make("ul", { class: "statements" }, ...items)];
+    return [heading(title), make("ul", { class: "statements" }, ...items), leftOver(left, "statement")];
   }
 
   const marked = ([kind, text]) => kind ? make("mark", { class: kind, title: kind === "q" ? "quoted by the judge" : "evidence" }, text) : text;
@@ -237,10 +237,10 @@
       ...answerBlock({ ...pair, now }, compared),
       now.understood ? make("p", { class: "soft" }, `Judged as an answer to: ${now.understood}`) : null,
       now.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
-      ...statementsBlock("Statements of the answer", now.statements),
-      ...statementsBlock("Statements of the reference, in the contexts", now.wanted),
+      ...statementsBlock("Statements of the answer", now.statements, now.moreStatements),
+      ...statementsBlock("Statements of the reference, in the contexts", now.wanted, now.moreWanted),
       ...contextsBlock(pair, compared),
-      then.statements && !pair.same ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", then.statements)) : null);
+      then.statements && !pair.same ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", then.statements, then.moreStatements)) : null);
   }
 
   function sampleBlock(row, texts) {
@@ -252,10 +252,12 @@
     const compared = Boolean(texts.compared);
     if (row.cause) { block.append(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
     if (texts.history || plain(texts.question || "") !== row.question) {
-      block.append(heading("Question"),
+      block.append(heading("Question"), ...[leftOver(texts.moreHistory, "earlier message")].filter(Boolean),
         ...(texts.history || []).map(([role, text]) => make("p", { class: "soft" }, `${role}: ${plain(text)}`)), ...textBlock(texts.question || "").filter(Boolean));
     }
     (texts.references || []).forEach((text, place) => block.append(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text).filter(Boolean)));
+    const over = leftOver(texts.moreReferences, "reference");
+    if (over) { block.append(over); }
     if (texts.unanswerable) { block.append(make("p", { class: "soft" }, "The right answer is to abstain.")); }
     const pairs = texts.pairs || [];
     pairs.forEach((pair, place) => {
