@@ -138,7 +138,9 @@ def test_every_cause_has_a_sentence(cause: Cause, compared: bool) -> None:
         ({"n": 1}, "on 1 question;"),
         ({"metric": "my_metric"}, "Blocked: my_metric fell from"),
         ({"kind": CheckKind.LATENCY, "metric": None, "reason": "answers take 3 s"}, "Blocked: Answers take 3 s"),
+        ({"current": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
         ({"baseline": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
+        ({"estimate": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
         ({"threshold": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
     ],
 )

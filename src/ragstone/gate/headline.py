@@ -154,8 +154,10 @@ def _by_words(checks: Sequence[Check]) -> str:
 
 def _said(check: Check) -> str:
     """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
-    is_scored = check.kind in LEVELS or (check.kind in CHANGES and check.baseline is not None)
-    if not is_scored or check.metric is None or check.threshold is None:
+    is_scored = check.kind in LEVELS or (
+        check.kind in CHANGES and check.baseline is not None and check.current is not None
+    )
+    if not is_scored or check.metric is None or check.threshold is None or check.estimate is None:
         return _capital(check.reason)
     metric = find_metric(check.metric)
     name = check.metric if metric is None else metric.info.title
