@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ENDING_SIGNALS, ConfigError
 from ragstone.github.api.commands import mask
 from ragstone.github.container.confinement import confine, confine_base, wipe_environment
 from ragstone.github.container.container import Container
@@ -106,7 +106,7 @@ def _end_on_signals() -> None:
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGINT, *ENDING_SIGNALS):
         signal.signal(number, end)
 
 

@@ -7,6 +7,8 @@ Every message is written for the person who sees it: what was found, where, what
 from __future__ import annotations
 
 import difflib
+import signal
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
 EXIT_INCONCLUSIVE = 8
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else (signal.SIGTERM,)
+"""What ends a job besides Ctrl-C: a runner that cancels it, a terminal or a connection that is closed."""
+
 EXIT_BUG = 70
 """An unexpected error, as in sysexits.h; never 1, which means that the gate failed."""
 
@@ -78,7 +83,7 @@ class GitHubError(RagstoneError):
 
 
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
-    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM)."""
+    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP)."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("interrupted.")

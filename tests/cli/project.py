@@ -18,6 +18,7 @@ import pytest
 
 import ragstone as ragstone_package
 from ragstone.cli.main import main
+from ragstone.errors import ENDING_SIGNALS
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -194,7 +195,7 @@ def _as_a_process(
     """Give what runs inside the folder, environment and streams of a new process; undo afterwards what it leaves."""
     stdout = stream(io.BytesIO(), encoding="utf-8")
     stderr = stream(io.BytesIO(), encoding="utf-8")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING_SIGNALS)}
     path, modules = list(sys.path), set(sys.modules)
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -237,19 +238,26 @@ def _text(stream: io.TextIOWrapper) -> str:
     return buffer.getvalue().decode("utf-8")
 
 
-def start(arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start the command line as `ragstone` does, to be interrupted or killed."""
+def start(
+    arguments: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None, through: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """Start the command line as `ragstone` does, by the command `through`, to be interrupted or killed."""
     return subprocess.Popen(
-        command(*arguments),
+        [*through, *command(*arguments)],
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # A shell starts its background jobs with SIGINT ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=_with_default_signals,
     )
+
+
+def _with_default_signals() -> None:
+    """A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP, and children inherit that."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for_lines(path: Path, n: int) -> None:

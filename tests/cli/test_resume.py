@@ -50,7 +50,7 @@ def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
     project = make_project(tmp_path / "repo", n=500, system=SLOW)
     process = start(["run"], project)
@@ -63,6 +63,17 @@ def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path, n
     run = RunDirectory.open(project / "ragstone-run")
     assert run.manifest.state == "stopped"
     assert sum(1 for _ in run.records()) >= 40
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "repo", n=100, system=SLOW)
+    process = start(["run"], project, through=["nohup"])
+    wait_for_lines(project / "ragstone-run" / "samples.jsonl", 10)
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors.decode()
+    assert RunDirectory.open(project / "ragstone-run").manifest.state == "finished"
 
 
 def test_resuming_a_run_of_another_golden_set_is_refused(tmp_path: Path) -> None:

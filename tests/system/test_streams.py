@@ -327,6 +327,17 @@ def test_a_line_that_comes_in_pieces_is_one_line(room: Any, server: Server) -> N
     assert room.ask(server.url, "q")[0].answer == ANSWER
 
 
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/octet-stream"])
+def test_events_are_read_with_each_line_end_of_the_standard(room: Any, server: Server, kind: str, end: str) -> None:
+    lines = ['data: {"token":', 'data: "30 "}', "", "event: token", 'data: {"token": "days."}', "", ""]
+    if kind == "text/event-stream":
+        lines.insert(0, ": a comment")
+    text = end.join(lines)
+    server.reply = lambda path, body: sent(kind, *text)  # each character on its own: a CRLF is split
+    assert room.ask(server.url, "q")[0].answer == ANSWER
+
+
 @pytest.mark.parametrize(
     "reply",
     [

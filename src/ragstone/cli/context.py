@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ragstone.cli.output import say
-from ragstone.errors import Interrupted
+from ragstone.errors import ENDING_SIGNALS, Interrupted
 from ragstone.evaluation.directory import SYSTEM_LOG
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
@@ -43,25 +43,29 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`; Ctrl-C and SIGTERM cancel it, let it save, and raise Interrupted."""
-    terminated = False
+    """Run `work`; Ctrl-C and the signals of ENDING_SIGNALS cancel it, let it save, and raise Interrupted."""
+    received = signal.SIGINT
 
     async def guarded() -> Result:
         task = asyncio.current_task()
 
-        def on_term() -> None:
-            nonlocal terminated
-            terminated = True
+        def end(number: signal.Signals) -> None:
+            nonlocal received
+            received = number
             if task is not None:
                 task.cancel()
 
-        with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
+        loop = asyncio.get_running_loop()
+        for number in ENDING_SIGNALS:
+            if signal.getsignal(number) is signal.SIG_IGN:
+                continue  # as nohup leaves it
+            with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
+                loop.add_signal_handler(number, end, number)
         return await work
 
     try:
         return asyncio.run(guarded())
     except asyncio.CancelledError:
-        raise Interrupted(signal.SIGTERM if terminated else signal.SIGINT) from None
+        raise Interrupted(received) from None
     except KeyboardInterrupt:
         raise Interrupted(signal.SIGINT) from None

@@ -374,13 +374,13 @@ def _start_of_processes() -> Iterator[None]:
     """Start interpreters inside the block that know neither the environment nor the main module of this process.
 
     The user's script may be that module, which would be run again, and a process can show its first environment to
-    others. Ctrl-C is for this process: it ends the others.
+    others. Ctrl-C, and the end of the terminal, are for this process: it ends the others.
     """
     environment, main = dict(os.environ), sys.modules["__main__"]
     blocked: set[int] = set()
     resource_tracker.ensure_running()
     if sys.platform != "win32":
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     os.environ.clear()
     os.environ.update({name: environment[name] for name in _ENVIRONMENT if name in environment})
     os.environ["PYTHONSAFEPATH"] = "1"  # imports nothing from the current directory by its name

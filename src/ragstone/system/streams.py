@@ -33,6 +33,8 @@ _SDK4 = {
 """Types of the lines of the AI SDK's data stream that have text or contexts; the others are of no interest."""
 
 _EVENT_LINE = re.compile(r"(data|event|id|retry)?:")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BYTE_LINE_END = re.compile(_LINE_END.pattern.encode())
 _WRAPPERS = ("output", "data", "result", "response")
 _PAYLOADS = ("data", "content", "value", "output", "result")
 _OTHER_SOURCES = ("citations", "references", "chunks")
@@ -99,21 +101,41 @@ async def read_reply(chunks: AsyncIterator[bytes], content_type: str, fields: wo
 
 async def _read_events(chunks: AsyncIterator[bytes], fields: worker.Fields) -> Reply:
     """The answer in server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
-    stream, events, line = _Stream(fields), _Events(), bytearray()
+    stream, events, lines = _Stream(fields), _Events(), _Lines()
     async for chunk in chunks:
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            line += piece
-            found = events.add(line.decode("utf-8", "replace"))
-            line.clear()
+        for line in lines.add(chunk):
+            found = events.add(line)
             if found is not None and not stream.add(*found, perf_counter()):
                 return stream.reply(perf_counter())
-        line += rest
-    for last in (line.decode("utf-8", "replace"), ""):  # some servers omit the last empty line
+    for last in (lines.rest(), ""):  # some servers omit the last empty line
         found = events.add(last)
         if found is not None:
             stream.add(*found, perf_counter())
     return stream.reply(perf_counter())
+
+
+class _Lines:
+    """Splits bytes, as they arrive, into lines that end with CRLF, LF or CR."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._ended_in_return = False
+
+    def add(self, chunk: bytes) -> Iterator[str]:
+        """The lines that end in `chunk`."""
+        if self._ended_in_return:
+            chunk = chunk.removeprefix(b"\n")
+        self._ended_in_return = chunk.endswith(b"\r")
+        *ended, rest = _BYTE_LINE_END.split(chunk)
+        for piece in ended:
+            self._rest += piece
+            yield self.rest()
+            self._rest.clear()
+        self._rest += rest
+
+    def rest(self) -> str:
+        """The line that has not ended."""
+        return self._rest.decode("utf-8", "replace")
 
 
 class _Events:
@@ -125,7 +147,6 @@ class _Events:
 
     def add(self, line: str) -> tuple[str, object] | None:
         """The name and the data of the event that ends with `line`, if one does: JSON, or else text."""
-        line = line.removesuffix("\r")
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "data":
@@ -148,7 +169,7 @@ def _loaded(data: str) -> object:
 
 def _frames(text: str, kind: str) -> Iterator[tuple[str, object, int]]:
     """The pieces of a stream: type, value, and where in `text` each ends. Raises worker.BadReturn."""
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in _LINE_END.split(text) if line.strip()]
     end = 0
     if lines and all(_SDK4_LINE.match(line) for line in lines):
         for line in lines:
@@ -156,8 +177,7 @@ def _frames(text: str, kind: str) -> Iterator[tuple[str, object, int]]:
             yield _SDK4.get(line[0], "step"), _loaded(line[2:]), end
     elif any(line.startswith("data:") for line in lines) and all(_EVENT_LINE.match(line) for line in lines):
         events = _Events()
-        for line in (*text.split("\n"), ""):
-            end = min(end + len(line) + 1, len(text))
+        for line, end in (*_lines(text), ("", len(text))):
             found = events.add(line)
             if found is not None:
                 yield *found, end
@@ -168,6 +188,15 @@ def _frames(text: str, kind: str) -> Iterator[tuple[str, object, int]]:
     else:
         why = f" Text is an answer if its content type is text/plain; this is {kind[:80]}." if kind else ""
         raise worker.BadReturn(f"Answered with {worker.shown(text[:1_000])}, which is not JSON.{why}")
+
+
+def _lines(text: str) -> Iterator[tuple[str, int]]:
+    """The lines of `text`, and where each ends with its line end."""
+    start = 0
+    for line_end in _LINE_END.finditer(text):
+        yield text[start : line_end.start()], line_end.end()
+        start = line_end.end()
+    yield text[start:], len(text)
 
 
 def _objects(text: str) -> list[tuple[object, int]] | None:
