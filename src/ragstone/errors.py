@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragstone.printable import shown_name
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails, ValidationError
 
@@ -42,7 +44,7 @@ class RagstoneError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.message}" if self.where else self.message
+        text = f"{shown_name(self.where)}: {self.message}" if self.where else self.message
         return f"{text}\n  {self.hint}" if self.hint else text
 
 

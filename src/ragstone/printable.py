@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 ZERO_WIDTH_SPACE = "\u200b"
@@ -43,6 +45,38 @@ def _clean_char(char: str) -> str:
     tag = 0xE0000 <= code <= 0xE0FFF
     noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
     return REPLACEMENT if hidden or tag or noncharacter else char
+
+
+def shown_name(name: str) -> str:
+    """The name of a file or a folder on one line: line ends and other characters that don't show are escaped."""
+    if name.isprintable():
+        return name
+    return "".join(map(_shown_char, name))
+
+
+def shell_word(text: str) -> str:
+    """`text` as a word that a shell reads: quoted, and on one line, as `shown_name` has it."""
+    shown = shown_name(text)
+    if shown == text:
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{shown_name(escaped)}'"
+
+
+def shell_command(words: Iterable[str]) -> str:
+    """`words` as one line that a shell reads."""
+    return " ".join(map(shell_word, words))
+
+
+def _shown_char(char: str) -> str:
+    code = ord(char)
+    if char.isprintable() or char in _JOINERS:
+        return char
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if 0x80 <= code <= 0xFF:
+        return f"\\u{code:04x}"
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def without_commands(text: str) -> str:

@@ -10,6 +10,7 @@ import click
 from ragstone.cli.options import CONFIG, PATH, option, setting, settings_from
 from ragstone.cli.output import say
 from ragstone.errors import ConfigError
+from ragstone.printable import shown_name
 
 
 @click.command(name="accept")
@@ -80,7 +81,7 @@ def command(
         custom=settings.metrics,
     )
     entry = done.entry
-    say(f"Accepted {entry.with_size} ({entry.id}) in {done.file}.")
+    say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(done.file))}.")
     if done.left is not None:
         say(f"But {done.left}")
     say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")

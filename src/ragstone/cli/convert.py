@@ -17,6 +17,7 @@ from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, LINES
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import ColumnMapping, Sample
+from ragstone.printable import shown_name
 
 _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
@@ -75,7 +76,7 @@ def command(
             stream.writelines(f"{line}\n".encode() for line in native_lines(golden))
         return
     write_samples(golden, output, force=force)
-    say(f"wrote {counted(len(golden), 'sample')} to {output}", err=True)
+    say(f"wrote {counted(len(golden), 'sample')} to {shown_name(str(output))}", err=True)
 
 
 def columns_of(options: tuple[str, ...], config: Path | None) -> dict[str, str]:
@@ -98,6 +99,6 @@ def explain(mapping: ColumnMapping, samples: int) -> None:
     if mapping.ignored:
         rows.append(("ignored", ", ".join(name or "(a column without a name)" for name in mapping.ignored)))
     rows += [("note", note) for note in mapping.notes]
-    say(f"{mapping.file}: {counted(samples, 'sample')} ({mapping.format})", err=True)
+    say(f"{shown_name(mapping.file)}: {counted(samples, 'sample')} ({mapping.format})", err=True)
     for name, value in rows:
         say(f"  {name:<18}  {value}", err=True)

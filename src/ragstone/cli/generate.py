@@ -23,6 +23,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.drafting import Kind
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
+from ragstone.printable import shell_word, shown_name
 from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.drafts.generate import continued, drafter_of, generate, pair_lines
@@ -159,7 +160,10 @@ def _with_judge(
     try:
         result = run_to_end(work_and_close())
     except Interrupted:
-        say(f"The replies are cached in {cache.parent}: run the same command again to continue.", err=True)
+        say(
+            f"The replies are cached in {shown_name(str(cache.parent))}: run the same command again to continue.",
+            err=True,
+        )
         raise
     for note in getattr(judge, "notes", ()):
         say(f"note: {note}", err=True)
@@ -193,11 +197,11 @@ def _perturb(
     if perturbed.rows:
         taken = [sample.id for sample in golden]
         write_samples(with_free_ids(perturbed.rows, taken), output, force=True)
-        say(f"wrote {counted(len(perturbed.rows), 'row')} to {output}")
+        say(f"wrote {counted(len(perturbed.rows), 'row')} to {shown_name(str(output))}")
     if perturbed.stopped is not None:
         raise continued(perturbed.stopped)
     if any(row.draft for row in perturbed.rows):
-        say(f"Review the paraphrases: ragstone review {output}")
+        say(f"Review the paraphrases: ragstone review {shell_word(str(output))}")
     return 0
 
 
@@ -217,11 +221,12 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
     if found.samples:
         write_samples(found.samples, output, force=True)
-        say(f"wrote {counted(len(found.samples), 'draft')} to {output}")
+        say(f"wrote {counted(len(found.samples), 'draft')} to {shown_name(str(output))}")
     if pairs is not None and found.pairs:
         replace_text(pairs, pair_lines(found.pairs))
         questions = counted(len(found.pairs), "question")
-        say(f"wrote pairs of {questions} to {pairs}. Then: ragstone calibrate {pairs} --method statements")
+        then = f"ragstone calibrate {shell_word(str(pairs))} --method statements"
+        say(f"wrote pairs of {questions} to {shown_name(str(pairs))}. Then: {then}")
     if found.stopped is not None:
         raise continued(found.stopped)
     if not found.samples:
@@ -229,7 +234,7 @@ def _write(found: Generated, output: Path, pairs: Path | None) -> int:
             "no question was accepted, so nothing was written.",
             hint="The reasons are above. Another model, or documents with more text, may help.",
         )
-    say(f"Review them: ragstone review {output}")
+    say(f"Review them: ragstone review {shell_word(str(output))}")
     return 0
 
 

@@ -21,6 +21,7 @@ from ragstone.history.file import History, read_history, write_history
 from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.history import add_runs, damage
 from ragstone.pipeline.run_plan import read_golden_set
+from ragstone.printable import shown_name
 from ragstone.report.escape import clip, terminal
 from ragstone.report.terminal import look_of
 from ragstone.settings.settings import Settings
@@ -127,7 +128,7 @@ def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, 
         had.add(line.run)
         verdict = "no verdict" if line.verdict == "none" else line.verdict
         click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict})."))
-    click.echo(terminal(f"{path} now has {counted(len(past.runs), 'run')}."))
+    click.echo(terminal(f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}."))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 
 from ragstone.cli.options import option
 from ragstone.cli.output import say
+from ragstone.printable import shell_word, shown_name
 
 if TYPE_CHECKING:
     from ragstone.pipeline.init import Written
@@ -43,7 +43,7 @@ def command(directory: Path, entrypoint: str | None, probe: bool) -> None:
     from ragstone.pipeline.survey.look import survey
     from ragstone.pipeline.survey.proposal import Proposal
 
-    say(f"In {directory.resolve()}:")
+    say(f"In {shown_name(str(directory.resolve()))}:")
     found = survey(directory, probe=probe)
     nothing = Proposal(PLACEHOLDER, "nothing was found", 9)
     chosen = next(iter(found.proposals), nothing)
@@ -111,7 +111,7 @@ def _next(directory: Path, result: Written, chosen: Proposal | None) -> str:
         "init.txt.j2",
         __package__,
         result=result,
-        folder="" if directory.resolve() == Path.cwd() else shlex.quote(os.path.relpath(directory)),
+        folder="" if directory.resolve() == Path.cwd() else shell_word(os.path.relpath(directory)),
         kept=kept,
         entrypoint=entrypoint,
         starter=GOLDEN if is_starter(directory / GOLDEN) else "",

@@ -14,6 +14,7 @@ from ragstone.cli.output import linked, say
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.formatting import counted
+from ragstone.printable import shell_word, shown_name
 from ragstone.settings.settings import Settings
 from ragstone.tools.judging.labelling.labelling import (
     LABELS,
@@ -108,7 +109,9 @@ def draw(
     say(f"drew {drawn}, by {batch.by}, for {', '.join(batch.metrics)}")
     for page, annotator in zip(pages, batch.annotators, strict=True):
         click.echo(f"  {linked(page)}  {counted(len(batch.of(annotator)), 'answer')}")
-    say(f"Open the pages in a browser; put the files that they save into {output}. Then: ragstone label merge {output}")
+    folder = shown_name(str(output))
+    merging = f"ragstone label merge {shell_word(str(output))}"
+    say(f"Open the pages in a browser; put the files that they save into {folder}. Then: {merging}")
     return 0
 
 
@@ -149,7 +152,7 @@ def merge(folder: Path, run: Path | None, config: Path | None) -> int:
     say(merged.text())
     if page is not None:
         click.echo(f"To adjudicate them: {linked(page)}")
-    say(f"wrote {counted(len(merged.rows), 'label')} to {target}")
+    say(f"wrote {counted(len(merged.rows), 'label')} to {shown_name(str(target))}")
     return 0
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragstone.printable import shown_name
 from ragstone.report.escape import terminal
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def linked(path: Path) -> str:
     """`path` for standard output: on a terminal, a link to the file (OSC 8), which shows as the path."""
-    shown = terminal(str(path))
+    shown = terminal(shown_name(str(path)))
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return shown
     return f"\x1b]8;;{path.resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"

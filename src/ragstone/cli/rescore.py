@@ -9,6 +9,7 @@ import click
 from ragstone.cli.options import CONFIG, PATH, SCORING, option, setting, settings_from, with_options
 from ragstone.cli.output import say
 from ragstone.formatting import counted
+from ragstone.printable import shown_name
 
 DEFAULT_OUT = "ragstone-rescored"
 
@@ -59,7 +60,7 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
     kept = f" {found.kept} of them had been scored already." if found.kept else ""
     say(
         f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer.{kept} Written to {found.run.path}."
+        f"{counts.system_failed} without an answer.{kept} Written to {shown_name(str(found.run.path))}."
     )
     if (error := credulous(found.run.manifest)) is not None:
         raise error

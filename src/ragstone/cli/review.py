@@ -24,6 +24,7 @@ from ragstone.formatting import counted, some
 from ragstone.golden import cells
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.pipeline.run_plan import read_golden_set
+from ragstone.printable import shown_name
 from ragstone.tools.judging.labelling.page import (
     LabellingPage,
     PageItem,
@@ -268,6 +269,6 @@ def merge(golden: str, files: tuple[Path, ...], output: Path, force: bool, confi
     if merged.rejected:
         say(f"rejected: {some(list(merged.rejected), 20)}")
     for name, comment in merged.comments:
-        say(f"comment on {name}: {' '.join(comment.split())}")
-    say(f"wrote {counted(len(merged.samples), 'sample')} to {output}")
+        say(f"comment on {shown_name(name)}: {' '.join(comment.split())}")
+    say(f"wrote {counted(len(merged.samples), 'sample')} to {shown_name(str(output))}")
     return 0

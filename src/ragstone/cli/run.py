@@ -7,6 +7,7 @@ import click
 from ragstone.cli.options import CONFIG, JUDGE, RUN, SYSTEM, settings_from, with_options
 from ragstone.cli.output import say
 from ragstone.formatting import counted
+from ragstone.printable import shown_name
 
 
 @click.command(name="run")
@@ -34,7 +35,7 @@ def command(**flags: object) -> int:
     counts = run.manifest.counts
     say(
         f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer. Written to {run.path}."
+        f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
     )
     if settings.run.oracle:
         from ragstone.pipeline.decide import ComparedRun, oracle_of

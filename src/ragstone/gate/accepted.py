@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import os
-import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, Gate
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, statements
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
+from ragstone.printable import shell_command
 from ragstone.settings.load import parse_toml, read_text
 
 ACCEPTED_FILE = "accepted.toml"
@@ -105,8 +105,8 @@ class Offer:
         words += ["--slice", self.slice] if self.slice is not None else []
         words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
         words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
-        line = shlex.join([*words, "--reason", "why it is worth it"])
-        return line if folder in (None, ".") else f"{shlex.join(['cd', folder])} && {line}"
+        line = shell_command([*words, "--reason", "why it is worth it"])
+        return line if folder in (None, ".") else f"{shell_command(['cd', folder])} && {line}"
 
 
 @dataclass(frozen=True, slots=True)

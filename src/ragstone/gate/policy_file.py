@@ -13,13 +13,14 @@ from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import DEFAULT_METRICS, SHORT_FORMS, MetricRule, PolicyTable
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, key_lines
 from ragstone.metrics.registry import is_relative, lower_is_better
+from ragstone.printable import shown_name
 from ragstone.settings.load import parse_toml, read_text
 
 
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, Source]:
     """The content of the policy file `path`, and the line of every key. Raises ConfigError."""
     if not os.path.lexists(path):
-        raise ConfigError(f"policy file not found: {path}", hint="Run `ragstone init` to write one.")
+        raise ConfigError(f"policy file not found: {shown_name(str(path))}", hint="Run `ragstone init` to write one.")
     text = read_text(path, within=within, limit=MAX_RULES_BYTES)
     document, source = parse_toml(text, path), Source(str(path), key_lines(text))
     return _validated(document, source), source

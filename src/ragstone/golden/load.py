@@ -23,6 +23,7 @@ from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
+from ragstone.printable import shown_name
 
 _GLOB_SIGNS = frozenset("*?[")
 
@@ -162,18 +163,21 @@ def _expand(pattern: str, root: Path) -> list[Path]:
         if stat.S_ISREG(mode):
             return [path]
         if stat.S_ISDIR(mode):
-            raise GoldenSetError("is a folder.", where=pattern, hint=f'Name its files: "{pattern.rstrip("/")}/*.jsonl"')
+            raise GoldenSetError(
+                "is a folder.", where=pattern, hint=f'Name its files: "{shown_name(pattern).rstrip("/")}/*.jsonl"'
+            )
         raise GoldenSetError("is not a regular file.", where=pattern)
+    looked_in = f"Looked in {shown_name(str(root.resolve()))}"
     if not _GLOB_SIGNS & set(pattern):
-        raise GoldenSetError(
-            "not found.", where=pattern, hint=f"Looked in {root.resolve()}: check the path, or [golden] paths."
-        )
+        raise GoldenSetError("not found.", where=pattern, hint=f"{looked_in}: check the path, or [golden] paths.")
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:
         match.encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
-        raise GoldenSetError("no file matches this pattern.", where=pattern, hint=f"Looked in {root.resolve()}.")
+        raise GoldenSetError(
+            "no file matches this pattern.", where=pattern, hint=f"Looked in {shown_name(str(root.resolve()))}."
+        )
     return files
 
 

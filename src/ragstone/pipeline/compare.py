@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.page import page_of
+from ragstone.printable import shell_command, shown_name
 from ragstone.report.parts import Document, Links
 
 
@@ -38,7 +38,7 @@ def read_side(path: Path, golden: GoldenSet | None = None) -> ComparedRun:
         return ComparedRun.of(RunDirectory.open(path))
     if not path.exists():
         raise ConfigError(
-            f"there is no such file or directory: {path}",
+            f"there is no such file or directory: {shown_name(str(path))}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
     return ComparedRun(read_score_file(path, golden))
@@ -92,7 +92,7 @@ def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ..
         return ()
     judge = now.run.manifest.judge
     name = judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"
-    command = shlex.join(["ragstone", "rescore", str(then.run.path), "--judge", name, "--out", "rescored"])
+    command = shell_command(["ragstone", "rescore", str(then.run.path), "--judge", name, "--out", "rescored"])
     return (f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",)
 
 

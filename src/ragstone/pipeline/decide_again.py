@@ -47,6 +47,7 @@ from ragstone.pipeline.requirements import (
     verdict_changes,
 )
 from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.printable import shown_name
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Document, Links
 from ragstone.settings.settings import SystemPrice
@@ -297,9 +298,10 @@ def strict(policy: Policy) -> Policy:
 def _summary(run: RunDirectory, document: Document, terms: DecisionTerms, rescored: Sequence[str]) -> list[str]:
     against = "no drop was checked, since no baseline is named"
     if terms.baseline is not None:
-        against = f"baseline {terms.baseline}"
+        against = f"baseline {shown_name(str(terms.baseline))}"
+    policy = shown_name(terms.policy.file or "the default policy")
     lines = [
-        f"Decided again: {document.verdict.status.value}. By {terms.policy.file or 'the default policy'}, "
+        f"Decided again: {document.verdict.status.value}. By {policy}, "
         f"{counted(len(terms.golden), 'question')}, commit {terms.commit[:12]}; {against}."
     ]
     if rescored:

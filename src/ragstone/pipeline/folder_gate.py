@@ -17,6 +17,7 @@ from ragstone.pipeline.gate_request import gate_request
 from ragstone.pipeline.git import Git
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.role import Role
+from ragstone.printable import shown_name
 from ragstone.report.parts import Links
 from ragstone.settings.settings import Settings
 
@@ -140,4 +141,4 @@ def _save(folder: CheckoutFolder, outcome: GateOutcome, refusal: str | None, con
         ) from None
     fact = outcome.run.manifest.standing
     what = "as a baseline" if fact.eligible else f"with the baseline it was compared with ({fact.reason})"
-    context.say(context.redact(f"Saved to {place}, {what}."))
+    context.say(context.redact(f"Saved to {shown_name(str(place))}, {what}."))

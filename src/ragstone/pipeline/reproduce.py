@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from ragstone import formatting
 from ragstone.evaluation.manifest import Invocation, Manifest
+from ragstone.printable import shell_command, shell_word
 from ragstone.settings.load import OPTIONS, Option, variable_of
 
 BASELINE_FOLDER = "ragstone-baseline"
@@ -31,15 +31,15 @@ def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None)
     commit = manifest.system.commit
     if commit and not found.changed and found.folder is not None:
         if found.from_github:
-            lines.append(shlex.join(["git", "fetch", "origin", commit, *([base] if base is not None else [])]))
-        lines.append(shlex.join(["git", "checkout", commit]))
+            lines.append(shell_command(["git", "fetch", "origin", commit, *([base] if base is not None else [])]))
+        lines.append(shell_command(["git", "checkout", commit]))
     if found.folder not in (None, "."):
-        lines.append(shlex.join(["cd", found.folder]))
+        lines.append(shell_command(["cd", found.folder]))
     scheme, _, test = manifest.system.entrypoint.partition(":")
     if scheme == "pytest":
         # Not FILE::NAME: a double colon is taken apart when it is shown, since it could start a workflow command.
         file, *names = test.partition("[")[0].split("::")
-        return (*lines, shlex.join(["pytest", file, "-k", " and ".join(names)]))
+        return (*lines, shell_command(["pytest", file, "-k", " and ".join(names)]))
     fetched, more = _fetched(manifest) if base is None else ((), ())
     return (*lines, *fetched, " ".join([*_words(found), *more]))
 
@@ -70,7 +70,7 @@ def _fetched(manifest: Manifest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if used is None or used.artifact is None or used.artifact_run_id is None:
         return (), ()
     words = ["gh", "run", "download", str(used.artifact_run_id), "--name", used.artifact, "--dir", BASELINE_FOLDER]
-    return (shlex.join(words),), ("--baseline", BASELINE_FOLDER)
+    return (shell_command(words),), ("--baseline", BASELINE_FOLDER)
 
 
 def _words(found: Invocation) -> list[str]:
@@ -81,7 +81,7 @@ def _words(found: Invocation) -> list[str]:
         if option.secret or (value := found.options.get(option.key)) is None:
             continue
         if option.flag is None or value == "false":
-            variables.append(f"{option.env}={shlex.quote(','.join(_many(value)))}")
+            variables.append(f"{option.env}={shell_word(','.join(_many(value)))}")
         else:
             flags += _flag(option, option.flag, value)
     config = [] if found.config is None else _with_value("config", found.config)
@@ -97,7 +97,7 @@ def _flag(option: Option, flag: str, value: str | tuple[str, ...]) -> list[str]:
 
 
 def _with_value(flag: str, value: str) -> list[str]:
-    quoted = shlex.quote(value)
+    quoted = shell_word(value)
     return [f"--{flag}={quoted}"] if value.startswith("-") else [f"--{flag}", quoted]
 
 

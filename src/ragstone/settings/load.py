@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular
+from ragstone.printable import shown_name
 from ragstone.settings.settings import METRICS, TABLES, CustomMetric, Settings
 
 
@@ -218,7 +219,7 @@ def _read_file(
 ) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
     """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
     if config is not None and not os.path.lexists(config):
-        raise ConfigError(f"config file not found: {config}", hint="Run `ragstone init` to write one.")
+        raise ConfigError(f"config file not found: {shown_name(str(config))}", hint="Run `ragstone init` to write one.")
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
     file = config or next((one for one in usual if os.path.lexists(one)), None)

@@ -27,7 +27,7 @@ from jinja2.runtime import Macro
 from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
-from ragstone.printable import clean
+from ragstone.printable import clean, shown_name
 from ragstone.report import escape, sandbox
 from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import ExhaustedError, ReportEnvironment, SafeText
@@ -39,8 +39,11 @@ PACKAGE = __name__
 OURS = f"ragstone/{REPORT}"
 
 _SHOWN = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
-FILTERS: Mapping[str, Callable[..., str]] = {name: getattr(formatting, name) for name in _SHOWN}
-"""How templates write numbers: functions of `formatting`."""
+FILTERS: Mapping[str, Callable[..., str]] = {
+    **{name: getattr(formatting, name) for name in _SHOWN},
+    "shown_name": shown_name,
+}
+"""How templates write numbers, and the names of files."""
 
 ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
@@ -99,7 +102,7 @@ def read_template(name: str, package: str = PACKAGE) -> str:
 def render_text_template(name: str, package: str, **values: object) -> str:
     """The shipped template of plain text called `name`, of `package`, without the last line break.
 
-    Filters are functions of `formatting`, and `line`. Nothing else is escaped: what prints the text makes it harmless.
+    Filters are FILTERS, and `line`. Nothing else is escaped: what prints the text makes it harmless.
     """
     return text_environment(package).get_template(name).render(values).rstrip("\n")
 

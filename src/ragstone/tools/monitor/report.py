@@ -6,13 +6,13 @@ Names of files and metrics are escaped. No text of an interaction is in it.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from textwrap import fill
 from typing import Any
 
 from ragstone.formatting import NONE, counted
+from ragstone.printable import shell_word
 from ragstone.report.escape import clip, encodable, markdown_code, markdown_inline, one_line
 from ragstone.report.templates import render_text_template
 from ragstone.tools.monitor.figures import Window, kind_of
@@ -122,7 +122,7 @@ def _cells(one: Watched) -> tuple[str, ...]:
 def _remarks(found: Monitored) -> list[str]:
     made = found.drafts
     replaced = [] if made is None else [replacements(name, count) for name, count in made.replaced.items()]
-    quoted = "" if made is None else shlex.quote(made.file)
+    quoted = "" if made is None else shell_word(made.file)
     return render_text_template(
         "remarks.txt.j2", __package__, found=found, replaced=replaced, quoted=quoted, shares=_shares, line=one_line,
         kind_of=kind_of,

@@ -19,6 +19,7 @@ from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_cal
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
+from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import JudgeSettings
 from ragstone.tools.generate.documents import Document, Documents, read_documents
@@ -150,7 +151,7 @@ def cost_text(found: CostEstimate) -> str:
 
 
 def _text(name: str, material: Material, **values: object) -> str:
-    unreadable = [f"{file} ({reason})" for file, reason in material.documents.unreadable]
+    unreadable = [f"{shown_name(file)} ({reason})" for file, reason in material.documents.unreadable]
     return render_text_template(f"{name}.txt.j2", __package__, material=material, unreadable=unreadable, **values)
 
 
