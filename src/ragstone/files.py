@@ -2,7 +2,7 @@
 
 One function opens them all, and only regular files of bounded size inside the expected folder. A pipe can't block the
 reader, a device is never opened, a link can't lead out, and the file that was checked is the file that is read, even if
-it is replaced in the meantime.
+it is replaced in the meantime. Another one refuses to write where a link is.
 """
 
 from __future__ import annotations
@@ -39,6 +39,15 @@ def read_regular(path: Path, *, limit: int, within: Path | None = None) -> bytes
     if len(body) > limit:
         raise _too_large(path, limit)
     return body
+
+
+def refuse_link(path: Path) -> None:
+    """Raise OSError if `path` is a link, wherever it leads: a checkout may contain it, and lead to anything.
+
+    /dev/stdout is a link, and no checkout's.
+    """
+    if path.is_symlink() and path.parent != Path("/dev"):
+        raise OSError(errno.ELOOP, "it is a link, and nothing is written through links", str(path))
 
 
 def read_table(name: str, package: str) -> Any:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ragstone.cli.context import run_to_end
 from ragstone.cli.options import CONFIG, FORMAT, PATH, option, setting, settings_from
+from ragstone.cli.output import write_text
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import (
     Calibration,
@@ -224,7 +224,7 @@ def command(
     scores = read_side(run).scores
     found = calibrate(scores, people, seed=settings.run.seed)
     if output is not None:
-        replace_text(output, found.model_dump_json(indent=1) + "\n")
+        write_text(output, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:
@@ -247,7 +247,7 @@ def _fit(run: Path, labels: Labels, out: Path, seed: int, form: str) -> int:
     from ragstone.tools.judging.fit import fit_judge
 
     found = fit_judge(RunDirectory.open(run), labels, seed=seed)
-    replace_text(out, found.model_dump_json(indent=1) + "\n")
+    write_text(out, found.model_dump_json(indent=1) + "\n")
     if form == "json":
         click.echo(found.model_dump_json(indent=2))
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ragstone.cli.options import CONFIG, FORCE, option, settings_from
-from ragstone.cli.output import say
+from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_texts
 from ragstone.formatting import counted
@@ -23,7 +23,7 @@ _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
 
 def check_target(target: Path, *, force: bool) -> None:
-    """Raise ConfigError if `target` exists, or is named like another format, as which it would be read."""
+    """Raise ConfigError if `target` exists, is a link, or is named like another format, as which it would be read."""
     ending = target.suffix.lower()
     if ending in _OTHER_FORMATS:
         raise ConfigError(
@@ -31,6 +31,7 @@ def check_target(target: Path, *, force: bool) -> None:
             where=str(target),
             hint=f"Write to {target.with_suffix('.jsonl').name}, for example.",
         )
+    check_output(target)
     if target.exists() and not force:
         raise ConfigError("already exists.", where=str(target), hint="Use another file name, or add --force.")
 

@@ -20,7 +20,7 @@ from ragstone.cli.options import (
     settings_from,
     with_options,
 )
-from ragstone.cli.output import linked, write_text
+from ragstone.cli.output import check_output, linked, write_text
 
 
 @click.command(name="gate")
@@ -69,6 +69,8 @@ def command(
             return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
 
         return end_job(job, os.environ, sys.stdout)
+    if output is not None:
+        check_output(output)
     settings = settings_from(flags)
 
     def show(outcome: GateOutcome) -> None:

@@ -12,8 +12,8 @@ import click
 
 from ragstone.cli.context import redactor
 from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, output_format, settings_from
+from ragstone.cli.output import write_text
 from ragstone.errors import ConfigError
-from ragstone.evaluation.files import replace_text
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.history.codes import sample_code
@@ -101,7 +101,7 @@ def command(
     if output is None:
         click.echo(text, nl=False)
     else:
-        replace_text(output, text)
+        write_text(output, text)
     return 0
 
 

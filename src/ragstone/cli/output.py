@@ -58,9 +58,20 @@ def linked(path: Path) -> str:
     return f"\x1b]8;;{path.resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"
 
 
+def check_output(path: Path) -> None:
+    """Raise ConfigError if `path`, which an option names, is a link."""
+    from ragstone.errors import disk_errors
+    from ragstone.files import refuse_link
+
+    with disk_errors(path, "can't be written"):
+        refuse_link(path)
+
+
 def write_text(path: Path, text: str) -> None:
+    """Write the file that an option names. Raises ConfigError, also for a link."""
     from ragstone.errors import disk_errors
 
+    check_output(path)
     with disk_errors(path, "can't be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import ConfigError, disk_errors
-from ragstone.files import read_regular
+from ragstone.files import read_regular, refuse_link
 from ragstone.formatting import figure
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import POLICY_FILE
@@ -75,6 +75,8 @@ def write_starter(directory: Path, *, proposal: Proposal, found: Survey) -> Writ
         **({} if golden is not None else {GOLDEN: _shipped("golden.jsonl")}),
         os.path.relpath(root / target.workflow, home): workflow_text(target, root, home, proposal.entrypoint, found),
     }
+    for place in texts:
+        _refuse_links(root, Path(os.path.normpath(home / place)))
     written: list[str] = []
     kept: list[str] = []
     for place, text in texts.items():
@@ -107,6 +109,17 @@ def git_root(directory: Path) -> Path | None:
     """The work tree that `directory` is in, if any. Git is not run."""
     start = directory.resolve()
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
+
+
+def _refuse_links(root: Path, path: Path) -> None:
+    """Raise ConfigError if `path`, which would be written below `root`, leads through a link. A file that is there is
+    not written."""
+    if path.exists():
+        return
+    folders = path.parents[: path.parents.index(root)]
+    with disk_errors(path, "can't be written"):
+        for part in (path, *folders):
+            refuse_link(part)
 
 
 def _write_new(path: Path, text: str) -> bool:

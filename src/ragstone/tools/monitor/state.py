@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragstone.errors import ConfigError
+from ragstone.files import refuse_link
 from ragstone.tools.monitor.interaction import Interaction
 from ragstone.tools.monitor.logs import Head, Log, Place
 
@@ -79,6 +80,7 @@ class State:
         self._candidates = candidates
         self._limits: dict[tuple[str, str, str], int] = {}
         try:
+            refuse_link(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

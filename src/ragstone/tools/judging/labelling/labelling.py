@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError, disk_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
+from ragstone.files import refuse_link
 from ragstone.formatting import counted, score
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.metrics.registry import find_metric
@@ -211,6 +212,8 @@ def _spread(scores: RunScores, metrics: Sequence[str], name: str) -> float:
 
 def write_batch(run: RunDirectory, batch: Batch, folder: Path, *, redact: Callable[[str], str] = str) -> list[Path]:
     """Write batch.json and a page for each annotator to `folder`; the pages. Raises ConfigError if it has a batch."""
+    with disk_errors(folder, "can't be written"):
+        refuse_link(folder)
     if (folder / BATCH).exists():
         raise ConfigError("already has a batch.", where=str(folder), hint="Use another folder, or remove this one.")
     with writing_to(folder):
