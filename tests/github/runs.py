@@ -15,12 +15,13 @@ from tests.evaluation.builders import Answering, judge, samples
 from tests.pipeline.asked import evaluate_golden_set
 
 
-def make_run(folder: Path, *, verdict: str | None = "pass", n: int = 6) -> RunDirectory:
+def make_run(
+    folder: Path, *, verdict: str | None = "pass", n: int = 6, system: Answering | None = None
+) -> RunDirectory:
     golden = samples(n)
     settings = Settings(root=folder, run=RunSettings(out="run", metrics=("faithfulness",)))
-    run = asyncio.run(
-        evaluate_golden_set(golden, Answering(), judge(golden), settings, RunContext(environ={"GITHUB_SHA": "d" * 40}))
-    )
+    context = RunContext(environ={"GITHUB_SHA": "d" * 40})
+    run = asyncio.run(evaluate_golden_set(golden, system or Answering(), judge(golden), settings, context))
     manifest = run.manifest.model_copy(update={"verdict": verdict})
     write_manifest(run.path, manifest)
     return RunDirectory(run.path, manifest)

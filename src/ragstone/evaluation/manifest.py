@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
@@ -88,7 +88,7 @@ class Invocation(_Part):
     relative to it. `config` is the config file, None for the one in `folder`, if any. `options` has the settings that
     differ from the config file, by key, without secrets; `secrets` are the keys of those that were set. `changed` and
     `untracked` count the files that differed from the commit; None if that is not known. `from_github`: the commit may
-    have to be fetched.
+    have to be fetched. `tree` is Git's name for the commit's files, from GitHub.
     """
 
     command: Literal["run", "gate"]
@@ -98,6 +98,7 @@ class Invocation(_Part):
     secrets: tuple[str, ...] = ()
     changed: int | None = Field(default=None, ge=0)
     untracked: int | None = Field(default=None, ge=0)
+    tree: str | None = None
     from_github: bool = False
 
 
@@ -250,7 +251,12 @@ class Manifest(_Part):
     metrics: dict[str, str] = Field(description="metric name to version")
     repeats: int = Field(default=1, ge=1)
     answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
-    confirmed: bool = Field(default=False, description="whether it was asked again because of a doubt")
+    earlier: tuple[PositiveInt, ...] = Field(
+        default=(), description="how many of the answers are of each earlier run of the same files, the newest first"
+    )
+    confirmed: bool = Field(
+        default=False, description="whether it was asked again because of a doubt, or has answers of earlier runs"
+    )
     steady: bool = Field(default=False, description="whether it gave the same answers when it was asked again")
     observed: Observed | None = None
     canaries: Canaries | None = None
@@ -271,6 +277,11 @@ class Manifest(_Part):
     oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None
+
+    @property
+    def own_answers(self) -> int:
+        """How often this run itself asked each question; its answers come before those of earlier runs."""
+        return self.answers - sum(self.earlier)
 
     @property
     def day(self) -> date:

@@ -18,7 +18,10 @@ from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
+from ragstone.github.api.base_tree import find_commit
 from ragstone.github.api.changed_files import changed_files
+from ragstone.github.api.client import GitHubApiError
+from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
@@ -42,6 +45,7 @@ from ragstone.pipeline.run_plan import read_golden_set, run_plan
 from ragstone.progress import LineProgress
 from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
+from ragstone.system.entrypoint import recognised
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024
@@ -177,6 +181,7 @@ def gate_request(
         fail_on=settings.gate.fail_on,
         baseline=baseline,
         baseline_required=settings.gate.baseline is not None,
+        earlier=_earlier_run(job, plan, write),
         past=_past(job, checkout.policy, role),
         templates=checkout.templates,
         links=job.links(),
@@ -188,11 +193,31 @@ def gate_request(
 
 
 def _comparing_files(plan: RunPlan, job: Job) -> RunPlan:
-    """`plan` that says how many files of the checkout differ from its commit, before any code of it runs."""
+    """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs."""
     if job.api is None or plan.invocation is None:
         return plan
     changed = changed_files(job.api, job.event.sha, job.places.workspace)
-    return replace(plan, invocation=plan.invocation.model_copy(update={"changed": changed}))
+    try:
+        commit = find_commit(job.api, job.event.sha)
+    except GitHubApiError:
+        commit = None
+    tree = None if commit is None else commit.tree.sha
+    return replace(plan, invocation=plan.invocation.model_copy(update={"changed": changed, "tree": tree}))
+
+
+def _earlier_run(job: Job, plan: RunPlan, write: Callable[[str], None]) -> RunDirectory | None:
+    """A run that this pull request had before of the same files, if they tell which system answers."""
+    pull, tree = job.event.pull_request, None if plan.invocation is None else plan.invocation.tree
+    if job.api is None or tree is None or pull is None or pull.is_fork:
+        return None
+    system = job.settings.system
+    entrypoint = recognised(system.entrypoint)
+    if entrypoint is not None:
+        is_in_files = entrypoint.kind.runs_users_code or system.version is not None
+        if not (entrypoint.can_be_asked_again and is_in_files):
+            return None
+    folder = job.temporary / "earlier"
+    return find_earlier_run(job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write)
 
 
 def _blocking(job: Job, settings: Settings) -> Settings:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.evaluation.directory import BASE_COMMIT, RunDirectory
+from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
@@ -21,6 +22,7 @@ from ragstone.evaluation.rounds.needs import Part, refuse_conflicts
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.session import RunPlan, Session, open_session
 from ragstone.evaluation.writer import write_manifest
+from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
@@ -76,10 +78,11 @@ OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
 class GateRequest:
     """What the gate is asked for, read before any of the user's code runs.
 
-    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `base` is a system to ask in the same job and
-    compare with; then `baseline` only provides judgements and its lineage. `notes` and `warnings` are shown before
-    those of the verdict. `folder` is the folder in which to run the commands that a report shows; None: any. `unproven`
-    says what the run leaves out, so that it can't pass.
+    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `earlier` is a run of the same files, whose
+    answers count too. `base` is a system to ask in the same job and compare with; then `baseline` only provides
+    judgements and its lineage. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in
+    which to run the commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't
+    pass.
     """
 
     run: RunPlan
@@ -87,6 +90,7 @@ class GateRequest:
     fail_on: FailOn | None = None
     baseline: RunDirectory | NamedRun | None = None
     baseline_required: bool = False
+    earlier: RunDirectory | None = None
     base: BaseSystem | OpenBase | None = None
     past: RunHistory | None = None
     templates: Templates | None = None
@@ -223,6 +227,9 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
             base=inputs.base,
             policy_hash=policy_hash(request.policy),
         )
+        if request.earlier is not None:
+            run, notes = _with_earlier_run(run, request.earlier, inputs, session)
+            inputs = replace(inputs, notes=(*inputs.notes, *notes))
     if inputs.base is not None:
         return _beside_base(inputs, inputs.base, run, session.context)
     with inputs.handing_on(undecided=True):
@@ -236,6 +243,20 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
         (*inputs.notes, *rejudged.notes),
         (*inputs.warnings, *rejudged.warnings),
     )
+
+
+def _with_earlier_run(
+    run: RunDirectory, earlier: RunDirectory, inputs: GateInputs, session: Session
+) -> tuple[RunDirectory, tuple[str, ...]]:
+    """`run` with the answers of `earlier` if that is of the same system, and a sentence that says so."""
+    metrics = session.plan.selected_metrics()
+    difference = difference_from(run, earlier, metrics, inputs.baseline)
+    if difference is not None:
+        session.context.say(f"The answers of an earlier run of the same files are not counted: {difference}.")
+        return run, ()
+    run = with_earlier_run(run, earlier, metrics)
+    runs = counted(len(run.manifest.earlier), "earlier run")
+    return run, (f"Counts the answers of {runs} of the same files.",)
 
 
 def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext) -> Evaluated:

@@ -96,6 +96,8 @@ class FakeGitHub:
         """Commit to path to content; a text is where a link leads."""
         self.parents: dict[str, list[str]] = {}
         """Commit to its parents."""
+        self.trees: dict[str, str] = {}
+        """Commit to Git's name for its files."""
         self.branches: dict[str, str] = {"main": BASE_SHA}
         self.protected: set[str] = {"main"}
         self.renamed: dict[str, str] = {}
@@ -156,8 +158,10 @@ class FakeGitHub:
         status: str = "completed",
         created_at: str | None = None,
         artifact: Mapping[str, bytes] | bytes | None = None,
+        tree: str | None = None,
+        attempt: int = 1,
     ) -> dict[str, Any]:
-        """A run of a workflow, and what it uploaded."""
+        """A run of a workflow, and what it uploaded. `tree` is Git's name for the files of its commit."""
         run = self.contract.example("workflow-run")
         run.update(
             id=run_id,
@@ -169,7 +173,10 @@ class FakeGitHub:
             head_sha=sha,
             html_url=f"https://github.com/acme/rag/actions/runs/{run_id}",
             created_at=created_at or f"2026-11-{1 + run_id % 28:02d}T00:00:00Z",
+            run_attempt=attempt,
         )
+        if tree is not None:
+            run["head_commit"].update(id=sha, tree_id=tree)
         run["repository"].update(id=REPOSITORY_ID, full_name="acme/rag")
         if head_repository_id is None:
             run["head_repository"] = None
@@ -452,11 +459,12 @@ class FakeGitHub:
         return Reply(302, None, {"Location": f"{self.storage_url}/tarball/{sha}"})
 
     def _git_commit(self, seen: Seen, actor: Actor, sha: str) -> Reply:
-        if sha not in self.parents:
+        if sha not in self.parents and sha not in self.trees:
             raise Refusal(404)
         commit = self.contract.example("git-commit")
         sample = commit["parents"][0]
-        commit.update(sha=sha, parents=[{**sample, "sha": parent} for parent in self.parents[sha]])
+        commit.update(sha=sha, parents=[{**sample, "sha": parent} for parent in self.parents.get(sha, [])])
+        commit["tree"].update(sha=self.trees.get(sha, commit["tree"]["sha"]))
         return Reply(200, commit)
 
     def _tree(self, seen: Seen, actor: Actor, sha: str) -> Reply:

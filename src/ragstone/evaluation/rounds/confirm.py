@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.earlier import with_earlier_of
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
@@ -17,34 +18,39 @@ from ragstone.system.response import Response, System
 async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDirectory:
     """`run` with one more answer to each question, written to `out`; what was judged before is in the judge's cache.
 
+    Answers of earlier runs, which it may not have, are not played back but added.
+
     Raises JudgeError, SystemUnderTestError, TimeLimitReached.
     """
-    plan, stored = session.plan, StoredAnswers()
+    plan, stored, own = session.plan, StoredAnswers(), run.manifest.own_answers
+    metrics = plan.selected_metrics()
     stored.read_run(run)
     try:
         again = session.round(
             plan.golden,
-            _OnceMore(stored, session.system),
-            plan.selected_metrics(),
+            _OnceMore(stored, own, session.system),
+            metrics,
             out,
-            answers=run.manifest.answers + 1,
+            answers=own + 1,
         )
-        return await watch_judge(await run_round(again, session.context), session.judge, None, 0, inherits=False)
+        asked = await run_round(again, session.context)
+        return await watch_judge(with_earlier_of(asked, run, metrics), session.judge, None, 0, inherits=False)
     finally:
         await stored.close()
 
 
 class _OnceMore(Wrapped):
-    """Plays back the answers in `stored`, and asks `system` for one more."""
+    """Plays back the first answers in `stored`, `own` to each question, and asks `system` for one more."""
 
-    def __init__(self, stored: StoredAnswers, system: System) -> None:
+    def __init__(self, stored: StoredAnswers, own: int, system: System) -> None:
         super().__init__(system)
         self._stored = stored
+        self._own = own
         self._asked: dict[str, int] = {}
 
     async def ask(self, sample: Sample) -> Response:
         number = self._asked.get(sample.id, 0)
         self._asked[sample.id] = number + 1
-        if number < self._stored.answers:
+        if number < self._own:
             return self._stored.response(sample.id, number)
         return await self._system.ask(sample)

@@ -45,15 +45,24 @@ class Artifact(ApiReply):
 
 
 def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
-    """The newest artifact called `name` of run `run_id` (every attempt of a run adds one). Raises GitHubApiError."""
+    """The newest artifact called `name` of run `run_id`. Raises GitHubApiError."""
+    return next(iter(artifacts_of(api, run_id, name)), None)
+
+
+def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
+    """The artifacts called `name` of run `run_id`, of which every attempt adds one; the newest first.
+
+    Raises GitHubApiError.
+    """
     path = f"{api.base}/actions/runs/{run_id}/artifacts"
-    newest: Artifact | None = None
-    for artifact in api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=MAX_PAGES):
-        # The server filters by name, and so do we.
-        of_this_run = artifact.workflow_run is not None and artifact.workflow_run.id == run_id
-        if artifact.name == name and of_this_run and (newest is None or artifact.id >= newest.id):
-            newest = artifact
-    return newest
+    listed = api.pages(Artifact, path, {"name": name}, key="artifacts", max_pages=MAX_PAGES)
+    # The server filters by name and run, and so do we.
+    found = [
+        artifact
+        for artifact in listed
+        if artifact.name == name and artifact.workflow_run is not None and artifact.workflow_run.id == run_id
+    ]
+    return sorted(found, key=lambda artifact: artifact.id, reverse=True)
 
 
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:

@@ -29,9 +29,17 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
-class _GitCommit(ApiReply):
+class GitCommit(ApiReply):
+    """A commit, its parents, and its tree: Git's name for all its files."""
+
     sha: str
+    tree: Commit
     parents: list[Commit]
+
+
+def find_commit(api: GitHubApi, sha: str) -> GitCommit | None:
+    """The commit `sha`; None if GitHub has none. Raises GitHubApiError."""
+    return api.find(GitCommit, f"{api.base}/git/commits/{quote(sha, safe='')}")
 
 
 def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
@@ -44,7 +52,7 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     event, base = reviewed.event, base_commit(api, reviewed)
     if event.pull_request is None or base is None or reviewed.unreviewed is not None:
         return base
-    merge = api.find(_GitCommit, f"{api.base}/git/commits/{quote(event.sha, safe='')}")
+    merge = find_commit(api, event.sha)
     if merge is None:
         return base
     parents = [parent.sha for parent in merge.parents]

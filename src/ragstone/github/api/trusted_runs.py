@@ -27,8 +27,12 @@ class _Owner(ApiReply):
     id: int
 
 
+class _HeadCommit(ApiReply):
+    tree_id: str
+
+
 class WorkflowRun(ApiReply):
-    """A run in GitHub's list."""
+    """A run in GitHub's list. `head_commit` is the commit `head_sha`; its tree is Git's name for all its files."""
 
     id: int
     workflow_id: int
@@ -36,6 +40,7 @@ class WorkflowRun(ApiReply):
     status: str | None = None
     head_branch: str | None = None
     head_sha: str
+    head_commit: _HeadCommit | None = None
     created_at: str
     run_attempt: int = 1
     html_url: str = ""

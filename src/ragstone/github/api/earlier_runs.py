@@ -1,0 +1,104 @@
+"""The run that a pull request had before this one of the same files, read from the artifact that it left.
+
+Whoever may push to a pull request may change its workflow too, which then uploads what it likes. So only a run of a
+commit counts whose files are those of this one's, as GitHub has it: its workflow was the same, and whatever could plant
+answers there can do so here as well. A fork's runs never count, nor those of other workflows and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ragstone.archive import ArchiveRefused
+from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, manifest_of, open_members
+from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.earlier import lack_of
+from ragstone.github.api.artifacts import Artifact, artifacts_of, read_artifact
+from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.trusted_runs import WorkflowRun
+
+MAX_RUNS = 10
+"""Of more runs of the same files, the artifacts of the newest are looked for."""
+MAX_READ = 4
+"""Number of artifacts that are read at most. One has the answers of those before it, too."""
+_EVENT = "pull_request"
+
+
+def find_earlier_run(
+    api: GitHubApi, own_run: int, artifact_name: str, tree: str, folder: Path, say: Callable[[str], None]
+) -> RunDirectory | None:
+    """The newest artifact of a run for the pull request of run `own_run` with the same files, as a run below `folder`.
+
+    `tree` is Git's name for the files that are checked out: a merge with the base. What is left out is said, and why.
+    """
+    try:
+        artifacts = [
+            artifact for run in _same_runs(api, own_run) for artifact in artifacts_of(api, run.id, artifact_name)
+        ]
+        artifacts.sort(key=lambda artifact: artifact.id, reverse=True)
+        for artifact in artifacts[:MAX_READ]:
+            try:
+                return _read(api, artifact, tree, folder / str(artifact.id))
+            except ArchiveRefused as refused:
+                say(f"An earlier run, artifact {artifact.id}, is not counted: {refused.reason}.\n")
+            except RunDirectoryError as error:
+                say(f"An earlier run, artifact {artifact.id}, is not counted: {error.message}\n")
+    except GitHubApiError as api_error:
+        say(f"Earlier runs of this pull request can't be read: {api_error}\n")
+    return None
+
+
+def _same_runs(api: GitHubApi, own_run: int) -> Iterator[WorkflowRun]:
+    """The finished runs for the pull request of run `own_run` whose commit has the same files, the newest first.
+
+    The first is run `own_run` itself, if it was tried before.
+    """
+    own = api.get(WorkflowRun, f"{api.base}/actions/runs/{own_run}")
+    if own.head_branch is None or not _is_same(own, own):
+        return
+    if own.run_attempt > 1:
+        yield own
+    path = f"{api.base}/actions/workflows/{own.workflow_id}/runs"
+    wanted: dict[str, str | int] = {
+        "event": _EVENT,
+        "branch": own.head_branch,
+        "status": "completed",
+        "exclude_pull_requests": "true",
+    }
+    listed = api.pages(WorkflowRun, path, wanted, key="workflow_runs", max_pages=1)
+    found = [run for run in listed if run.id != own.id and run.status == "completed" and _is_same(run, own)]
+    found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+    yield from found[:MAX_RUNS]
+
+
+def _is_same(run: WorkflowRun, own: WorkflowRun) -> bool:
+    """Whether `run` is of the same workflow, branch and files as `own`, and of no fork. The server's filters are
+    verified."""
+    return (
+        run.event == _EVENT
+        and run.workflow_id == own.workflow_id
+        and run.head_branch == own.head_branch
+        and run.head_repository is not None
+        and run.head_repository.id == run.repository.id == own.repository.id
+        and run.head_commit is not None
+        and own.head_commit is not None
+        and run.head_commit.tree_id == own.head_commit.tree_id
+    )
+
+
+def _read(api: GitHubApi, artifact: Artifact, tree: str, folder: Path) -> RunDirectory:
+    """The run in `artifact`, with scores that follow from its judgements.
+
+    Raises ArchiveRefused, RunDirectoryError, GitHubApiError.
+    """
+    files = read_artifact(api, artifact, {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES)})
+    invocation = manifest_of(files).invocation
+    if invocation is None or invocation.tree != tree:
+        raise ArchiveRefused("it is of other files")
+    run = open_members(files, folder)
+    lack = lack_of(run)
+    if lack is not None:
+        raise ArchiveRefused(lack)
+    return run

@@ -1,0 +1,100 @@
+"""Answers of earlier runs: whose count, and where they stand in a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.earlier import MAX_EARLIER, difference_from, lack_of, with_earlier_of, with_earlier_run
+from ragstone.evaluation.lineage import used
+from ragstone.evaluation.manifest import BaselineFact, SystemManifest
+from ragstone.evaluation.replay import confirm
+from ragstone.evaluation.writer import update_manifest
+from ragstone.golden.sample import Sample
+from ragstone.judge.protocol import JudgeIdentity
+from ragstone.metrics.registry import select_metrics
+from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from tests.evaluation.builders import Answering
+from tests.github.runs import make_run
+
+FAITHFULNESS = select_metrics(["faithfulness"])
+PREFERENCE = select_metrics(["pairwise_preference"])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return make_run(tmp_path / "run")
+
+
+def compared_with(run: RunDirectory, baseline: RunDirectory) -> RunDirectory:
+    return update_manifest(run, baseline=BaselineFact(eligible=False, reason="a test", used=used(baseline)))
+
+
+def test_the_newest_runs_count_up_to_a_limit_and_scores_follow_from_all_answers(
+    tmp_path: Path, run: RunDirectory
+) -> None:
+    for number in range(MAX_EARLIER + 2):
+        run = with_earlier_run(make_run(tmp_path / str(number)), run, FAITHFULNESS)
+    assert run.manifest.earlier == (1,) * MAX_EARLIER
+    assert run.manifest.answers == MAX_EARLIER + 1
+    assert confirm(RunDirectory.open(run.path)).scores() == run.scores()
+
+
+def test_a_run_that_is_asked_again_keeps_the_answers_of_earlier_runs(tmp_path: Path, run: RunDirectory) -> None:
+    pooled = with_earlier_run(make_run(tmp_path / "pooled"), run, FAITHFULNESS)
+    again = with_earlier_of(make_run(tmp_path / "again"), pooled, FAITHFULNESS)
+    assert (again.manifest.answers, again.manifest.earlier) == (2, (1,))
+    assert with_earlier_of(again, run, FAITHFULNESS) is again, "that has none"
+
+
+def test_fewer_questions_are_others(tmp_path: Path, run: RunDirectory) -> None:
+    assert difference_from(run, make_run(tmp_path / "same"), FAITHFULNESS, None) is None
+    assert difference_from(run, make_run(tmp_path / "fewer", n=5), FAITHFULNESS, None) == "its questions are others"
+
+
+@pytest.mark.parametrize(
+    ("fields", "difference"),
+    [
+        ({"repeats": 2}, "it was judged in another way"),
+        ({"metrics": {"faithfulness": "0"}}, "it was judged in another way"),
+        ({"judge": JudgeIdentity(provider="another", model="m", version="1")}, "it was judged in another way"),
+        ({"system": SystemManifest(entrypoint="python:app:another")}, "its system is another"),
+    ],
+)
+def test_another_judge_or_system_is_a_difference(
+    tmp_path: Path, run: RunDirectory, fields: dict[str, Any], difference: str
+) -> None:
+    earlier = update_manifest(make_run(tmp_path / "earlier"), **fields)
+    assert difference_from(run, earlier, FAITHFULNESS, None) == difference
+
+
+def test_another_commit_is_none(tmp_path: Path, run: RunDirectory) -> None:
+    earlier = make_run(tmp_path / "earlier")
+    system = earlier.manifest.system.model_copy(update={"commit": "e" * 40})
+    assert difference_from(run, update_manifest(earlier, system=system), FAITHFULNESS, None) is None
+
+
+def test_a_run_with_an_answer_that_has_no_score_lacks_it(tmp_path: Path, run: RunDirectory) -> None:
+    first = next(run.records()).sample.id
+
+    def behave(sample: Sample) -> Response:
+        if sample.id == first:
+            return Response(sample.id, failure=SystemFailure(SystemFailureKind.CRASHED, "it crashed"))
+        return Response(sample.id, "It is so.", (Context("It is so."),))
+
+    failed = make_run(tmp_path / "failed", system=Answering(behave))
+    assert (lack_of(run), lack_of(failed)) == (None, "some of its answers have no score")
+
+
+def test_what_is_compared_with_the_baselines_answers_counts_beside_that_baseline_only(
+    tmp_path: Path, run: RunDirectory
+) -> None:
+    baseline, another = make_run(tmp_path / "main"), make_run(tmp_path / "another", n=5)
+    earlier = compared_with(make_run(tmp_path / "earlier"), baseline)
+    assert difference_from(run, earlier, PREFERENCE, baseline) is None
+    assert difference_from(run, earlier, PREFERENCE, another) == "it was compared with another baseline"
+    assert difference_from(run, earlier, PREFERENCE, None) == "it was compared with another baseline"
+    assert difference_from(run, earlier, FAITHFULNESS, another) is None
