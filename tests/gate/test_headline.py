@@ -71,7 +71,7 @@ LOWER = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
     [
         (LOST, {}, ("Blocked: retrieval", "no longer", "20 of 51 questions")),
         (replace(LOST, comparability=None), {}, ("Blocked: retrieval", "not retrieved for 20 of 51 questions")),
-        (LOST, {"advisory": True}, ("Failed, but not blocked: retrieval", "20 of 51")),
+        (LOST, {"advisory": True}, ("Failed, but not blocked: retrieval", "fail_on is 'never'. ", "20 of 51")),
         (
             verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, **MIXED)),
             {},
@@ -155,7 +155,7 @@ def test_what_is_not_settled_says_whether_it_blocks_and_how_often_was_asked() ->
     assert "Asked" not in line(found, answers=1)
     blocks = replace(found, inconclusive_blocks=True)
     assert line(blocks).startswith("Blocked: not settled. Context recall")
-    assert line(blocks, advisory=True).startswith("Not blocked, but look: ")
+    assert line(blocks, advisory=True).startswith("Not blocked, but look (fail_on is 'never'): ")
     assert line(verdict(Status.INCONCLUSIVE)) == "Not blocked, but look: The reason."
 
 

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +227,29 @@ def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(seas
     assert found.outputs["baseline-run-id"] == ""
     for text in (found.summary, season.github.bodies()[0]):
         assert "run 901 was left out: the artifact has expired" in text.split("|", 1)[0]
+
+
+def refuse_to_list(github: FakeGitHub) -> None:
+    github.fail("GET", "/actions/workflows/", 403, times=99)
+
+
+def damage_the_archive(github: FakeGitHub) -> None:
+    for number, (artifact, _) in list(github.artifacts.items()):
+        github.artifacts[number] = (artifact, b"not a zip")
+
+
+@pytest.mark.parametrize("make_unreadable", [refuse_to_list, damage_the_archive])
+def test_a_run_whose_baseline_could_not_be_read_does_not_pass(
+    season: Season, make_unreadable: Callable[[FakeGitHub], None]
+) -> None:
+    season.merge()
+    make_unreadable(season.github)
+    found = season.job()
+    assert found.outputs["verdict"] == "inconclusive", found.log
+    assert "a baseline could not be read" in found.summary
+    season.github.faults.clear()
+    season.merge()  # on main it is the first one that can be read again
+    assert season.job().outputs["verdict"] == "pass"
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])

@@ -9,12 +9,13 @@ import pytest
 from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
 from ragstone.github.policy_changes import in_turns
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
-from tests.github.api.payloads import HEAD_SHA
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
 from tests.github.builders import CONFIG as ANY_CONFIG
 from tests.github.builders import POLICY, Checkout, pull_request, workflow_run
 from tests.github.runs import artifact_of
 
 CONFIG = ANY_CONFIG.replace("golden.jsonl", "golden*.jsonl")
+NEVER = '[gate]\nfail_on = "never"\n'
 
 
 def entry(reason: str = "half the latency", run: str = "a" * 16) -> str:
@@ -121,6 +122,45 @@ def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
     assert checkout.gate(RAGSTONE_COMMENT=mode).code == 0
     assert len(github.bodies()) == comments
     assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
+
+
+@pytest.mark.parametrize("mode", ["always", "failures", "changes"])
+@pytest.mark.parametrize("config", [CONFIG + NEVER, CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")])
+def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_merge(
+    github: FakeGitHub, checkout: Checkout, mode: str, config: str
+) -> None:
+    checkout.write("ragstone.toml", config)
+    assert checkout.gate(RAGSTONE_COMMENT=mode).code == 0
+    [body] = github.bodies()
+    assert "does not count" in top(body)
+
+
+@pytest.mark.parametrize("base_says", [True, False], ids=["of the base", "of the workflow"])
+def test_line_one_says_that_no_verdict_blocks(github: FakeGitHub, checkout: Checkout, base_says: bool) -> None:
+    if base_says:
+        checkout.write("ragstone.toml", CONFIG + NEVER)
+        checkout.is_base()
+    more = {} if base_says else {"RAGSTONE_FAIL_ON": "never"}
+    assert "fail_on is 'never'" in line_one(checkout.gate(**more).summary)
+    checkout.answer_badly()
+    found = checkout.gate(**more)
+    assert (found.code, "fail_on is 'never'" in line_one(found.summary)) == (0, True)
+
+
+def line_one(summary: str) -> str:
+    return next(line for line in summary.splitlines() if line.startswith("#")).replace("\\", "")
+
+
+def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("rag.py", "def answer(question): ...\n")
+    checkout.is_base()
+    github.files[MERGE_SHA] = {**github.files[BASE_SHA], "rag.py": b"def answer(question): ...\n"}
+    assert "of this checkout" not in checkout.gate().summary
+    checkout.write("rag.py", "def answer(question): return 'fine'\n")
+    assert "1 file of this checkout differs from commit" in top(checkout.gate().summary)
+    assert "rag.py" in top(checkout.gate().summary)
+    del github.files[MERGE_SHA]
+    assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)
 
 
 def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:

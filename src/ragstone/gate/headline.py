@@ -49,8 +49,17 @@ class Headline:
 def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisory: bool = False) -> Headline:
     """Line one of `verdict` on `samples` samples, each asked `answers` times. Pure.
 
-    `advisory`: the job goes on whatever the verdict.
+    `advisory`: the job goes on whatever the verdict, because of `fail_on`, which line one says.
     """
+    headline = _headline(verdict, samples, answers, advisory=advisory)
+    if not advisory or verdict.status is Status.ERROR:
+        return headline
+    if headline.lead.endswith(":"):
+        return Headline(f"{headline.lead.removesuffix(':')} (fail_on is 'never'):", headline.fact)
+    return Headline(f"{headline.lead} No verdict blocks: fail_on is 'never'.", headline.fact)
+
+
+def _headline(verdict: GateVerdict, samples: int, answers: int, *, advisory: bool) -> Headline:
     blocked = "Failed, but not blocked:" if advisory else "Blocked:"
     bad = [check for check in verdict.checks if check.blocks and check.status is verdict.status]
     reason = _capital(bad[0].reason if bad else verdict.reason)

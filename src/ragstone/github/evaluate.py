@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.files import read_regular
+from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy
 from ragstone.github.api.base_tree import find_commit
 from ragstone.github.api.changed_files import changed_files
@@ -42,6 +43,7 @@ from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
 from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import read_golden_set, run_plan
+from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
 from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
@@ -130,6 +132,7 @@ def read_checkout(job: Job) -> Checkout:
         folder=job.temporary / "base",
     )
     settings = job.settings = _blocking(job, allowed.settings.value)
+    job.gate_changes = allowed.notes  # taken back for this run, but in force once they are merged
     job.notes += allowed.notes
     policy = job.policy = gate_policy(settings)
     reviewed = reviewed_templates(
@@ -171,7 +174,8 @@ def gate_request(
     plan = run_plan(settings, context, golden=checkout.golden, command="gate").requiring(checkout.policy.named_metrics)
     plan = _comparing_files(plan, job)
     baseline = _baseline(job, write)
-    changes = job.gate_changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
+    changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
+    job.gate_changes = (*job.gate_changes, *changes)
     first = 0 if job.base.sentence is None else 1
     job.notes[first:first] = changes
     role = _role(job)
@@ -188,21 +192,39 @@ def gate_request(
         role=role,
         warnings=tuple(job.notes),
         folder=_policy_folder(job),
-        unproven=judged.unproven,
+        unproven=judged.unproven or job.unread_baseline,
     )
 
 
 def _comparing_files(plan: RunPlan, job: Job) -> RunPlan:
-    """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs."""
+    """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs.
+
+    Which ones differ is a note: a step before the gate may have edited them.
+    """
     if job.api is None or plan.invocation is None:
         return plan
     changed = changed_files(job.api, job.event.sha, job.places.workspace)
+    job.notes += _file_notes(changed, f"commit {job.event.sha[:12]}")
     try:
         commit = find_commit(job.api, job.event.sha)
     except GitHubApiError:
         commit = None
-    tree = None if commit is None else commit.tree.sha
-    return replace(plan, invocation=plan.invocation.model_copy(update={"changed": changed, "tree": tree}))
+    facts = {
+        "changed": None if changed is None else len(changed),
+        "tree": None if commit is None else commit.tree.sha,
+    }
+    return replace(plan, invocation=plan.invocation.model_copy(update=facts))
+
+
+def _file_notes(changed: Sequence[str] | None, commit: str) -> list[str]:
+    """What a reader must know about the files of a checkout that differ from its commit."""
+    if changed is None:
+        return [f"It is not known whether files of this checkout differ from {commit}."]
+    if not changed:
+        return []
+    names = some([shown_name(name) for name in changed])
+    verb = "differs" if len(changed) == 1 else "differ"
+    return [f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}."]
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Callable[[str], None]) -> RunDirectory | None:
@@ -277,11 +299,15 @@ def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
     if not isinstance(found, TrustedBaseline):
         if job.base_commit is None:
             job.notes.append(found.reason)
+            job.unread_baseline = found.unproven
         return None
     try:
         run = found.materialise(job.temporary / "baseline")
     except RagstoneError as error:
-        job.notes.append(f"The baseline of run {found.run_id} can't be used: {error.message}")
+        reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
+        job.notes.append(reason)
+        if job.base_commit is None:
+            job.unread_baseline = f"Not proven. {reason}"
         return None
     job.baseline = found
     carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""

@@ -88,6 +88,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
         )
         unreviewed = (base.sentence,) if base.sentence is not None else ()
         none = (known.reason,) if isinstance(known, NoBaseline) else ()
+        unread = known.unproven if isinstance(known, NoBaseline) else None
         current = ComparedRun(vouched.scores, run)
         rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
         terms = replace(terms, baseline=rejudged.baseline)
@@ -105,7 +106,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
                 *((damage,) if damage else ()),
                 *rejudged.warnings,
             ),
-            unproven=UNVERIFIED if vouched.doubts else base.unproven,
+            unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
         )
     except _NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))

@@ -103,6 +103,13 @@ class NoBaseline:
     history: bytes | None = field(default=None, repr=False)
     is_empty: bool = False
     """Whether the store has nothing to look at."""
+    is_unread: bool = False
+    """Whether there may be a baseline: the store, or a run in it, could not be read."""
+
+    @property
+    def unproven(self) -> str | None:
+        """Why a run can't pass without this baseline; None if it can."""
+        return f"Not proven, because a baseline could not be read. {self.reason}" if self.is_unread else None
 
 
 def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
@@ -120,6 +127,7 @@ class _Search:
         self._seen = 0
         self._reads = 0
         self._refusals: list[str] = []
+        self._is_unread = False
         self._history: bytes | None = None
 
     def find(self) -> TrustedBaseline | NoBaseline:
@@ -131,8 +139,9 @@ class _Search:
                 if found is not None:
                     return found
         except StoreFailed as failed:
-            return NoBaseline(f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip(), self._history)
-        return NoBaseline(self._why_none(), self._history, is_empty=not self._seen)
+            reason = f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip()
+            return NoBaseline(reason, self._history, is_unread=True)
+        return NoBaseline(self._why_none(), self._history, is_empty=not self._seen, is_unread=self._is_unread)
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
         """The baseline that `stored` leads to: itself, the one it carries, or the one it names."""
@@ -148,6 +157,7 @@ class _Search:
                 return self._found(stored, stored.commit, stored.created_at or manifest.created_at, own.files)
         except ArchiveRefused as refused:
             self._refusals.append(f"{stored.place} was left out: {refused.reason}")
+            self._is_unread = self._is_unread or stored.refused is None
             return None
         used = manifest.baseline.used if manifest.baseline is not None else None
         used_run = used.run_id if used is not None else None

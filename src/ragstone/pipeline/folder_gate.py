@@ -28,12 +28,16 @@ _SHALLOW = " This is a shallow clone: fetch the commits before this one, whose r
 
 @dataclass(frozen=True, slots=True)
 class FolderBaseline:
-    """What a folder has for the checkout: the baseline and its name, or None; a sentence on it; and the history."""
+    """What a folder has for the checkout: the baseline and its name, or None; a sentence on it; and the history.
+
+    `unproven`: why a run without a baseline can't pass.
+    """
 
     run: RunDirectory | None
     reason: str
     history: bytes | None
     name: str | None = None
+    unproven: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,13 @@ class CheckoutFolder:
         baseline = find_baseline(self.store)
         if isinstance(baseline, NoBaseline):
             shallow = baseline.is_empty and self.git.is_shallow()
-            return FolderBaseline(None, f"{baseline.reason}{_SHALLOW if shallow else ''}", baseline.history)
+            reason = f"{baseline.reason}{_SHALLOW if shallow else ''}"
+            return FolderBaseline(None, reason, baseline.history, unproven=baseline.unproven)
         try:
             run = baseline.materialise(directory)
         except RunDirectoryError as error:
             reason = f"The baseline in {baseline.place} can't be used: {error.message}"
-            return FolderBaseline(None, reason, baseline.history)
+            return FolderBaseline(None, reason, baseline.history, unproven=f"Not proven. {reason}")
         name = f"commit {baseline.sha[:12]}"
         reason = f"Baseline: {name}, {baseline.created_at}, from {baseline.place}."
         return FolderBaseline(run, reason, baseline.history, name)
@@ -101,6 +106,7 @@ async def gate_with_folder(settings: Settings, context: RunContext, show: Callab
             past=request.past or RunHistory(history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
             warnings=notes,
+            unproven=baseline.unproven,
         )
         outcome = await gate(request, context)
     show(outcome)

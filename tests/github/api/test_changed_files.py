@@ -39,7 +39,7 @@ def checkout(github: FakeGitHub, tmp_path: Path) -> Path:
 
 def test_an_untouched_checkout_has_no_changed_files_and_new_ones_are_none(api: GitHubApi, checkout: Path) -> None:
     (checkout / "index.bin").write_bytes(b"built")
-    assert changed_files(api, BASE_SHA, checkout) == 0
+    assert changed_files(api, BASE_SHA, checkout) == ()
 
 
 def edit(checkout: Path) -> None:
@@ -73,10 +73,20 @@ def hide_from_git(checkout: Path) -> None:
     (checkout / ".git" / "config").write_text("[core]\n\tfsmonitor = touch ran\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("change", [edit, remove, link_elsewhere, link_out, put_a_pipe_there, hide_from_git])
-def test_a_changed_file_is_counted(api: GitHubApi, checkout: Path, change: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (edit, "rag.py"),
+        (remove, "rag.py"),
+        (link_elsewhere, "latest"),
+        (link_out, "rag.py"),
+        (put_a_pipe_there, "rag.py"),
+        (hide_from_git, "rag.py"),
+    ],
+)
+def test_a_changed_file_is_named(api: GitHubApi, checkout: Path, change: Callable[[Path], None], name: str) -> None:
     change(checkout)
-    assert changed_files(api, BASE_SHA, checkout) == 1
+    assert changed_files(api, BASE_SHA, checkout) == (name,)
     assert not (checkout / "ran").exists()
 
 
@@ -87,9 +97,9 @@ def test_what_checking_out_converts_is_no_change(github: FakeGitHub, api: GitHub
     github.files[BASE_SHA]["model.bin"] = pointer.encode()
     (checkout / "model.bin").write_bytes(large)
     (checkout / "data" / "g\xc3\xb6lden.jsonl").write_bytes(b"{}\r\n")
-    assert changed_files(api, BASE_SHA, checkout) == 0
+    assert changed_files(api, BASE_SHA, checkout) == ()
     (checkout / "model.bin").write_bytes(large + b"!")
-    assert changed_files(api, BASE_SHA, checkout) == 1
+    assert changed_files(api, BASE_SHA, checkout) == ("model.bin",)
 
 
 @pytest.mark.parametrize(("limit", "count"), [(4, 0), (3, 1)])
@@ -98,7 +108,9 @@ def test_line_ends_are_converted_back_in_files_up_to_a_size(
 ) -> None:
     monkeypatch.setattr(module, "_CONVERTED_BYTES", limit)
     (checkout / "data" / "g\xc3\xb6lden.jsonl").write_bytes(b"{}\r\n")
-    assert changed_files(api, BASE_SHA, checkout) == count
+    found = changed_files(api, BASE_SHA, checkout)
+    assert found is not None
+    assert len(found) == count
 
 
 def test_what_can_not_be_known_is_none(
@@ -115,6 +127,6 @@ def test_a_submodule_that_is_checked_out_can_not_be_compared(
     module_entry = CommitFile(path="library", type="commit", mode=SUBMODULE, sha="d" * 40)
     monkeypatch.setattr(module, "list_commit_files", lambda *_: (module_entry,))
     (checkout / "library").mkdir()
-    assert changed_files(api, BASE_SHA, checkout) == 0
+    assert changed_files(api, BASE_SHA, checkout) == ()
     (checkout / "library" / "code.py").touch()
     assert changed_files(api, BASE_SHA, checkout) is None

@@ -1,4 +1,4 @@
-"""How many files of a checkout are not those of its commit, as GitHub has it.
+"""Which files of a checkout are not those of its commit, as GitHub has it.
 
 Git is not asked: the configuration of a checkout can name programs to run, and can hide changes. Files are read, and
 nothing else.
@@ -26,8 +26,8 @@ _CHUNK = 1024 * 1024
 _POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
 
 
-def changed_files(api: GitHubApi, sha: str, checkout: Path) -> int | None:
-    """How many of the files of commit `sha` are not as in `checkout`; files that the commit doesn't have don't count.
+def changed_files(api: GitHubApi, sha: str, checkout: Path) -> tuple[str, ...] | None:
+    """The files of commit `sha` that are not as in `checkout`; files that the commit doesn't have don't count.
 
     A file that Git LFS keeps elsewhere, or whose line ends were converted for Windows, is as in the commit. None if it
     can't be known: GitHub does not say, or a submodule is checked out.
@@ -41,7 +41,7 @@ def changed_files(api: GitHubApi, sha: str, checkout: Path) -> int | None:
     total = sum(_size(checkout / file.path) for file in files)
     if total > MAX_CHECKOUT_BYTES:
         return None
-    return sum(not _is_same(file, checkout) for file in files if file.mode != SUBMODULE)
+    return tuple(file.path for file in files if file.mode != SUBMODULE and not _is_same(file, checkout))
 
 
 def _is_same(file: CommitFile, checkout: Path) -> bool:
