@@ -59,10 +59,16 @@ class Canaries(_Part):
 
 
 class Planted(_Part):
-    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on."""
+    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on.
+
+    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples whose contexts make the judge
+    support anything, which it does not otherwise.
+    """
 
     asked: int = Field(ge=0)
     passed: int = Field(ge=0)
+    passed_anywhere: int = Field(default=0, ge=0)
+    steered: tuple[str, ...] = ()
     unanswered: int = Field(default=0, ge=0)
 
 

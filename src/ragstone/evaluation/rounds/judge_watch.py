@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Canaries, Cost, Observed
 from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.rounds.planted import judge_planted
+from ragstone.evaluation.rounds.planted import choose_hosts, judge_planted, mean_scores
 from ragstone.evaluation.writer import update_manifest
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sightings
@@ -34,7 +35,10 @@ async def watch_judge(
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     if planted and run.manifest.planted is None and run.manifest.cost.calls:
-        count, cost = await judge_planted(judge, run.records(), planted)
+        draw = random.SystemRandom()
+        before = {} if baseline is None else mean_scores(baseline)
+        hosts = run.find(choose_hosts(run.records(), before, planted, draw))
+        count, cost = await judge_planted(judge, tuple(hosts.values()), planted, draw)
         run = update_manifest(run, planted=count, cost=run.manifest.cost.plus(Cost.of(cost)))
     if sightings is None:
         return run

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, auto
 from itertools import cycle, islice
+from statistics import fmean
 
 from ragstone.errors import JudgeError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Manifest, Planted
 from ragstone.evaluation.record import SampleRecord
 from ragstone.formatting import counted
 from ragstone.judge.judgements import Statement, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.metrics.score import Scored
+from ragstone.system.response import Context
 
 _SYLLABLES = (
     "bra",
@@ -40,35 +47,108 @@ _CLAIMS = (
 )
 
 
-def planted_statement(key: str) -> str:
-    """A statement about people and places that do not exist; another one for each `key`, the same each time."""
-    made = random.Random(key)  # noqa: S311 - it needs to be new, not secret
-    names = {name: "".join(made.choices(_SYLLABLES, k=3)).capitalize() for name in "abc"}
-    return made.choice(_CLAIMS).format(**names, n=made.randint(1100, 9900), y=made.randint(10, 99))
+_PASSAGE = "The shop is open from nine to five. Parcels are sent on the day after they were ordered."
+"""A passage of ours: a judge that finds support in it finds support in anything."""
 
 
-async def judge_planted(judge: Judge, records: Iterable[SampleRecord], n: int) -> tuple[Planted | None, Ledger]:
-    """How many of `n` planted answers the judge lets pass, and what that cost; None if the run judged no support.
+def planted_statement(draw: random.Random) -> str:
+    """A statement about people and places that do not exist, and that nobody who wrote a context could know."""
+    names = {name: "".join(draw.choices(_SYLLABLES, k=3)).capitalize() for name in "abc"}
+    return draw.choice(_CLAIMS).format(**names, n=draw.randint(1100, 9900), y=draw.randint(10, 99))
 
-    Each is judged by the contexts of a sample, whose own answer was judged by them. Nothing is read from a cache or
-    stored there, and nothing counts in a score. A judge that fails has let nothing pass.
+
+def choose_hosts(
+    records: Iterable[SampleRecord], before: Mapping[str, float], n: int, draw: random.Random
+) -> tuple[str, ...]:
+    """The ids of `n` samples whose answers were judged by contexts: half of them those whose scores rose most above
+    those `before`, by id, and the others at random. Fewer if there are fewer."""
+    rises: list[tuple[float, str]] = []
+    others: list[str] = []
+    for record in records:
+        if not _judged(record):
+            continue
+        name = record.sample.id
+        rise = _mean_score(record) - before.get(name, math.inf)
+        if rise > 0.0:
+            rises.append((rise, name))
+        else:
+            others.append(name)
+    rises.sort(reverse=True)
+    risen = [name for _, name in rises]
+    first = risen[: n // 2]
+    rest = [*risen[n // 2 :], *others]
+    return (*first, *draw.sample(rest, min(n - len(first), len(rest))))
+
+
+def mean_scores(run: RunDirectory) -> dict[str, float]:
+    """The mean of each sample's scores."""
+    values: dict[str, list[float]] = {}
+    for scores in run.scores().metrics.values():
+        for name, value in scores.values.items():
+            values.setdefault(name, []).append(value)
+    return {name: fmean(found) for name, found in values.items()}
+
+
+async def judge_planted(
+    judge: Judge, hosts: Sequence[SampleRecord], n: int, draw: random.Random
+) -> tuple[Planted | None, Ledger]:
+    """How many of `n` planted answers the judge lets pass, and what that cost; None without `hosts`.
+
+    Each is judged by the contexts of one of `hosts`. If it passes, it is judged by a passage of ours too: contexts can
+    order a model to support everything, which is not the judge's fault. Nothing is read from a cache or stored there,
+    and nothing counts in a score. A judge that fails has let nothing pass.
     """
-    ledger, hosts = Ledger(), list(islice(filter(_judged, records), n))
+    ledger = Ledger()
     if not hosts:
         return None, ledger
 
-    async def passes(number: int, host: SampleRecord) -> bool | None:
-        statement = Statement("s1", planted_statement(f"{host.sample.id} {number}"))
-        call = Call(host.sample.id, ledger=ledger, fresh=True)
+    async def passes(name: str, contexts: Sequence[Context], statement: str) -> bool | None:
+        call = Call(name, ledger=ledger, fresh=True)
         try:
-            table = await judge.support(host.response.contexts, (statement,), call=call)
+            table = await judge.support(contexts, (Statement("s1", statement),), call=call)
         except (JudgementFailed, JudgeError):
             return None
         return table.supports[0].verdict is Verdict.SUPPORTED
 
-    found = await asyncio.gather(*(passes(*one) for one in enumerate(islice(cycle(hosts), n))))
-    answered = [one for one in found if one is not None]
-    return Planted(asked=len(answered), passed=sum(answered), unanswered=n - len(answered)), ledger
+    async def outcome(host: SampleRecord, statement: str, another: str) -> _Outcome:
+        name, contexts = host.sample.id, host.response.contexts
+        first = await passes(name, contexts, statement)
+        if first is not True:
+            return _Outcome.FAILED if first is None else _Outcome.REFUSED
+        if await passes(name, (Context(_PASSAGE),), statement) is not False:
+            return _Outcome.PASSED_ANYWHERE
+        return _Outcome.STEERED if await passes(name, contexts, another) else _Outcome.PASSED_ONCE
+
+    chosen = list(islice(cycle(hosts), n))
+    statements = [(planted_statement(draw), planted_statement(draw)) for _ in chosen]
+    tasks = (outcome(host, *pair) for host, pair in zip(chosen, statements, strict=True))
+    outcomes = await asyncio.gather(*tasks)
+    counts = Counter(outcomes)
+    pairs = zip(chosen, outcomes, strict=True)
+    steered = dict.fromkeys(host.sample.id for host, found in pairs if found is _Outcome.STEERED)
+    planted = Planted(
+        asked=n - counts[_Outcome.FAILED],
+        passed=counts[_Outcome.PASSED_ANYWHERE] + counts[_Outcome.PASSED_ONCE],
+        passed_anywhere=counts[_Outcome.PASSED_ANYWHERE],
+        unanswered=counts[_Outcome.FAILED],
+        steered=tuple(steered),
+    )
+    return planted, ledger
+
+
+class _Outcome(Enum):
+    """What became of a planted answer: refused, or passed with any contexts, by a slip, or as its contexts order it."""
+
+    REFUSED = auto()
+    FAILED = auto()
+    PASSED_ANYWHERE = auto()
+    PASSED_ONCE = auto()
+    STEERED = auto()
+
+
+def _mean_score(record: SampleRecord) -> float:
+    values = [score.value for score in record.scores.values() if isinstance(score, Scored)]
+    return fmean(values) if values else 0.0
 
 
 def _judged(record: SampleRecord) -> bool:
@@ -79,7 +159,7 @@ def _judged(record: SampleRecord) -> bool:
 def credulous(manifest: Manifest | None) -> JudgeError | None:
     """The error of a run whose judge let every planted answer pass."""
     found = None if manifest is None else manifest.planted
-    if manifest is None or found is None or found.unanswered or not 0 < found.asked == found.passed:
+    if manifest is None or found is None or found.unanswered or not 0 < found.asked == found.passed_anywhere:
         return None
     return JudgeError(
         f"{manifest.judge.label()} finds support for everything: {lenient(found)}, although the "

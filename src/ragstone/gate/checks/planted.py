@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.evaluation.rounds.planted import credulous, lenient
+from ragstone.formatting import counted, some
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class PlantedAnswers(Checker):
-    """An error if every planted wrong answer passed: then the scores of the others mean nothing either."""
+    """An error if every planted wrong answer passed: then the scores of the others mean nothing either.
+
+    If they pass only with the contexts of some samples, those order the judge to support everything: that is the doing
+    of the documents or of the system, and the run is inconclusive.
+    """
 
     kinds = (CheckKind.PLANTED,)
     policy_key = ()
@@ -20,6 +25,17 @@ class PlantedAnswers(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         if (error := credulous(evidence.current.manifest)) is not None:
             yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
+        elif steered := _steered(evidence):
+            reason = (
+                f"the contexts of {counted(len(steered), 'question')} make the judge support anything, such as "
+                f"sentences about places that do not exist ({some(list(steered))}): look for instructions in them."
+            )
+            yield Check("planted", CheckKind.PLANTED, Status.INCONCLUSIVE, Action.BLOCK, reason)
+
+
+def _steered(evidence: Evidence) -> tuple[str, ...]:
+    manifest = evidence.current.manifest
+    return () if manifest is None or manifest.planted is None else manifest.planted.steered
 
 
 def planted_warnings(evidence: Evidence) -> Iterator[str]:
