@@ -89,11 +89,13 @@ docs: $(VENV)/.installed-docs
 pictures: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python scripts/pictures.py
 
-# Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md, JSON Schemas.
+# Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md, JSON Schemas,
+# and, from the marks of the tests, the tables of docs/threat-model.md.
 generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/action_file.py
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
 	$(BIN)/python scripts/schemas.py
+	$(BIN)/python scripts/attack_table.py
 
 # The part of GitHub's OpenAPI description that the tests use. Run after a change to scripts/github_description.py; needs npm.
 # make github-description CHECK=--check compares only.

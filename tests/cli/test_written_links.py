@@ -47,6 +47,11 @@ def secret(project: Path) -> Path:
     return file
 
 
+@pytest.mark.attack(
+    by="other CI",
+    tries="a link in the checkout where a command writes: an output, the state of the monitor, dangling or not",
+    stopped_by="refused: nothing is written through a link, and none is replaced",
+)
 @pytest.mark.parametrize("target", LINKS)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_link_in_place_of_an_output_is_refused(project: Path, secret: Path, name: str, target: str) -> None:
@@ -74,6 +79,11 @@ def test_label_writes_into_no_linked_folder(project: Path, secret: Path, folder:
     assert [path.name for path in secret.parent.iterdir()] == ["secret"]
 
 
+@pytest.mark.attack(
+    by="other CI",
+    tries="a link among the folders and files that `init` writes",
+    stopped_by="refused before anything is written",
+)
 @pytest.mark.parametrize(
     ("link", "target"),
     [

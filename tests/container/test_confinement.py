@@ -122,6 +122,18 @@ def test_a_docker_socket_within_reach_is_refused(open_folder: Path) -> None:
             confine(workspace, temporary, sockets=[path])
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries=(
+        "make the gate overwrite or remove other files through `[run] out`: `.`, `src`, `.git`, `..`, "
+        "`/github/home`, a link to any of them, before or during the run"
+    ),
+    stopped_by=(
+        "one rule for command line and container, applied to the target of a link: only a new folder, or one "
+        "that contains a run; in the container, only in the workspace. A run replaces only the files of a "
+        "run, written as the owner of the workspace"
+    ),
+)
 @needs_root
 def test_results_replace_a_run_and_nothing_else_and_follow_no_link(open_folder: Path) -> None:
     workspace, temporary = _folders(open_folder)
@@ -177,6 +189,11 @@ def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_
         assert found.call(["/usr/bin/test", "-w", str(path)]).returncode == 1
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="read the memory of other processes of the same user",
+    stopped_by="a container that shows such processes (`--pid=host`) stops the job",
+)
 @pytest.mark.usefixtures("processes")
 @needs_root
 def test_a_process_of_that_users_which_is_not_ours_is_an_error(open_folder: Path) -> None:

@@ -142,6 +142,11 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
     assert repository.manifest()["system"]["entrypoint"] == "python:good:answer"
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="choose what it is compared with: `baseline_commit` or `baseline_entrypoint` in the config file",
+    stopped_by="refused on GitHub; the base's own config file says how its system is started",
+)
 @pytest.mark.parametrize("key", ["baseline_commit", "baseline_entrypoint", "baseline_folder"])
 def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str) -> None:
     repository.checkout.write("ragstone.toml", f'{CONFIG}[gate]\n{key} = "python:rag:worse"\n')
@@ -246,6 +251,11 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     )
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="with `baseline: commit`, a base whose archive leaves files out (`export-ignore`)",
+    stopped_by="they are read one by one, or the job ends with 7",
+)
 def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,11 @@ def test_the_verdict_is_decided_anew_by_the_trusted_policy(
     assert len(github.bodies(7)) == 1
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="make the trusted job (`workflow_run`) post arbitrary text anywhere",
+    stopped_by="only records are read; verdict, text and pull request are determined afresh",
+)
 def test_rendered_text_and_numbers_from_the_artifact_are_not_looked_at(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
 ) -> None:
@@ -182,6 +187,11 @@ def test_a_run_that_left_nothing_is_no_error(
     assert nothing_posted(github)
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="poison the cache of judgements",
+    stopped_by="an untrusted run's cache is never used",
+)
 def test_the_forks_cache_of_judgements_is_never_taken_in(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -234,6 +244,13 @@ def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
     return {**files, SAMPLES: lines, MANIFEST: json.dumps(manifest).encode()}
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="claim another version of a metric, or an unknown metric; leave scores out",
+    stopped_by=(
+        "it is reported as unverified and left out; missing scores count as missing; such a run is inconclusive at best"
+    ),
+)
 @pytest.mark.parametrize(("version", "named"), [("99", True), ("latest", True), ("0", False)])
 def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pass(
     github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], version: str, named: bool
@@ -303,6 +320,11 @@ def renamed(document: dict[str, Any]) -> None:
         document["sample"]["id"] += "-2"
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="answer easier, fewer or other questions under the ids and hashes of the real ones",
+    stopped_by="content hashes are recomputed and compared with the default branch's golden set",
+)
 @pytest.mark.parametrize(
     ("forge", "says"),
     [

@@ -47,6 +47,11 @@ def forge(source: Path, target: Path) -> None:
     (target / SAMPLES).write_text("\n".join(forged) + "\n", encoding="utf-8")
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="choose the baseline: `[gate] baseline` as a forged run, `none`, or a run outside the workspace",
+    stopped_by="refused on GitHub: only the workflow can set it",
+)
 @pytest.mark.parametrize("named", ["fb", "none", "ragstone-run", "/etc"])
 def test_a_baseline_that_the_checkouts_config_names_is_refused(falling: Checkout, named: str) -> None:
     falling.write("ragstone.toml", f'{CONFIG}[gate]\nbaseline = "{named}"\n')
@@ -69,6 +74,13 @@ def test_artifact_may_stand_in_the_config(falling: Checkout) -> None:
     assert (found.code, found.outputs["verdict"]) == (1, "fail")
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="forge a run if the workflow names a baseline by path",
+    stopped_by=(
+        "its scores are recomputed, it is copied out of reach first, and links out of the workspace are refused"
+    ),
+)
 def test_the_scores_of_a_baseline_that_the_workflow_names_are_replayed(falling: Checkout) -> None:
     found = falling.gate(RAGSTONE_BASELINE="fb")
     assert found.code == 6
@@ -109,6 +121,11 @@ done
 """
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="write templates, policy, config or golden set while the gate runs",
+    stopped_by="each is read once, before any of that code runs",
+)
 @pytest.mark.parametrize("committed", [False, True])
 def test_what_the_system_writes_while_it_runs_says_nothing(
     github: FakeGitHub, checkout: Checkout, committed: bool
@@ -132,6 +149,11 @@ def test_what_the_system_writes_while_it_runs_says_nothing(
     assert report["run"]["samples"] == len(FACTS)
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries='say "pass" through a template',
+    stopped_by="the heading with the verdict is not part of a template and always comes first",
+)
 def test_a_committed_template_can_not_say_how_it_ended(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("templates/report.md.j2", FORGED)
     checkout.is_base()
@@ -146,6 +168,11 @@ def test_a_committed_template_can_not_say_how_it_ended(github: FakeGitHub, check
 # -- a policy that is not there ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="remove the policy or the config by replacing it with a dangling link or a folder",
+    stopped_by="that is an error",
+)
 @pytest.mark.parametrize("how", ["dangling", "folder"])
 def test_a_policy_that_can_not_be_read_is_not_taken_for_none(checkout: Checkout, how: str) -> None:
     path = checkout.root / "thresholds.toml"

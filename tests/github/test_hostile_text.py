@@ -207,6 +207,14 @@ def check_page(page: str) -> None:
 LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028::error::x ##[error]b\v::warning::y"
 
 
+@pytest.mark.attack(
+    by="text",
+    tries=(
+        "the same, and control characters, bidirectional marks and workflow commands, from 24 sources: golden "
+        "set, answers, errors, output of the system, config, policy, a fork's manifest, branches"
+    ),
+    stopped_by="tested on whole jobs and everything they leave behind",
+)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("text", [every_fragment, LINES], ids=["every fragment", "commands"])
 def test_a_text_from_everywhere_stays_text(github: FakeGitHub, checkout: Checkout, source: str, text: str) -> None:

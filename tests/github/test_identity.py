@@ -38,6 +38,14 @@ def written(checkout: Checkout) -> str:
     return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="have the job's ID token sent elsewhere, or steal the token it is exchanged for",
+    stopped_by=(
+        "ids, audience and GitHub's endpoint are read only from the environment; no `ACTIONS_*` is ever "
+        "passed to the code under test; tokens are sent over TLS"
+    ),
+)
 def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowhere(
     github: FakeGitHub, checkout: Checkout, issuer: Issuer
 ) -> None:

@@ -49,6 +49,11 @@ def test_secrets_are_in_no_repr() -> None:
     assert found.github_token.get_secret_value() == "ghs_secret"
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="pass on the gate's own variables by listing them in `system-env`",
+    stopped_by="such names are refused",
+)
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

@@ -77,6 +77,11 @@ def test_only_scheduled_runs_open_an_issue(name: str, ref: str, mode: IssueMode)
     assert (without.issue, without.notices) == (IssueMode.OFF, ())
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="get at secrets through `pull_request_target`",
+    stopped_by="Ragstone refuses to run there, and no example uses it",
+)
 def test_pull_request_target_is_refused() -> None:
     with pytest.raises(ConfigError, match="does not run on pull_request_target"):
         plan("pull_request_target", pull_request(fork=True))

@@ -55,6 +55,14 @@ def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(github: FakeGitH
     assert "This pull request" not in checkout.gate("push").summary
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="weaken the policy, accept a drop, remove samples or change the judge in the pull request itself",
+    stopped_by=(
+        "the first lines of the report say so, based on the files of the base; in the report for forks, a "
+        "fork's acceptance does not count"
+    ),
+)
 def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     checkout.write("golden.jsonl", "".join(lines[1:]))
@@ -124,6 +132,11 @@ def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
     assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="weaken a setting that does not count before the merge, with a comment that stays away",
+    stopped_by="commented in every mode but `off`",
+)
 @pytest.mark.parametrize("mode", ["always", "failures", "changes"])
 @pytest.mark.parametrize("config", [CONFIG + NEVER, CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")])
 def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_merge(
@@ -135,6 +148,11 @@ def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_mer
     assert "does not count" in top(body)
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="pass unseen through a base whose `fail_on` is `never`",
+    stopped_by="line one of every report says so",
+)
 @pytest.mark.parametrize("base_says", [True, False], ids=["of the base", "of the workflow"])
 def test_line_one_says_that_no_verdict_blocks(github: FakeGitHub, checkout: Checkout, base_says: bool) -> None:
     if base_says:
@@ -151,6 +169,11 @@ def line_one(summary: str) -> str:
     return next(line for line in summary.splitlines() if line.startswith("#")).replace("\\", "")
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="edit a file of the system in a step before the gate",
+    stopped_by="its content is compared with the commit, as GitHub has it; the first lines of the report name it",
+)
 def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("rag.py", "def answer(question): ...\n")
     checkout.is_base()

@@ -47,6 +47,14 @@ def test_a_change_of_the_template_counts_after_the_merge(github: FakeGitHub, che
     assert DIFFER in found.log
 
 
+@pytest.mark.attack(
+    by="text",
+    tries="a pull request's own report template",
+    stopped_by=(
+        "only templates of the reviewed base are used; these run in Jinja's sandbox, with bounded work and "
+        "output, and what they print is escaped"
+    ),
+)
 def test_a_template_that_the_base_does_not_have_is_not_used(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.is_base()
     template(checkout, "All is well, merge this.")

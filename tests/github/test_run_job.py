@@ -190,6 +190,11 @@ HOSTILE = (
 )
 
 
+@pytest.mark.attack(
+    by="text",
+    tries="mention people, link, embed an image, close a fence or a `<details>`, forge the marker",
+    stopped_by="escaped for each output format",
+)
 def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly(f"{HOSTILE}\n::error::forged\n{MARK}\nBananas are purple in 1834.")
     found = checkout.gate()
@@ -351,6 +356,11 @@ FAULTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.attack(
+    by="network",
+    tries="a fault turns into a pass, or into a failure",
+    stopped_by="the verdict is decided before anything is published; a fault is only a notice",
+)
 @pytest.mark.parametrize(
     ("fault", "bad"),
     [*((fault, True) for fault in FAULTS), (FAULTS[1], False), (FAULTS[6], False)],
@@ -393,6 +403,11 @@ def plant_cache(path: Path) -> None:
     cache.close()
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries=("commit a run directory with forged records or judgements, where the gate will write, or as its `baseline`"),
+    stopped_by="on GitHub no records or judgements are read from the checkout",
+)
 def test_records_that_lie_in_the_checkout_are_not_gone_on_from(checkout: Checkout) -> None:
     assert checkout.gate().code == 0
     checkout.answer_badly()
@@ -422,6 +437,11 @@ def answer(question):
 """
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="keep the job busy forever, or fill its log, in `setup`",
+    stopped_by="a time limit for each step and in total; a limit on the output shown",
+)
 @pytest.mark.heavy
 def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> None:
     checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
@@ -464,6 +484,11 @@ def warnings_of_tokens(checkout: Checkout, entrypoint: str) -> list[str]:
     return [line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line]
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="read the token that actions/checkout left in `.git/config` or in `RUNNER_TEMP`",
+    stopped_by="**not prevented**: the files belong to that user. Ragstone warns, with the line to add",
+)
 @pytest.mark.parametrize(
     ("how", "place"), [*((how, ".git/config") for how in KEPT), ("as a header", "service/.git/config")]
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ragstone.evaluation.redact import MASK
 from ragstone.settings.variables import SECRETS
 from tests.github.api.fake import TOKEN, FakeGitHub
@@ -15,6 +17,14 @@ CANARIES = {name: f"canary-{number}-of-{name.lower()}" for number, name in enume
 }
 
 
+@pytest.mark.attack(
+    by="other CI",
+    tries="have a token repeated in a report, a comment or the log",
+    stopped_by=(
+        "code of ours can read no secret that isn't declared; what is declared is redacted in everything that "
+        "is written"
+    ),
+)
 def test_a_job_writes_no_declared_secret(github: FakeGitHub, checkout: Checkout) -> None:
     said = " ".join(CANARIES.values())
     checkout.answer({name: f"{said} {fact}" for name, _, fact in FACTS})

@@ -148,6 +148,13 @@ def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publi
     assert f"-o {published}/index.html " in command
 
 
+@pytest.mark.attack(
+    by="supply chain",
+    tries="move an action's tag",
+    stopped_by=(
+        "actions are pinned by commit; permissions are empty at the top of each workflow; credentials are not persisted"
+    ),
+)
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_our_own_actions_are_pinned_by_commit(path: Path) -> None:
     for step in steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
@@ -181,6 +188,11 @@ def used(found: dict[str, Any], action: str) -> list[dict[str, Any]]:
     return [step for step in found["steps"] if str(step.get("uses", "")).startswith(f"{action}@")]
 
 
+@pytest.mark.attack(
+    by="supply chain",
+    tries="scan a different image from the one that is pushed",
+    stopped_by=("one build, pushed without a tag, scanned by its digest for both architectures, and only then tagged"),
+)
 def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
     image, scan, (push, runs) = job("release.yml", "image"), released("scan"), released("push")
     (build,) = used(image, "docker/build-push-action")
@@ -206,6 +218,13 @@ def test_an_image_is_attested_by_digest_before_it_gets_a_tag() -> None:
     assert '"docker://$IMAGE:$TAG"' in names[-1]
 
 
+@pytest.mark.attack(
+    by="supply chain",
+    tries="move a tag of Ragstone to other code",
+    stopped_by=(
+        "a release is dispatched for a commit of main; no tag is ever moved, neither in Git nor in the registry"
+    ),
+)
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_no_tag_is_ever_moved(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -246,6 +265,14 @@ def test_packages_are_built_without_a_token_and_published_without_a_password() -
     assert names == ["packages", "packages"]
 
 
+@pytest.mark.attack(
+    by="supply chain",
+    tries="steal a write token through a package or a test in the release",
+    stopped_by=(
+        "packages, tests, image and scanners run in read-only jobs; jobs that write or sign run only git, "
+        "sed, gh and skopeo, which the runner brings along"
+    ),
+)
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(path: Path) -> None:
     for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():

@@ -70,6 +70,14 @@ def changed(**fields: object) -> str:
     return json.dumps({**json.loads(history(2).text().splitlines()[2]), **fields})
 
 
+@pytest.mark.attack(
+    by="history",
+    tries=(
+        "end or stall a command with a history, a manifest or a monitor's report: times before the year 1, "
+        "endless numbers, thousands of metrics, runs, windows or damaged lines"
+    ),
+    stopped_by="bounded, or refused with an error that says why",
+)
 @pytest.mark.parametrize(
     ("broken", "says"),
     [

@@ -172,6 +172,14 @@ def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Pa
     cache.close()
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="put a link, a pipe or a folder where judgements are stored, so that they are written elsewhere",
+    stopped_by=(
+        "refused with an error that names it, and not followed for reading either; on GitHub such a file is "
+        "removed first"
+    ),
+)
 @pytest.mark.parametrize("name", ["c.sqlite", "c.sqlite-wal", "c.sqlite-shm", "c.sqlite-journal"])
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
 def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name: str, kind: str) -> None:

@@ -120,6 +120,14 @@ def all_but_one_drafts(run: Path) -> None:
             line["sample"]["review"] = {"status": "draft"}
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries=(
+        "leave out, double, reword, mask or swap questions, edit their references or tags, mark them as "
+        "drafts, limit the run"
+    ),
+    stopped_by="each question must be that of the golden set that is named, once, and asked",
+)
 @pytest.mark.parametrize(
     ("tamper", "named"),
     [
@@ -187,6 +195,15 @@ def of(path: str, value: object) -> Tampering:
     return lambda run: set_field(run, path, value)
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="deploy another commit, an edited checkout, an unfinished run, the baseline in place of the run",
+    stopped_by=(
+        "the commit must be the one that is named, with no changed file; not known is not enough. A job "
+        "compares the content of its files with the commit on GitHub before any code runs, and does not ask "
+        "git"
+    ),
+)
 @pytest.mark.parametrize(
     ("tamper", "code", "said"),
     [
@@ -253,6 +270,11 @@ def without(metric: str) -> Tampering:
     return tamper
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="remove a metric or the baseline, claim another judge, an accepted drop or an earlier day",
+    stopped_by="what the policy needs must be there; judge, baseline, accepted drops and day are the caller's",
+)
 def test_a_metric_that_the_run_no_longer_has_is_missed(world: World) -> None:
     with world.copy(world.bad) as run:
         without("faithfulness")(run)
@@ -277,6 +299,11 @@ def raise_scores(run: Path) -> None:
                     score["value"] = 1.0
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="write higher scores, a passed verdict, or other terms into the run",
+    stopped_by="scores are computed from the judgements; the stored verdict is only compared with",
+)
 def test_higher_scores_are_not_believed_and_are_named(world: World) -> None:
     with world.copy(world.bad) as run:
         raise_scores(run)
@@ -309,6 +336,11 @@ def test_a_stored_verdict_that_can_not_be_read_decides_nothing(world: World, bod
         assert decision.summary[1].startswith("The stored verdict can't be read")
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="make the command crash, or pass for want of data",
+    stopped_by="sizes, depth and types are bounded; what can't be established is an error",
+)
 def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -> None:
     with world.copy(world.good) as run:
         with records_of(run) as lines:
@@ -530,6 +562,11 @@ def tampered_exit_codes(world: World, original: Path, numbers: range) -> Iterato
             yield f"{number}: {', '.join(change.__name__ for change in changes)}", world.exit_code(run)
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="any of a thousand changes to a run that fails",
+    stopped_by="none passes: each is refused, or fails",
+)
 @pytest.mark.heavy
 def test_a_thousand_tamperings_let_no_run_pass_that_fails(world: World) -> None:
     """Each run fails, or is refused by one of the codes of a refusal."""

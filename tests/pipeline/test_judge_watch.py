@@ -205,6 +205,11 @@ def with_orders(project: Project, ids: Collection[int]) -> None:
     )
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="force an error that looks like a bad judge, with such contexts",
+    stopped_by="what passes is judged by a passage of ours too: the contexts are named, not the judge",
+)
 def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: Project) -> None:
     obedient(project.fake)
     with_orders(project, range(SAMPLES))
@@ -217,6 +222,13 @@ def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: P
     assert "make the judge support anything" in project.report("one")
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="contexts that order a model to support everything, in the questions that it wants to pass",
+    stopped_by=(
+        "planted answers, new in each run, sit where scores rose most and in drawn questions; the run can not pass"
+    ),
+)
 def test_orders_where_scores_rose_most_are_noticed_among_many_questions(project: Project) -> None:
     doubting(project.fake, {"q17"})
     project.gate("one")

@@ -142,6 +142,13 @@ LEFT = """(() => {
 })()""".replace("OURS", r"https:\/\/github\.com\/acme\/helpdesk\/[\w/.?=#-]*$")
 
 
+@pytest.mark.attack(
+    by="text",
+    tries="act in a page that is clicked through: report, history, monitor, labels, review",
+    stopped_by=(
+        "no script of a text runs, nothing is requested, nothing navigates, with the page's policy and without"
+    ),
+)
 @pytest.mark.parametrize("policy", [True, False])
 @pytest.mark.parametrize("made_by", [report, history, labels, review])
 def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(

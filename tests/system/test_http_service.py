@@ -147,6 +147,11 @@ def test_every_kind_of_hostile_reply_is_tried() -> None:
     assert REPLIES.keys() == NAMED.keys()
 
 
+@pytest.mark.attack(
+    by="network",
+    tries="the server of a judge or a system sends without end, or sends a decompression bomb",
+    stopped_by="counted on the wire and while decompressing; a named failure of that judgement or sample",
+)
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", NAMED)
 def test_what_a_hostile_server_sends_is_a_named_failure_of_the_system(room: Any, kind: str) -> None:

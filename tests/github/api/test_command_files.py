@@ -21,6 +21,11 @@ FAKES: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="redirect the gate, which is root, with a link, a hard link or a pipe in place of such a file",
+    stopped_by="it appends only to regular files with a single name, and follows no link",
+)
 @on_posix
 @pytest.mark.parametrize("fake", FAKES)
 def test_outputs_and_summary_are_written_to_regular_files_only(tmp_path: Path, fake: str) -> None:

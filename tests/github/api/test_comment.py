@@ -44,6 +44,11 @@ def test_gates_with_different_ids_have_a_comment_each(github: FakeGitHub, api: G
     assert github.bodies() == [f"{MARK}\none", f"{marker('comment', 'search')}\nthree"]
 
 
+@pytest.mark.attack(
+    by="text",
+    tries="pose as our comment",
+    stopped_by="the marker must be the whole first line, and the author must match",
+)
 def test_a_person_who_writes_our_marker_is_not_us(github: FakeGitHub, api: GitHubApi) -> None:
     github.add_comment(7, f"{MARK}\nforged pass", "mallory")
     post_comment(api, 7, "default", "real")
@@ -74,6 +79,11 @@ def test_a_personal_token_owns_what_its_person_wrote_only(
     assert github.bodies() == [f"{MARK}\nby the bot", f"{MARK}\nby alice again"]
 
 
+@pytest.mark.attack(
+    by="network",
+    tries="a lost reply duplicates a comment",
+    stopped_by="we look for the comment before sending it again",
+)
 @pytest.mark.parametrize("fault", [{"status": 502}, {"how": "reset"}, {"how": "truncated"}, {"how": "garbage"}])
 def test_a_502_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:
     github.fail("POST", "comments", after_write=True, **fault)

@@ -81,6 +81,13 @@ def harmless_requests(world: Any, task: str) -> list[Any]:
     return _HARMLESS_REQUESTS[task]
 
 
+@pytest.mark.attack(
+    by="text",
+    tries="give orders to a model that judges, rewords, drafts or labels",
+    stopped_by=(
+        "text stays inside its block, in bounded parts; what comes back is bounded and has no hidden characters"
+    ),
+)
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("task", EVERYTHING)
 def test_an_order_in_a_text_stays_inside_its_block(world: Any, task: str, attack: str) -> None:

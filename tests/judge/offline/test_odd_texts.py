@@ -30,6 +30,11 @@ def test_no_odd_text_breaks_the_judge(name: str, part: str) -> None:
     asyncio.run(judge_in_all_ways(ODD[name](400), part))
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="return texts that take the offline judge quadratic time",
+    stopped_by="linear algorithms, and an explicit limit",
+)
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize(
