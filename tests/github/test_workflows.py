@@ -203,7 +203,7 @@ def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named
     assert f"for architecture in {' '.join(platforms)}; do" in scan[1]
     assert set(push["needs"]) >= {"image", "scan"}
     taken = [step["with"]["name"] for found in (scan[0], push) for step in used(found, "actions/download-artifact")]
-    assert taken == ["image", "image", "sbom"]
+    assert taken == ["image", "image", "sbom", "packages"]
     assert runs.index('= "$DIGEST"') < runs.index('"docker://$IMAGE@$DIGEST"') < runs.rindex('"docker://$IMAGE:$TAG"')
 
 
@@ -214,8 +214,66 @@ def test_an_image_is_attested_by_digest_before_it_gets_a_tag() -> None:
     attested = [n for n, name in enumerate(names) if name.startswith("actions/attest@")]
     assert attested
     assert max(attested) < len(names) - 1
-    assert all(push["steps"][n]["with"]["subject-digest"] == "${{ needs.image.outputs.digest }}" for n in attested)
+    subjects = [push["steps"][n]["with"] for n in attested]
+    images = [subject for subject in subjects if "subject-path" not in subject]
+    assert len(images) == 2
+    assert all(subject["subject-digest"] == "${{ needs.image.outputs.digest }}" for subject in images)
     assert '"docker://$IMAGE:$TAG"' in names[-1]
+
+
+@pytest.mark.attack(
+    by="supply chain",
+    tries="move a tag of an image that builds the release's image: QEMU, BuildKit",
+    stopped_by="both are pulled by digest",
+)
+def test_what_builds_the_image_is_pulled_by_digest() -> None:
+    document = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    for name in ("QEMU_IMAGE", "BUILDKIT_IMAGE"):
+        assert re.fullmatch(r"docker\.io/[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}", document["env"][name])
+    found = [step for each in document["jobs"].values() for step in used(each, "docker/setup-qemu-action")]
+    assert len(found) == 2
+    assert all(step["with"]["image"] == "${{ env.QEMU_IMAGE }}" for step in found)
+    (buildx,) = [step for each in document["jobs"].values() for step in used(each, "docker/setup-buildx-action")]
+    assert buildx["with"]["driver-opts"] == "image=${{ env.BUILDKIT_IMAGE }}"
+
+
+def test_a_release_carries_packages_sbom_and_attestations() -> None:
+    push, runs = released("push")
+    (packages,) = [step for step in used(push, "actions/attest") if "subject-path" in step["with"]]
+    assert packages["with"]["subject-path"] == "dist/*"
+    bundles = [step["id"] for step in used(push, "actions/attest")]
+    names = " ".join(f'"${name.upper()}"' for name in bundles)
+    assert f"cat {names} >attestations.jsonl" in runs
+    publish, released_by = released("publish")
+    (taken,) = used(publish, "actions/download-artifact")
+    assert set(taken["with"]["pattern"].strip("{}").split(",")) == {"packages", "sbom", "attestations"}
+    made_by = {"packages": "package", "sbom": "scan", "attestations": "push"}
+    for artifact, maker in made_by.items():
+        assert maker in publish["needs"]
+        assert [
+            step
+            for step in used(job("release.yml", maker), "actions/upload-artifact")
+            if step["with"]["name"] == artifact
+        ]
+    assert released_by.rstrip().endswith("released/*")
+
+
+def test_locked_versions_are_made_again_for_each_change() -> None:
+    lock = job("ci.yml", "lock")
+    assert "if" not in lock
+    runs = [step["run"] for step in lock["steps"] if "run" in step]
+    assert runs[0] == "make lock"
+    files = {path.name for path in ROOT.glob("requirements-*.txt")}
+    assert set(runs[1].split(" -- ")[1].split()) == files
+
+
+def test_what_decides_on_a_release_or_on_trust_has_owners() -> None:
+    text = (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8")
+    owned = [line.split()[0] for line in text.splitlines() if line and not line.startswith("#")]
+    assert owned[0] == "*"
+    assert {"/.github/", "/Dockerfile", "/scripts/", "/src/ragstone/github/"} <= set(owned)
+    for pattern in owned[1:]:
+        assert list(ROOT.glob(pattern.strip("/"))), pattern
 
 
 @pytest.mark.attack(
@@ -285,6 +343,7 @@ def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(pa
                 "actions/checkout",
                 "actions/deploy-pages",
                 "actions/download-artifact",
+                "actions/upload-artifact",
                 "pypa/gh-action-pypi-publish",
             }
 
@@ -335,6 +394,10 @@ def test_the_archive_of_a_run_is_signed_by_a_job_that_runs_nothing_else() -> Non
 def test_a_deployment_waits_for_the_decision_on_its_commit() -> None:
     (workflow,) = [yaml.safe_load(text) for text in examples() if "report ragstone-run --decide" in text]
     decide, deploy = workflow["jobs"]["decide"], workflow["jobs"]["deploy"]
+    assert all(_SHA.fullmatch(step["uses"]) for step in decide["steps"] if "uses" in step)
+    installed = [step["run"] for step in decide["steps"] if "pip install" in step.get("run", "")]
+    assert len(installed) == 1
+    assert "--require-hashes" in installed[0]
     assert '--commit "$GITHUB_SHA"' in decide["steps"][-1]["run"]
     assert deploy["needs"] == "decide"
     assert "if" not in deploy
