@@ -4,12 +4,16 @@
     python bench/losses.py --runs 100 --n 80
     python bench/losses.py --renewed 0 --n 51   # a system that gives the same answers in every run
     python bench/losses.py --families           # the families of bench/score_families.py instead of this generator
+    python bench/losses.py --tries 5 --kinds 0 5  # a pull request whose job runs five times on the same files
 
 Scores are drawn, and decided by the gate's own function (stats/losses.py) with the shares of gate/confirm.py. In a
 season there are four metrics and ten tags, each on a tenth of the samples. A sample's difficulty, Beta(6, 0.6), is
 shared by the metrics; an answer makes one to seven statements, and its score in a metric is the share that is judged
 good; the judge gets 3 % of the statements wrong; 40 % of the answers are new whenever the system is asked. A loss takes
 0.5 from the chance of as many samples as make the mean. The baseline are the scores of the last six runs, or of one.
+
+With tries, a row says in how many of them the pull request was red, and clean, at least once: looked at alone, and with
+the answers of up to four tries before, as the gate counts them (evaluation/earlier.py).
 
 One row is the loss that reports call detectable in 4 of 5 runs, as a true loss of the mean score: what is in the column
 "fail" should be 0.8.
@@ -28,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from score_families import FAMILIES, MORE_FAMILIES, Family
 
+from ragstone.evaluation.earlier import MAX_EARLIER
 from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
 from ragstone.gate.policy import default_policy
 from ragstone.gate.resolution import Spread, visible_loss
@@ -130,6 +135,14 @@ class Outcome:
 
 def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -> Outcome:
     """One change, looked at as the gate does."""
+    system, then, tags = changed_system(kind, n, runs, renewed, seed)
+    return looked(system.ask, then, tags)
+
+
+def changed_system(
+    kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]
+) -> tuple[System, Floats, list[Ints]]:
+    """A system after the change, its scores in the runs before it, and the samples of each tag."""
     rng = np.random.default_rng(seed)
     system = System(n, rng, renewed)
     tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
@@ -139,7 +152,27 @@ def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -
     system.lose(kind.mean, kind.metrics, tags[0] if kind.tagged else None)
     system.spoil(kind.spoiled)
     system.reshuffle(kind.reshuffled)
-    return looked(system.ask, then, tags)
+    return system, then, tags
+
+
+def decide_tries(
+    kind: Kind, n: int, runs: int, renewed: float, tries: int, pooled: bool, seed: Sequence[int]
+) -> list[str]:
+    """The verdicts on one change whose job runs several times."""
+    system, then, tags = changed_system(kind, n, runs, renewed, seed)
+    earlier: list[list[Floats]] = []
+    verdicts = []
+    for _ in range(tries):
+        counted = [scores for run in earlier[:MAX_EARLIER] for scores in run] if pooled else []
+        own: list[Floats] = []
+
+        def ask(own: list[Floats] = own) -> Floats:
+            own.append(system.ask())
+            return own[-1]
+
+        verdicts.append(looked(ask, then, tags, earlier=counted).verdict)
+        earlier.insert(0, own)
+    return verdicts
 
 
 def decide_family(family: Family, n: int, drop: float, seed: Sequence[int]) -> Outcome:
@@ -151,21 +184,28 @@ def decide_family(family: Family, n: int, drop: float, seed: Sequence[int]) -> O
     return looked(lambda: next(given)[0], baseline[0][:, :, None], tags, family.groups(n))
 
 
-def looked(ask: Callable[[], Floats], then: Floats, tags: Sequence[Ints], groups: Ints | None = None) -> Outcome:
-    """The verdict on the scores that `ask` gives, compared with `then` (n, metrics, runs)."""
+def looked(
+    ask: Callable[[], Floats],
+    then: Floats,
+    tags: Sequence[Ints],
+    groups: Ints | None = None,
+    earlier: Sequence[Floats] = (),
+) -> Outcome:
+    """The verdict on the scores that `ask` gives and those of `earlier` runs, beside `then` (n, metrics, runs)."""
     now = [ask()]
-    p = smallest(now, then, tags, groups)
-    once = "fail" if p <= ONCE.fail * ALPHA else "inconclusive" if p <= ONCE.suspect * ALPHA else "pass"
-    if not AT_ONCE * ALPHA < p <= ONCE.ask * ALPHA:
+    p = smallest([*now, *earlier], then, tags, groups)
+    look = LAST if earlier else ONCE
+    once = "fail" if p <= look.fail * ALPHA else "inconclusive" if p <= look.suspect * ALPHA else "pass"
+    if not AT_ONCE * ALPHA < p <= look.ask * ALPHA:
         return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
     before, judged = now[0], 1.0
     for _ in range(MORE):
         now.append(ask())
         judged += float(np.mean(np.any(now[-1] != before, axis=1)))
         before = now[-1]
-        if all(np.array_equal(one, now[0]) for one in now):
+        if all(np.array_equal(one, now[0]) for one in (*now, *earlier)):
             return Outcome(once, once, judged)
-        p = smallest(now, then, tags, groups)
+        p = smallest([*now, *earlier], then, tags, groups)
         if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
             break
     verdict = "fail" if p <= LAST.fail * ALPHA else "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
@@ -222,6 +262,19 @@ def row(kind: Kind, n: int, runs: int, renewed: float, draws: int) -> str:
     return cells(kind.name, [decide(kind, n, runs, renewed, (seed, n, order)) for seed in range(draws)])
 
 
+def row_of_tries(kind: Kind, n: int, runs: int, renewed: float, tries: int, draws: int) -> str:
+    """One row of the table of tries."""
+    shares = [kind.name]
+    for pooled in (False, True):
+        found = [
+            decide_tries(kind, n, runs, renewed, tries, pooled, (seed, n, KINDS.index(kind))) for seed in range(draws)
+        ]
+        for verdict in ("fail", "pass"):
+            share = np.mean([verdict in verdicts for verdicts in found])
+            shares.append(f"{share:.3f}".replace("0.", ".", 1))
+    return "| " + " | ".join(shares) + " |"
+
+
 def row_of_family(family: Family, n: int, drop: float, draws: int) -> str:
     """One row of the table of families."""
     return cells(family.name, [decide_family(family, n, drop, (seed, n)) for seed in range(draws)])
@@ -238,11 +291,15 @@ def cells(name: str, found: Sequence[Outcome]) -> str:
     return "| " + " | ".join([*shares, share("fail", "once"), share("pass", "once")]) + " |"
 
 
-def print_head(title: str) -> None:
+COLUMNS = ("fail", "inconclusive", "pass", "judgings an answer", "fail, asked once", "pass, asked once")
+COLUMNS_OF_TRIES = ("alone: red once", "alone: clean once", "pooled: red once", "pooled: clean once")
+
+
+def print_head(title: str, columns: Sequence[str] = COLUMNS) -> None:
     """The head of a table."""
     print(f"\n{title}\n")
-    print("| change | fail | inconclusive | pass | judgings an answer | fail, asked once | pass, asked once |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| " + " | ".join(("change", *columns)) + " |")
+    print("| " + " | ".join(["---"] * (1 + len(columns))) + " |")
 
 
 def main() -> None:
@@ -254,6 +311,7 @@ def main() -> None:
     parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
+    parser.add_argument("--tries", type=int, default=1, help="how often the job of a change runs on the same files")
     parser.add_argument("--families", action="store_true", help="the families of bench/score_families.py instead")
     options = parser.parse_args()
     if options.families:
@@ -272,8 +330,14 @@ def main() -> None:
     with ProcessPoolExecutor(options.processes) as pool:
         for n in options.n:
             for runs in options.history:
-                print_head(f"n = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row")
+                title = f"n = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row"
                 one = partial(row, n=n, runs=runs, renewed=options.renewed, draws=options.runs)
+                if options.tries > 1:
+                    print_head(f"{title}, {options.tries} tries", COLUMNS_OF_TRIES)
+                    one = partial(row_of_tries, n=n, runs=runs, renewed=options.renewed, tries=options.tries)
+                    one = partial(one, draws=options.runs)
+                else:
+                    print_head(title)
                 for line in pool.map(one, asked):
                     print(line, flush=True)
 
