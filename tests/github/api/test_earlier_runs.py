@@ -94,6 +94,11 @@ def test_only_finished_runs_of_this_workflow_for_this_pull_request_count(
     assert len(pull.github.storage_seen) == 1
 
 
+@pytest.mark.attack(
+    by="fork",
+    tries="plant answers for a pull request by a run for a branch of the same name",
+    stopped_by="answers of earlier runs count only from the repository itself",
+)
 def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files: dict[str, bytes]) -> None:
     pull.ran(EARLIER, files)["head_repository"].update(id=FORK_ID)
     assert pull.earlier() is None
@@ -105,6 +110,11 @@ def test_the_runs_of_a_fork_do_not_count_for_itself(pull: Pull, files: dict[str,
     assert pull.earlier() is None
 
 
+@pytest.mark.attack(
+    by="pull request",
+    tries="plant answers by an earlier commit of the pull request, whose workflow uploads what it likes",
+    stopped_by="answers of an earlier run count only if GitHub says that its commit has the same files",
+)
 def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     pull: Pull, files: dict[str, bytes]
 ) -> None:
