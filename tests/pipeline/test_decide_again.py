@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -482,6 +483,13 @@ def test_an_expired_drop_is_not_revived_by_the_time_that_a_run_claims(world: Wor
 
 
 # -- any tampering -----------------------------------------------------------------------------------------------------
+#
+# What somebody tries who wants a run to pass and can change its files, but gave no other answers and judged none: those
+# who can, write another run, and nothing but a signature tells it from the one that the job wrote.
+
+Change = Callable[[Path, random.Random], None]
+LIMIT = 7
+"""Each tampering is one to so many changes."""
 
 
 def other(value: Any, rng: random.Random) -> Any:
@@ -507,6 +515,50 @@ def in_manifest(run: Path, rng: random.Random) -> None:
     (run / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
+EXCUSES: tuple[tuple[str, Any], ...] = (
+    ("verdict", "pass"),
+    ("baseline", None),
+    ("baseline", {"eligible": True, "reason": "it passed"}),
+    ("golden.limited", True),
+    ("golden.samples", 3),
+    ("golden.generated", N),
+    ("steady", False),
+    ("steady", True),
+    ("confirmed", True),
+    ("planted", {"asked": 3, "passed": 0}),
+    ("planted", None),
+    ("repeats", 5),
+    ("policy_hash", None),
+    ("observed", {"models": ["another"]}),
+    ("canaries", {"asked": 20, "differing": 20, "unanswered": 0, "supported_then": 20, "supported_now": 0}),
+    ("system.part", "retrieval"),
+    ("system.version", "1.0"),
+    ("oracle_of", None),
+    ("same_job", True),
+    ("earlier", [1]),
+    ("created_at", "2020-01-01T00:00:00+00:00"),
+    ("price", {"input": 0, "output": 0}),
+)
+
+
+def with_an_excuse(run: Path, rng: random.Random) -> None:
+    set_field(run, *rng.choice(EXCUSES))
+
+
+def in_the_facts_of_the_commit(run: Path, rng: random.Random) -> None:
+    facts: list[tuple[str, Any]] = [
+        ("system.commit", "f" * 40),
+        ("system.commit", None),
+        ("invocation", None),
+        ("invocation.changed", rng.choice([None, 1, 12])),
+        ("invocation.untracked", 3),
+        ("invocation.tree", "e" * 40),
+        ("invocation.from_github", True),
+        ("invocation.options", {"golden.limit": "3", "gate.fail_on": "never"}),
+    ]
+    set_field(run, *rng.choice(facts))
+
+
 def in_scores(run: Path, rng: random.Random) -> None:
     states = [{"state": "scored", "value": 1.0}, {"state": "not_applicable", "reason": "it has no reference"}]
     with records_of(run) as lines:
@@ -522,6 +574,31 @@ def in_samples(run: Path, rng: random.Random) -> None:
         sample[key] = rng.choice([other(sample.get(key), rng), {"status": "draft"}, ["late"]])
 
 
+def with_masked_texts(run: Path, rng: random.Random) -> None:
+    """As if the texts of questions had been secrets."""
+    with records_of(run) as lines:
+        for line in rng.sample(lines, rng.randint(1, len(lines))):
+            for key in rng.sample(["question", "reference"], rng.randint(1, 2)):
+                words = line["sample"][key].split()
+                words[rng.randrange(len(words))] = "***"
+                line["sample"][key] = " ".join(words)
+
+
+def with_drafts(run: Path, rng: random.Random) -> None:
+    with records_of(run) as lines:
+        for line in rng.sample(lines, rng.randint(1, len(lines))):
+            line["sample"]["review"] = {"status": rng.choice(["draft", "rejected", "accepted"])}
+
+
+def limited_to_the_best(run: Path, rng: random.Random) -> None:
+    kept = rng.randint(1, N - 1)
+    lines = lines_of(run)
+    lines.sort(key=lambda line: -float(line["scores"]["faithfulness"].get("value") or 0.0))
+    write_lines(run, lines[:kept])
+    set_field(run, "golden.limited", True)
+    set_field(run, "golden.samples", rng.choice([kept, N]))
+
+
 def in_the_order_and_number(run: Path, rng: random.Random) -> None:
     with records_of(run) as lines:
         for _ in range(rng.randint(1, 4)):
@@ -530,6 +607,23 @@ def in_the_order_and_number(run: Path, rng: random.Random) -> None:
                 del lines[place]
             else:
                 lines.insert(rng.randrange(len(lines)), lines[place])
+
+
+def with_failures(run: Path, rng: random.Random) -> None:
+    """As if the system had not been asked, or the judge had failed, where the scores are low."""
+    with records_of(run) as lines:
+        for line in rng.sample(lines, rng.randint(2, len(lines))):
+            if rng.random() < 0.5:
+                failure = {"kind": "missing", "message": "no answer"}
+                line["response"] = {"sample_id": line["sample"]["id"], "failure": failure}
+            else:
+                line["judgements"] = []
+
+
+def with_a_passing_report(run: Path, rng: random.Random) -> None:
+    path = run / rng.choice([VERDICT, "report.json"])
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"fail"', '"pass"').replace('"exit_code":1', '"exit_code":0'), encoding="utf-8")
 
 
 def in_a_bit(run: Path, rng: random.Random) -> None:
@@ -546,20 +640,55 @@ def of_another_run(run: Path, rng: random.Random) -> None:
         shutil.copy(source / name, run / name)
 
 
-TAMPERINGS = (in_manifest, in_manifest, in_scores, in_samples, in_the_order_and_number, in_a_bit, of_another_run)
+def with_files_of_its_own(run: Path, rng: random.Random) -> None:
+    """What decides, put beside the records: policy, config, golden set, accepted drops, history, a baseline."""
+    texts = {
+        "thresholds.toml": "[gate]\nonly_named = true\n",
+        "ragstone.toml": '[gate]\nfail_on = "never"\n',
+        "golden.jsonl": '{"id": "house-0", "question": "Q?"}\n',
+        "accepted.toml": '[[accepted]]\nid = "aaaaaaaa"\nmetric = "faithfulness"\ndrop = 1.0\nreason = "x"\n',
+        "history.jsonl": "{}\n",
+    }
+    for name in rng.sample(sorted(texts), rng.randint(1, len(texts))):
+        (run / name).write_text(texts[name], encoding="utf-8")
+    if rng.random() < 0.5:
+        shutil.copytree(run.parent / "bad", run / "baseline", dirs_exist_ok=True)
 
 
-def tampered_exit_codes(world: World, original: Path, numbers: range) -> Iterator[tuple[str, int]]:
-    for number in numbers:
+CHANGES: tuple[Change, ...] = (
+    *(in_manifest, with_an_excuse, in_the_facts_of_the_commit, in_scores, in_samples, with_masked_texts, with_drafts),
+    *(limited_to_the_best, in_the_order_and_number, with_failures, with_a_passing_report, in_a_bit, of_another_run),
+    with_files_of_its_own,
+)
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {path.relative_to(run).as_posix(): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def tampered_exit_codes(world: World, original: Path, count: int) -> Iterator[tuple[str, int]]:
+    """What `count` tamperings of `original` end in: the number and the names of each, and the code.
+
+    Each changes something. They are the same ones in each run of the tests.
+    """
+    before = contents(original)
+    done = number = 0
+    while done < count:
+        number += 1
         rng = random.Random(number)
-        changes = [TAMPERINGS[number % len(TAMPERINGS)], *rng.choices(TAMPERINGS, k=rng.choice([0, 0, 1, 2]))]
+        first = CHANGES[number % len(CHANGES)]
+        chosen = [first, *rng.choices(CHANGES, k=rng.choice([0, 0, 1, 2, LIMIT - 1]))]
         with world.copy(original) as run:
-            try:
-                for change in changes:
+            with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, OSError):
+                for change in chosen:  # what came before may have left nothing that one could change
                     change(run, rng)
-            except (ValueError, LookupError, TypeError, AttributeError):
-                pass  # what came before left nothing that this one could change
-            yield f"{number}: {', '.join(change.__name__ for change in changes)}", world.exit_code(run)
+            if contents(run) == before:
+                continue
+            done += 1
+            yield f"{number}: {', '.join(change.__name__ for change in chosen)}", world.exit_code(run)
+
+
+REFUSALS = {2, 3, 4, 5, 6, 8}
 
 
 @pytest.mark.attack(
@@ -570,12 +699,30 @@ def tampered_exit_codes(world: World, original: Path, numbers: range) -> Iterato
 @pytest.mark.heavy
 def test_a_thousand_tamperings_let_no_run_pass_that_fails(world: World) -> None:
     """Each run fails, or is refused by one of the codes of a refusal."""
-    codes = tampered_exit_codes(world, world.bad, range(1_000))
-    assert [f"{name}: {code}" for name, code in codes if code not in (1, 2, 3, 4, 5, 6, 8)] == []
+    codes = dict(tampered_exit_codes(world, world.bad, 1_000))
+    assert len(codes) == 1_000
+    assert {name: code for name, code in codes.items() if code not in {1, *REFUSALS}} == {}
 
 
 @pytest.mark.heavy
 def test_a_run_that_passes_is_refused_or_decided_right_whatever_is_changed(world: World) -> None:
-    codes = [code for _, code in tampered_exit_codes(world, world.good, range(200))]
-    assert set(codes) <= {0, 1, 2, 3, 4, 5, 6, 8}
-    assert codes.count(0) < 150
+    codes = [code for _, code in tampered_exit_codes(world, world.good, 200)]
+    assert set(codes) <= {0, *REFUSALS}
+    assert 0 < codes.count(0) < 100
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_each_kind_of_tampering_lets_no_run_pass_that_fails(world: World, change: Change) -> None:
+    for seed in range(3):
+        with world.copy(world.bad) as run:
+            change(run, random.Random(seed))
+            assert world.exit_code(run) in {1, *REFUSALS}
+
+
+def test_whoever_can_write_other_answers_and_judgements_is_believed(world: World) -> None:
+    """What nothing can tell but a signature on the archive: SECURITY.md says so."""
+    with world.copy(world.bad) as run:
+        shutil.copy(world.good / SAMPLES, run / SAMPLES)
+        assert world.exit_code(run) == 0
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
+    assert "Whoever can write a stored run can write other answers and judgements" in page
