@@ -245,6 +245,44 @@ def test_a_dirty_checkout_and_an_earlier_commit_are_refused(world: World) -> Non
     assert world.exit_code(world.good, commit=git(world.root, "rev-parse", "HEAD^")) == OTHER_COMMIT
 
 
+@pytest.mark.attack(
+    by="stored run",
+    tries="hide an edited file from git: assume-unchanged, skip-worktree",
+    stopped_by="the content of such files is compared with the index",
+)
+@pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
+def test_an_edit_that_git_was_told_not_to_look_at_is_seen(world: World, flag: str) -> None:
+    houses = world.root / "houses.py"
+    text = houses.read_text(encoding="utf-8")
+    git(world.root, "update-index", f"--{flag}", "houses.py")
+    try:
+        run_gate(world.root, "tampered", "--baseline", "baseline", code=0)
+        assert world.exit_code(world.root / "tampered") == 0
+        shutil.rmtree(world.root / "tampered")
+        houses.write_text(f"{text}\n# edited\n", encoding="utf-8")
+        assert git(world.root, "status", "--porcelain", "--untracked-files=no") == ""
+        run_gate(world.root, "tampered", "--baseline", "baseline", code=0)
+        assert "1 file differed from the commit" in world.refusal(world.root / "tampered").message
+    finally:
+        houses.write_text(text, encoding="utf-8")
+        git(world.root, "update-index", f"--no-{flag}", "houses.py")
+        shutil.rmtree(world.root / "tampered")
+
+
+def test_what_a_sparse_checkout_leaves_out_is_no_change(world: World) -> None:
+    notes = world.root / "notes.txt"
+    text = notes.read_text(encoding="utf-8")
+    git(world.root, "update-index", "--skip-worktree", "notes.txt")
+    notes.unlink()
+    try:
+        run_gate(world.root, "tampered", "--baseline", "baseline", code=0)
+        assert world.exit_code(world.root / "tampered") == 0
+    finally:
+        notes.write_text(text, encoding="utf-8")
+        git(world.root, "update-index", "--no-skip-worktree", "notes.txt")
+        shutil.rmtree(world.root / "tampered")
+
+
 def test_the_baseline_in_place_of_the_run_is_refused(world: World) -> None:
     assert world.exit_code(world.baseline) == OTHER_COMMIT
     error = world.refusal(world.baseline, commit=git(world.root, "rev-parse", "HEAD^"))

@@ -20,6 +20,10 @@ from ragstone.system.entrypoint import shown_entrypoint
 _NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""
 
+_SKIPPED = "S"
+"""What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one with ``assume-unchanged``."""
+_HASHED_AT_ONCE = 200
+
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline", "gate.baseline_folder")
 
 
@@ -160,10 +164,37 @@ def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | 
     status = _git(
         settings.root, environ, "status", "--porcelain", "--", ":/", ":(top,exclude,glob)**/__pycache__/**", *inside
     )
-    if status is None:
+    hidden = None if top is None else _hidden_changes(top, environ)
+    if status is None or hidden is None:
         return None, None
     untracked = sum(line.startswith("??") for line in status.splitlines())
-    return len(status.splitlines()) - untracked, untracked
+    return len(status.splitlines()) - untracked + hidden, untracked
+
+
+def _hidden_changes(top: Path, environ: Mapping[str, str]) -> int | None:
+    """How many files differ from the index that git was told not to look at (``assume-unchanged``, ``skip-worktree``).
+
+    A file that a sparse checkout leaves out does not. None if git can't say.
+    """
+    listing = _git(top, environ, "ls-files", "-v", "--stage", "-z")
+    if listing is None:
+        return None
+    expected: dict[str, str] = {}
+    for entry in filter(None, listing.split("\0")):
+        facts, _, name = entry.partition("\t")
+        tag, _, sha, _ = facts.split(" ")
+        is_left_out = tag.upper() == _SKIPPED and not os.path.lexists(top / name)
+        if (tag.islower() or tag == _SKIPPED) and not is_left_out:
+            expected[name] = sha
+    names = [name for name in expected if (top / name).is_file()]
+    found: list[str] = []
+    for start in range(0, len(names), _HASHED_AT_ONCE):
+        hashed = _git(top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE])
+        if hashed is None:
+            return None
+        found += hashed.split()
+    same = sum(expected[name] == sha for name, sha in zip(names, found, strict=True))
+    return len(expected) - same
 
 
 def _git(root: Path, environ: Mapping[str, str], *arguments: str) -> str | None:
