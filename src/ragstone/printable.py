@@ -59,7 +59,8 @@ def shell_word(text: str) -> str:
     shown = shown_name(text)
     if shown == text:
         return shlex.quote(text)
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    # A quotation mark as \\x27: a shell that does not know this form of quotes must not end the word there.
+    escaped = text.replace("\\", "\\\\").replace("'", "\\x27")
     return f"$'{shown_name(escaped)}'"
 
 

@@ -86,6 +86,7 @@ def test_a_name_is_shown_as_it_is_or_escaped() -> None:
 def test_a_command_reads_such_a_name_again(name: str) -> None:
     line = shell_command(["printf", "%s", name])
     assert "\n" not in line
+    assert "\\'" not in line, "it would end the word in a shell without $'…'"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
     assert done.stdout.decode() == name
     assert shell_command(["a", "b c"]) == shlex.join(["a", "b c"])

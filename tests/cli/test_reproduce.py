@@ -309,7 +309,7 @@ def test_a_hostile_manifest_adds_no_commands() -> None:
     lines = reproduce_lines(manifest(found, system=SystemManifest(entrypoint="x:y", commit="c\ntouch g")))
     assert lines[-2:] == (
         "cd 'x; touch a'",
-        "RAGSTONE_SYSTEM_VERSION='v\ntouch d' ragstone gate "
+        "RAGSTONE_SYSTEM_VERSION=$'v\\ntouch d' ragstone gate "
         "--config '$(touch b)' --golden '`touch c`' --golden=--judge",
     )
     assert all(line.startswith("# ") and "\n" not in line and "touch" not in line for line in lines[:-2])
