@@ -17,13 +17,13 @@ Beside the metrics, their mean is looked at, with twice the weight of one of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.score_model import SampledMeans, ScoreModel, learn
+from ragstone.stats.score_model import SampledMeans, ScoreModel, drawn_choices, learn
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,7 +43,7 @@ SMALL = 0.1
 SMALL_SHARE = 0.2
 """The share of the error rate of the second look."""
 
-_DRAWS = 1000
+_DRAWS = 1500
 _MIN_DRAWS = 200
 _MAX_DRAWN = 8_000_000
 """Of many questions, fewer draws: their sum is close to normal."""
@@ -218,9 +218,8 @@ class Questions:
         means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
         if self.apart:
             means = replace(means, after=means.anew)
-        draw = Draws(weights, whole.model.weights, means, before - 1, after - 1, self.sizes)
-        unchanged = draw.falls(0.0, rng)
-        reshuffled = [draw.falls(share, rng) for share in RESHUFFLED]
+        draws = Draws(weights, whole.model.weights, means, rng)
+        unchanged, *reshuffled = [falls * self.sizes for falls in draws.falls(before - 1, after - 1)]
         return min(
             1.0,
             _chance(self.falls, unchanged, reshuffled) / (1.0 - SMALL_SHARE),
@@ -241,69 +240,49 @@ def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> f
     return max(chance, *(_tail(standardised(draws, variance), observed) for draws in reshuffled))
 
 
-@dataclass(frozen=True, slots=True)
 class Draws:
-    """Draws the falls of n rows: `weights` (n, components) are theirs, `others` those of all rows of the metric.
+    """Draws of n rows that did not change; all falls are of the same draws.
 
-    `before` and `after` (n,) are the numbers of scores less one, `sizes` (n,) the questions of each row. `draws` is the
-    number of draws, which is smaller for many rows.
+    `weights` (n, components) are theirs, `others` those of all rows of the metric.
     """
 
-    weights: Floats
-    others: Floats
-    means: SampledMeans
-    before: Ints
-    after: Ints
-    sizes: Floats
-    draws: int = _DRAWS
+    def __init__(
+        self, weights: Floats, others: Floats, means: SampledMeans, rng: np.random.Generator, *, draws: int = _DRAWS
+    ) -> None:
+        n = len(weights)
+        count = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, draws))
+        self._means = means
+        self.components = _draw_components(weights, count, rng)
+        self.series = rng.integers(0, means.before.shape[1], (count, n))
+        of_all = self.components if others is weights else _draw_components(others, count, rng)
+        self._other_components = rng.choice(of_all.ravel(), (count, n))
+        self._uniform = rng.random((count, n))
 
-    def falls(self, reshuffled: float, rng: np.random.Generator) -> Floats:
-        """(draws, n): falls where nothing changed, but that a share of the rows has the distribution of another."""
-        n = len(self.weights)
-        draws = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, self.draws))
-        components = draw_components(self.weights, draws, rng)
-        series = rng.integers(0, self.means.before.shape[1], (draws, n))
-        before = self.means.before[components, series, self.before]
-        after = self.means.after[components, series, self.after]
-        if reshuffled:
-            given = rng.random((draws, n)) < reshuffled
-            source = rng.integers(0, len(self.others), int(given.sum()))
-            other = _component_of_each(self.others, source, rng)
-            row = np.broadcast_to(np.arange(n), (draws, n))[given]
-            after[given] = self.means.anew[other, series[given], self.after[row]]
-        return np.asarray((before - after) * self.sizes)
+    def falls(self, before: Ints, after: Ints) -> list[Floats]:
+        """Falls (draws, n) where nothing changed, and where RESHUFFLED shares of the rows have another's distribution.
+
+        `before` and `after` (n,) are the numbers of scores less one.
+        """
+        then = self._means.before[self.components, self.series, before]
+        falls = then - self._means.after[self.components, self.series, after]
+        anew = then - self._means.anew[self._other_components, self.series, after]
+        return [falls, *(np.where(self._uniform < share, anew, falls) for share in RESHUFFLED)]
 
 
-def draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
+def _draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
     """(draws, n): a distribution for each row, by its weights."""
-    cumulative = np.cumsum(weights, axis=1)
-    uniform = rng.random((draws, len(weights)))
-    columns = [np.searchsorted(row, uniform[:, place]) for place, row in enumerate(cumulative)]
-    return np.asarray(np.minimum(np.stack(columns, axis=1), weights.shape[1] - 1))
-
-
-def _component_of_each(weights: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
-    """(len(rows),): a distribution for each of `rows`, by its weights."""
-    cumulative = np.cumsum(weights, axis=1)
-    drawn = np.empty(len(rows), dtype=np.int64)
-    uniform = rng.random(len(rows))
-    order = np.argsort(rows, kind="stable")
-    bounds = np.searchsorted(rows[order], np.arange(len(weights) + 1))
-    for row, (start, end) in enumerate(_pairs(bounds)):
-        places = order[start:end]
-        drawn[places] = np.searchsorted(cumulative[row], uniform[places])
-    return np.asarray(np.minimum(drawn, weights.shape[1] - 1))
-
-
-def _pairs(bounds: Ints) -> Iterator[tuple[int, int]]:
-    return zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    return np.ascontiguousarray(drawn_choices(weights, draws, rng).T)
 
 
 def standardised(falls: Floats, variance: float) -> Floats:
     """(draws,): the sums of `falls` (draws, n), each divided by its standard error."""
     gains = np.minimum(falls, 0.0)
-    squares = np.maximum(variance, 2.0 * np.einsum("ij,ij->i", gains, gains))
-    return np.asarray(falls.sum(axis=1) / np.sqrt(squares + 1e-12))
+    return standard_scores(falls.sum(axis=1), np.einsum("ij,ij->i", gains, gains), variance)
+
+
+def standard_scores(sums: Floats, squared_gains: Floats, variance: float) -> Floats:
+    """`sums` of falls divided by the larger of two standard errors: of noise, and of the questions that got better."""
+    return np.asarray(sums / np.sqrt(np.maximum(variance, 2.0 * squared_gains) + 1e-12))
 
 
 def _tail(drawn: Floats, observed: float) -> float:

@@ -206,20 +206,29 @@ def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.
     """(components, drawn, length): series of scores, each of which is the one before with probability `repeated`.
 
     Few series are drawn of each distribution, and used for many questions, so that a common error would not cancel out:
-    each place has one score of each of as many equal parts of the distribution.
+    each place has each score as often as its probability says.
     """
     components = len(probabilities)
-    cumulative = np.cumsum(probabilities, axis=1)
-    parts = rng.permuted(np.tile(np.arange(_SAMPLED), (components * length, 1)), axis=1)
-    parts = parts.reshape(components, length, _SAMPLED).transpose(0, 2, 1)
-    drawn = (parts + rng.random(parts.shape)) / _SAMPLED
-    steps = np.arange(components)[:, None]
-    levels = np.searchsorted((cumulative + steps).ravel(), drawn.reshape(components, -1) + steps)
-    scores = ((levels - LEVELS * steps).clip(0, LEVELS - 1) / (LEVELS - 1)).reshape(drawn.shape)
-    stays = rng.random(drawn.shape) < repeated
+    levels = drawn_choices(np.repeat(probabilities, length, axis=0), _SAMPLED, rng)
+    scores = (levels / (LEVELS - 1)).reshape(components, length, _SAMPLED).transpose(0, 2, 1)
+    stays = rng.random(scores.shape) < repeated
     for place in range(1, length):
         scores[:, :, place] = np.where(stays[:, :, place], scores[:, :, place - 1], scores[:, :, place])
     return scores
+
+
+def drawn_choices(probabilities: Floats, draws: int, rng: np.random.Generator) -> Ints:
+    """(n, draws): for each row of `probabilities` (n, choices), each choice as often as it says, in random order.
+
+    A systematic sample (W. Madow and L. Madow, Annals of Mathematical Statistics 15, 1944): the expected number of
+    times is exact, and the number differs from it by less than one.
+    """
+    n, choices = probabilities.shape
+    bounds = np.floor(np.cumsum(probabilities, axis=1) * draws + rng.random((n, 1)))
+    bounds[:, -1] = draws
+    times = np.diff(np.minimum(bounds, draws), axis=1, prepend=0.0).astype(np.int64)
+    drawn = np.repeat(np.tile(np.arange(choices), n), times.ravel())
+    return rng.permuted(drawn.reshape(n, draws), axis=1)
 
 
 def _running_means(scores: Floats) -> Floats:

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.stats.losses import (
-    RESHUFFLED,
     SMALL_SHARE,
     Draws,
     critical_value,
-    draw_components,
+    standard_scores,
     standardised,
 )
 from ragstone.stats.score_model import SampledMeans, ScoreModel, grid, learn, means_anew
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 POWER = 0.8
 """The probability with which a loss is to be found."""
@@ -83,38 +83,38 @@ class _Simulation:
 
     def __init__(self, model: ScoreModel, rule: Rule, rng: np.random.Generator) -> None:
         n = len(model.weights)
-        self._rule = rule
         self._mean = float((model.weights @ grid()[0]).mean())
         healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
         broken = means_anew(model, rule.answers, rng, lost=LOST)
-        components = draw_components(model.weights, _DRAWS, rng)
-        series = rng.integers(0, healthy.before.shape[1], (_DRAWS, n))
-        before = healthy.before[components, series, rule.runs - 1]
-        self._order = rng.permuted(np.tile(np.arange(n), (_DRAWS, 1)), axis=1)
-        self._looks = []
+        draws = Draws(model.weights, model.weights, healthy, rng, draws=_DRAWS)
+        runs = np.full(n, rule.runs - 1)
+        before = healthy.before[draws.components, draws.series, rule.runs - 1]
+        order = rng.permuted(np.tile(np.arange(n), (len(before), 1)), axis=1)
+        shown = np.ones((len(before), n + 1), dtype=np.bool_)
         for answers, p_value in {rule.answers: rule.fails, 1: rule.asks if rule.answers > 1 else rule.fails}.items():
-            falls = before - healthy.after[components, series, answers - 1]
-            fallen = before - broken[components, series, answers - 1]
+            falls, *reshuffled = draws.falls(runs, np.full(n, answers - 1))
+            fallen = before - broken[draws.components, draws.series, answers - 1]
             variance = float(falls.var(axis=0).sum())
-            counts = np.full(n, answers - 1)
-            draws = Draws(
-                model.weights, model.weights, healthy, np.full(n, rule.runs - 1), counts, np.ones(n), draws=_DRAWS
+            critical = max(
+                critical_value(standardised(drawn, variance), p_value * (1.0 - SMALL_SHARE))
+                for drawn in (falls, *reshuffled)
             )
-            p_value *= 1.0 - SMALL_SHARE
-            critical = critical_value(standardised(falls, variance), p_value)
-            for share in RESHUFFLED:
-                reshuffled = standardised(draws.falls(share, rng), variance)
-                critical = max(critical, critical_value(reshuffled, p_value))
-            self._looks.append((falls, fallen, variance, critical))
+            total = _sums_of_lost(falls, fallen, order)
+            gains = _sums_of_lost(np.minimum(falls, 0.0) ** 2, np.minimum(fallen, 0.0) ** 2, order)
+            shown &= (standard_scores(total, gains, variance) >= critical) & (total / n > rule.allowed)
+        self._power = shown.mean(axis=0)
+        self._questions = n
 
     def power(self, lost: int) -> float:
         """The probability that a system that lost so many questions fails."""
-        shown = np.ones(_DRAWS, dtype=np.bool_)
-        for falls, fallen, variance, critical in self._looks:
-            now = np.where(self._order < lost, fallen, falls)
-            shown &= (standardised(now, variance) >= critical) & (now.mean(axis=1) > self._rule.allowed)
-        return float(shown.mean())
+        return float(self._power[lost])
 
     def loss(self, lost: int) -> float:
         """By how much the mean score falls where so many questions are lost."""
-        return float(LOST * self._mean * lost / self._order.shape[1])
+        return float(LOST * self._mean * lost / self._questions)
+
+
+def _sums_of_lost(falls: Floats, fallen: Floats, order: Ints) -> Floats:
+    """(draws, n + 1): the sums over the questions where the first 0 to n in `order` are lost."""
+    more = np.take_along_axis(fallen - falls, order, axis=1)
+    return np.asarray(falls.sum(axis=1, keepdims=True) + np.cumsum(np.pad(more, ((0, 0), (1, 0))), axis=1))
