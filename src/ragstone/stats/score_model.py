@@ -98,9 +98,8 @@ def _shares(likelihoods: Floats) -> Floats:
     n, components = likelihoods.shape
     shares = np.full(components, 1.0 / components)
     for _ in range(_STEPS):
-        weights = likelihoods * shares
-        weights /= weights.sum(axis=1, keepdims=True)
-        shares = (weights.sum(axis=0) + _PRIOR_QUESTIONS / components) / (n + _PRIOR_QUESTIONS)
+        weights = shares * ((1.0 / (likelihoods @ shares)) @ likelihoods)
+        shares = (weights + _PRIOR_QUESTIONS / components) / (n + _PRIOR_QUESTIONS)
     return shares
 
 
@@ -111,10 +110,10 @@ def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floa
     previous = np.full(len(scores), np.nan)
     for column in scores.T:
         known = np.isfinite(column)
-        first = known & np.isnan(previous)
+        stays = np.where(np.isnan(previous), 0.0, repeated)
         new = by_level[levels_of(np.where(known, column, 0.0))]
-        again = (1.0 - repeated) * new + repeated * (column == previous)[:, None]
-        likelihoods *= np.where(known[:, None], np.where(first[:, None], new, again), 1.0)
+        by_column = (1.0 - stays)[:, None] * new + (stays * (column == previous))[:, None]
+        likelihoods *= np.where(known[:, None], by_column, 1.0)
         previous = np.where(known, column, previous)
     return likelihoods
 
@@ -156,6 +155,8 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
     Its series has positive terms only (NIST Digital Library of Mathematical Functions, 8.17.8). A gate needs no more of
     scipy, which takes long to load.
     """
+    log_gamma = np.vectorize(lgamma)
+    log_scale = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
     a, b, x = np.broadcast_arrays(a, b, x)
     swap = x > a / (a + b)
     a, b, x = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1.0 - x, x)
@@ -166,10 +167,8 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
         term = term * x * (a + b + step) / (a + 1.0 + step)
         total += term
         step += 1
-    log_gamma = np.vectorize(lgamma)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_factor = a * np.log(x) + b * np.log1p(-x) - np.log(a)
-    log_factor = log_factor + log_gamma(a + b) - log_gamma(a) - log_gamma(b)
+        log_factor = log_scale + a * np.log(x) + b * np.log1p(-x) - np.log(a)
     below = np.where(x <= 0.0, 0.0, np.exp(log_factor) * total)
     return np.asarray(np.where(swap, 1.0 - below, below))
 
