@@ -208,7 +208,7 @@ def test_another_judge_starts_the_level_anew(branch: Branch) -> None:
 
 
 def test_the_runs_of_the_level_keep_their_scores_at_any_age_and_beyond_any_size(branch: Branch) -> None:
-    branch.merges_of(30, 0.1)
+    branch.merges_of(16, 0.1)
     needed = needed_runs(branch.history, 90)
     assert {f"{number:016x}" for number in branch.level()} <= needed
     small = branch.history.within(len(branch.history.text().encode()) - 2000, needed=needed)

@@ -59,58 +59,45 @@ def blocks_of(values: Floats, groups: NDArray[np.int64] | None) -> Blocks:
     return Blocks(pairs[:, 0], pairs[:, 1], repeats.astype(np.float64), len(values), len(sizes))
 
 
-def positive_probability(weights: Floats, counts: Floats) -> Floats:
+def positive_probability(weights: Floats, counts: Floats) -> float:
     """P(Σ a_k G_k > 0) for independent G_k ~ Gamma(c_k, 1), by saddlepoint approximation.
 
-    `weights` a and `counts` c have shape (..., k); c may contain zeros. The error is below 0.002 for six or more terms,
-    and below 1 % of the tail for small tails. All a <= 0 gives 0, all a >= 0 (one of them > 0) gives 1, all 0 gives 1.
+    `weights` a and `counts` c have shape (k,); c may contain zeros. The error is below 0.002 for six or more terms, and
+    below 1 % of the tail for small tails. All a <= 0 gives 0, all a >= 0 (one of them > 0) gives 1, all 0 gives 1.
     """
     live = counts > 0
-    a = np.where(live, weights, 0.0)
-    top = a.max(axis=-1)
-    bottom = a.min(axis=-1)
-    mixed = (top > _TINY) & (bottom < -_TINY)
-    answer = np.where((top > _TINY) | (bottom >= -_TINY), 1.0, 0.0)
-    if not mixed.any():
-        return np.asarray(answer, dtype=np.float64)
-    picked = a[mixed] if a.ndim > 1 else a[None, :]
-    answer_mixed = _saddlepoint(picked, np.broadcast_to(counts, a.shape)[mixed] if a.ndim > 1 else counts[None, :])
-    if a.ndim == 1:
-        return np.asarray(answer_mixed[0], dtype=np.float64)
-    answer[mixed] = answer_mixed
-    return np.asarray(answer, dtype=np.float64)
+    weights, counts = weights[live], counts[live]
+    if weights.min() >= -_TINY:
+        return 1.0
+    if weights.max() <= _TINY:
+        return 0.0
+    return _saddlepoint(weights / np.abs(weights).max(), counts)
 
 
-def _saddlepoint(a: Floats, c: Floats) -> Floats:
+def _saddlepoint(a: Floats, c: Floats) -> float:
     # K(s) = -Σ c log(1 - s a) is convex on (1/min a, 1/max a), and its slope takes every real value there.
-    scale = np.maximum(a.max(axis=1), -a.min(axis=1))[:, None]
-    a = a / scale
-    low = 1.0 / a.min(axis=1)
-    high = 1.0 / a.max(axis=1)
-    s = np.zeros(len(a))
+    low, high = 1.0 / float(a.min()), 1.0 / float(a.max())
+    s = 0.0
     for _ in range(_STEPS):
-        ratio = a / (1.0 - s[:, None] * a)
-        slope = (c * ratio).sum(axis=1)
-        curve = (c * ratio * ratio).sum(axis=1)
-        low = np.where(slope < 0, s, low)
-        high = np.where(slope > 0, s, high)
-        step = s - slope / curve
-        following = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        done = np.abs(following - s) <= 1e-9 * (1e-3 + np.abs(s))
-        s = following
-        if done.all():
+        ratio = a / (1.0 - s * a)
+        slope, curve = float(c @ ratio), float(c @ (ratio * ratio))
+        if slope < 0.0:
+            low = s
+        else:
+            high = s
+        before, s = s, s - slope / curve
+        if not low < s < high:
+            s = 0.5 * (low + high)
+        if abs(s - before) <= 1e-9 * (1e-3 + abs(before)):
             break
-    one_less = 1.0 - s[:, None] * a
-    k0 = -(c * np.log(one_less)).sum(axis=1)
-    k2 = (c * (a / one_less) ** 2).sum(axis=1)
-    w = np.sign(s) * np.sqrt(np.maximum(-2.0 * k0, 0.0))
-    u = s * np.sqrt(k2)
-    near = np.abs(w) < 1e-4
-    safe_w = np.where(near, 1.0, w)
-    safe_u = np.where(near, 1.0, u)
-    skew = 2.0 * (c * a**3).sum(axis=1) / (c * a**2).sum(axis=1) ** 1.5
-    star = np.where(near, skew / 6.0 + w, w + np.log(safe_u / safe_w) / safe_w)
-    return np.array([normal_cdf(-z) for z in star.tolist()])
+    one_less = 1.0 - s * a
+    k0 = -float(c @ np.log(one_less))
+    k2 = float(c @ (a / one_less) ** 2)
+    w = math.copysign(math.sqrt(max(-2.0 * k0, 0.0)), s)
+    if abs(w) < 1e-4:
+        skew = 2.0 * float(c @ a**3) / float(c @ a**2) ** 1.5
+        return normal_cdf(-skew / 6.0 - w)
+    return normal_cdf(-w - math.log(s * math.sqrt(k2) / w) / w)
 
 
 def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -> float:
@@ -137,7 +124,7 @@ def p_mean_at_least(blocks: Blocks, bound: float, bounds: tuple[float, float]) -
 def _p_between(blocks: Blocks, bound: float, hi: float) -> float:
     """The p-value of "the mean is at least `bound`" where values lie between the bounds, and below `hi`."""
     a = np.append(blocks.totals - blocks.sizes * bound, blocks.typical_size * (hi - bound))
-    return float(positive_probability(a, np.append(blocks.counts, 1.0)))
+    return positive_probability(a, np.append(blocks.counts, 1.0))
 
 
 def mirrored(blocks: Blocks) -> Blocks:

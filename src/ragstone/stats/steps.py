@@ -159,14 +159,13 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
         if first <= start:
             return None
         newest, lost = range(first, t), range(max(start, first - BEFORE), first)
-        rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)
-        rises = rise <= (level / _LUCK if runs == 1 else level)
         step = series[0].step(healthy, newest, allowed=loss / 2.0)
-        is_back = step is None or (step.change >= -loss / 2.0 and step.p_value() > _STILL_BELOW)
-        if rises and is_back:
-            return first
+        if step is None or (step.change >= -loss / 2.0 and step.p_value() > _STILL_BELOW):
+            rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)
+            if rise <= (level / _LUCK if runs == 1 else level):
+                return first
         enough = runs >= (_UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS)
-        if enough and min(one.fall_p_value(healthy, newest) for one in series) > _UNSUSPECTED:
+        if enough and all(one.fall_p_value(healthy, newest) > _UNSUSPECTED for one in series):
             return first
     return None
 
