@@ -6,6 +6,7 @@ test may start git, and what the code that it calls starts.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter, defaultdict
@@ -36,13 +37,16 @@ class Levels:
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
         self.may_start_processes = True
-        sys.addaudithook(self._audit)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
             if "processes" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.process)
+
+    def pytest_collection_finish(self) -> None:
+        sys.addaudithook(self._audit)  # not before: importing all tests gives many thousand events
+        gc.freeze()  # what was collected stays to the end, so that no garbage collection has to visit it
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         self.left_out.update(level for item in items if (level := level_of(item)) is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import docx
@@ -106,18 +107,20 @@ def bomb() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "reason"),
+    ("name", "make", "reason"),
     [
-        ("x.pdf", b"%PDF-1.4 nothing", "it is damaged"),
-        ("x.pdf", pdf("", ""), "it has no text; scanned pages need OCR first"),
-        ("x.pdf", encrypted(), "it is encrypted"),
-        ("x.docx", b"no archive", "it is damaged (BadZipFile"),
-        ("x.docx", bomb(), "it unpacks to more than 256 MB"),
+        ("x.pdf", lambda: b"%PDF-1.4 nothing", "it is damaged"),
+        ("x.pdf", lambda: pdf("", ""), "it has no text; scanned pages need OCR first"),
+        ("x.pdf", encrypted, "it is encrypted"),
+        ("x.docx", lambda: b"no archive", "it is damaged (BadZipFile"),
+        ("x.docx", bomb, "it unpacks to more than 256 MB"),
     ],
     ids=["damaged PDF", "scanned PDF", "encrypted PDF", "damaged Word file", "bomb"],
 )
-def test_a_damaged_file_is_listed_and_the_others_are_read(tmp_path: Path, name: str, body: bytes, reason: str) -> None:
-    (tmp_path / name).write_bytes(body)
+def test_a_damaged_file_is_listed_and_the_others_are_read(
+    tmp_path: Path, name: str, make: Callable[[], bytes], reason: str
+) -> None:
+    (tmp_path / name).write_bytes(make())
     with pytest.raises(ConfigError, match="there is no document to read"):
         read_documents([tmp_path])
     (tmp_path / "good.md").write_text("good")
