@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import pytest
 
@@ -184,6 +185,25 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, 
     assert "rag.py" in top(checkout.gate().summary)
     del github.files[MERGE_SHA]
     assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)
+
+
+@pytest.mark.attack(
+    by="pull request",
+    tries="give the id of a must-pass question that it breaks to a healthy one, where no baseline tells",
+    stopped_by="the questions are compared with those of the base; the run can not pass, and says why",
+)
+def test_ids_that_are_swapped_are_named_and_do_not_pass(github: FakeGitHub, checkout: Checkout) -> None:
+    checkout.write("thresholds.toml", POLICY + '[must_pass]\nsamples = ["moon"]\nmin = 0.9\n')
+    checkout.is_base()
+    rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    (moon,) = [row for row in rows if row["id"] == "moon"]
+    other = next(row for row in rows if row["id"] != "moon")
+    moon["id"], other["id"] = other["id"], moon["id"]
+    checkout.write("golden.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    found = checkout.gate()
+    assert found.outputs["verdict"] != "pass"
+    assert "another question has the id of a must-pass one (moon)" in found.summary
+    assert "gives new ids to 2 samples" in top(github.bodies()[0])
 
 
 def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:

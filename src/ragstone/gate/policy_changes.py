@@ -10,7 +10,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action
-from ragstone.golden.sample import Bound
+from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
 
 _CLIP = 120
@@ -73,6 +73,20 @@ def loosened_bounds(
     changes = (_phrase(path, then, after.get(path)) for path, then in sorted(before.items()) if then != after.get(path))
     found = [phrase for phrase, is_weaker in changes if is_weaker]
     return (f"{some(found)} in the golden set",) if found else ()
+
+
+def moved_must_pass(policy: Policy, base: Iterable[Sample], head: Iterable[Sample]) -> list[str]:
+    """The ids of must-pass samples that ask another question in `head` than in `base`, and whose text `policy` does not
+    have."""
+    now = {sample.id: sample.question.split() for sample in head}
+    must = policy.must_pass
+    return [
+        sample.id
+        for sample in base
+        if sample.id in must.ids
+        and sample.id not in must.questions
+        and now.get(sample.id, sample.question.split()) != sample.question.split()
+    ]
 
 
 def metric_changes(

@@ -192,7 +192,7 @@ def gate_request(
         role=role,
         warnings=tuple(job.notes),
         folder=_policy_folder(job),
-        unproven=judged.unproven or job.unread_baseline,
+        unproven=judged.unproven or job.unread_baseline or job.moved_must_pass,
     )
 
 

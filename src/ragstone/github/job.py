@@ -31,8 +31,8 @@ class Job:
     """The state of one job, filled in as it runs, so that it is available if an error occurs.
 
     `base` is what the job trusts. If that is not what its change is proposed for, neither `settings` nor `environ` has
-    credentials of a judge. `unread_baseline` says why a run without a baseline can't pass. With a `base_commit`, the
-    run is compared with that commit, and `baseline` only provides judgements and lineage.
+    credentials of a judge. `unread_baseline` and `moved_must_pass` say why the run can't pass. With a `base_commit`,
+    the run is compared with that commit, and `baseline` only provides judgements and lineage.
     """
 
     settings: Settings
@@ -53,6 +53,7 @@ class Job:
     gate_changes: Sequence[str] = ()
     baseline: TrustedBaseline | None = None
     unread_baseline: str | None = None
+    moved_must_pass: str | None = None
     base_commit: str | None = None
     history: bytes | None = None
     policy: Policy | None = None

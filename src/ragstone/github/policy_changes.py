@@ -18,7 +18,13 @@ from ragstone.formatting import clipped, counted, some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
-from ragstone.gate.policy_changes import loosened_bounds, metric_changes, policy_changes, sample_changes
+from ragstone.gate.policy_changes import (
+    loosened_bounds,
+    metric_changes,
+    moved_must_pass,
+    policy_changes,
+    sample_changes,
+)
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.github.api.base_files import list_base_files, read_base_files
 from ragstone.github.api.client import GitHubApi, GitHubApiError
@@ -62,6 +68,8 @@ def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: R
         base = commit.settings()
         rules = policy_changes(commit.policy(base), policy)
         before = commit.samples(base)
+        if moved := moved_must_pass(policy, before, golden):
+            job.moved_must_pass = f"Not proven: another question has the id of a must-pass one ({some(moved)})."
         then, now = _hashes(before), _hashes(golden)
         floors = [{one.id: one.bounds for one in side} for side in (before, golden)]
         found = in_turns(
