@@ -35,8 +35,10 @@ from score_families import FAMILIES, MORE_FAMILIES, Family
 from ragstone.evaluation.earlier import MAX_EARLIER
 from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
 from ragstone.gate.policy import default_policy
-from ragstone.gate.resolution import Spread, visible_loss
+from ragstone.gate.sensitivity import number_of_tests
 from ragstone.stats.losses import Change, loss_test
+from ragstone.stats.score_model import learn
+from ragstone.stats.sensitivity import LossRule, model_of_pairs, visible_loss
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -236,13 +238,17 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: 
 
 def detectable(n: int, runs: int, renewed: float) -> float:
     """The loss that a report of an unchanged system calls detectable: the median of a few."""
+    tests = number_of_tests(METRICS, parts=True)
+    rule = LossRule(LAST.fail * ALPHA / tests, ONCE.ask * ALPHA / tests, 1 + MORE, MAX_DROP, runs)
     found = []
     for seed in range(12):
         system = System(n, np.random.default_rng((seed, n)), renewed)
-        then = np.stack([system.ask() for _ in range(runs)], axis=2).mean(axis=2)
-        for change in (system.ask() - then).T:
-            spread = Spread("", float(np.std(change, ddof=1)), "", n)
-            loss = visible_loss(spread, n, allowed=MAX_DROP, policy=default_policy(), metrics=METRICS, runs=runs)
+        then = np.stack([system.ask() for _ in range(runs)], axis=2)
+        now = system.ask()
+        for metric in range(METRICS):
+            before = then[:, metric]
+            model = learn(before) if runs > 1 else model_of_pairs(before[:, 0], now[:, metric])
+            loss = visible_loss(model, rule)
             found.append(1.0 if loss is None else loss)
     return float(np.median(found))
 

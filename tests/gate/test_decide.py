@@ -420,15 +420,6 @@ def test_a_golden_set_that_can_show_no_loss_of_a_mean_says_so() -> None:
     assert (seen.data.loss, seen.data.broken) == (None, None)
 
 
-def test_rules_that_so_few_samples_can_never_break_are_named() -> None:
-    tags = {f"s{index}": ("small",) for index in range(3)}
-    slices = {"small": {"metrics": {"faithfulness": {"min": 0.6, "max_drop": 0.02}}}}
-    rules = policy(metrics={"faithfulness": {"min": 0.5, "max_drop": 0.02}}, slices=slices)
-    one = run({"faithfulness": HIGH * 3}, tags=tags)
-    (said,) = decide_gate(one, one, rules).warnings
-    assert "the drop of faithfulness on 'small' (3 samples)" in said
-
-
 def test_a_slice_without_a_pair_is_warned_of() -> None:
     slices = {"new": {"metrics": {"faithfulness": {"max_drop": 0.02}}}}
     rules = policy(metrics={"faithfulness": {"max_drop": 0.02}}, slices=slices)

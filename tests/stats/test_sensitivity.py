@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 from ragstone.stats.losses import Change, loss_p_value
 from ragstone.stats.score_model import learn
-from ragstone.stats.sensitivity import LOST, Rule, model_of_pairs, visible_loss
+from ragstone.stats.sensitivity import (
+    LOST,
+    LossRule,
+    model_of_one_run,
+    model_of_pairs,
+    rows_needed,
+    visible_loss,
+    with_questions,
+)
 
 FAILS, ASKS, ALLOWED = 0.003, 0.05, 0.02
 
@@ -21,7 +29,7 @@ def scores(chances: NDArray[np.float64], runs: int, statements: int, seed: int) 
 
 def visible(n: int, *, statements: int = 1, answers: int = 6) -> float:
     chances = np.random.default_rng(n).beta(6.0, 0.6, n)
-    loss = visible_loss(learn(scores(chances, 6, statements, 1)), Rule(FAILS, ASKS, answers, ALLOWED, 6))
+    loss = visible_loss(learn(scores(chances, 6, statements, 1)), LossRule(FAILS, ASKS, answers, ALLOWED, 6))
     assert loss is not None
     return loss
 
@@ -33,26 +41,60 @@ def test_more_questions_graded_scores_and_more_answers_see_more() -> None:
 
 
 def test_too_few_questions_see_nothing() -> None:
-    assert visible_loss(learn(np.array([[1.0, 0.0], [0.0, 1.0]])), Rule(FAILS, ASKS, 1, ALLOWED, 2)) is None
+    assert visible_loss(learn(np.array([[1.0, 0.0], [0.0, 1.0]])), LossRule(FAILS, ASKS, 1, ALLOWED, 2)) is None
 
 
 def test_the_loss_of_the_run_itself_does_not_enter() -> None:
     then = np.ones(60)
     lost = then.copy()
     lost[:15] = 0.0
-    healthy = visible_loss(model_of_pairs(then, then), Rule(FAILS, ASKS, 6, ALLOWED))
-    assert visible_loss(model_of_pairs(then, lost), Rule(FAILS, ASKS, 6, ALLOWED)) == healthy
+    healthy = visible_loss(model_of_pairs(then, then), LossRule(FAILS, ASKS, 6, ALLOWED))
+    assert visible_loss(model_of_pairs(then, lost), LossRule(FAILS, ASKS, 6, ALLOWED)) == healthy
+
+
+def test_more_answers_at_first_show_no_more_but_cost_no_second_look() -> None:
+    model = learn(scores(np.full(80, 0.9), 6, 1, 1))
+    at_once = visible_loss(model, LossRule(FAILS, FAILS, 6, ALLOWED, 6, first=6))
+    asked_again = visible_loss(model, LossRule(FAILS, ASKS, 6, ALLOWED, 6))
+    assert at_once is not None
+    assert asked_again is not None
+    assert at_once <= asked_again
+
+
+def test_one_run_is_presumed_to_vary() -> None:
+    steady = np.repeat([1.0, 0.0], [60, 20])
+    presumed = visible_loss(model_of_one_run(steady), LossRule(FAILS, ASKS, 6, ALLOWED))
+    known = visible_loss(learn(np.tile(steady[:, None], 6)), LossRule(FAILS, ASKS, 6, ALLOWED, 6))
+    assert presumed is not None
+    assert known is not None
+    assert known < presumed < 1.0
+
+
+def test_as_many_questions_as_are_needed_find_the_loss() -> None:
+    model = model_of_one_run(np.tile([1.0, 1.0, 1.0, 0.8, 0.2], 8))
+    rule = LossRule(FAILS, ASKS, 6, ALLOWED)
+    needed = [rows_needed(model, rule, loss) for loss in (0.2, 0.1, 0.05)]
+    assert needed[0] is not None
+    assert needed[1] is not None
+    assert needed[2] is not None
+    assert needed[0] < needed[1] < needed[2]
+    for loss, rows in zip((0.2, 0.1, 0.05), needed, strict=True):
+        found = visible_loss(with_questions(model, rows), rule)
+        assert found == pytest.approx(loss, rel=0.25)
+    assert rows_needed(model, rule, ALLOWED) is None
+    many = rows_needed(model, rule, ALLOWED + 0.001)
+    assert many is None or many > 10_000
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("n", "statements"), [(30, 1), (80, 1), (80, 5), (200, 1)])
+@pytest.mark.parametrize(("n", "statements"), [(12, 1), (30, 1), (80, 1), (80, 5), (200, 1), (200, 5)])
 def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) -> None:
     """A loss of this size fails in about 4 of 5 runs, one that is three points smaller in fewer."""
     chances = np.random.default_rng(n).beta(6.0, 0.6, n)
     fails: dict[float, list[bool]] = {0.0: [], -0.03: []}
     for seed in range(60):
         then = scores(chances, 6, statements, seed)
-        loss = visible_loss(learn(then), Rule(FAILS, ASKS, 6, ALLOWED, 6), seed=seed)
+        loss = visible_loss(learn(then), LossRule(FAILS, ASKS, 6, ALLOWED, 6), seed=seed)
         assert loss is not None
         for less, shown in fails.items():
             lost = max(0, round((loss + less) * n / (LOST * float(chances.mean()))))

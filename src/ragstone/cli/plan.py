@@ -30,9 +30,9 @@ def command(
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
 
-    RUN is a run directory or a score file, to use its variances or, with --baseline, the paired differences of the two
-    runs. Without RUN, typical variances are assumed, for the golden set and the judge of the config file. Only the
-    excess over the allowed drop (max_drop) counts.
+    The test for drops is simulated on questions like those of RUN, a run directory or a score file; with --baseline,
+    how their scores vary comes from the differences between the two runs. Without RUN, typical scores are assumed, for
+    the golden set and the judge of the config file.
 
     \b
     Examples:
@@ -51,19 +51,14 @@ def command(
     settings = settings_from(given)
     named = settings.gate.thresholds
     policy = read_compare_policy(None if named is None else settings.path(named))
-    found = [
-        plan(
-            policy,
-            drop=one,
-            power=power,
-            run=None if run is None else read_side(run).scores,
-            baseline=None if baseline is None else read_side(baseline).scores,
-            offline=split_name(settings.judge.name)[0] == "offline",
-            samples=golden_size(settings) if run is None else 0,
-        )
-        for one in ([drop] if drop is not None else usual_drops(policy))
-    ]
-    documents = [{**asdict(one), "needed": one.needed} for one in found]
-    document = documents[0] if drop is not None else {"plans": documents}
-    show(form, lambda: document, lambda: plan_text(*found))
+    found = plan(
+        policy,
+        drops=usual_drops(policy) if drop is None else [drop],
+        power=power,
+        run=None if run is None else read_side(run).scores,
+        baseline=None if baseline is None else read_side(baseline).scores,
+        offline=split_name(settings.judge.name)[0] == "offline",
+        samples=golden_size(settings) if run is None else 0,
+    )
+    show(form, lambda: {**asdict(found), "needed": found.needed}, lambda: plan_text(found))
     return 0

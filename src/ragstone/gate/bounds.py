@@ -136,7 +136,7 @@ class _Columns:
             if not ids:
                 return None
             runs = (self._pairing.current, self._pairing.baseline)
-            now, then = (_oriented(_answers(rule.metric, ids, run), rule) for run in runs)
+            now, then = (answer_table(rule, ids, run) for run in runs)
             if then.shape[1] > 1:  # runs of the history, whose scores are rounded: equal ones must stay equal
                 now, then = (np.rint(scores * STEPS) / STEPS for scores in (now, then))
             alike = np.zeros(len(ids), dtype=np.bool_)
@@ -170,14 +170,17 @@ class _Columns:
         return self._masks[samples]
 
 
-def _answers(metric: str, ids: tuple[str, ...], run: RunScores) -> Floats:
-    """The scores (n, k) of each answer to each question, filled up with NaN to the largest number of answers."""
-    scores = run.metrics[metric]
+def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
+    """The scores (n, k) of each answer to each question, filled up with NaN to the largest number of answers.
+
+    They are 1 − score where less is better.
+    """
+    scores = run.metrics[rule.metric]
     if not scores.answers:
-        return np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))[:, None]
+        return _oriented(np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))[:, None], rule)
     rows = [scores.answers.get(i) or (scores.values[i],) for i in ids]
     most = max(map(len, rows))
-    return np.array([(*row, *(None,) * (most - len(row))) for row in rows], dtype=np.float64)
+    return _oriented(np.array([(*row, *(None,) * (most - len(row))) for row in rows], dtype=np.float64), rule)
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:

@@ -15,8 +15,8 @@ from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.question_changes import question_findings
-from ragstone.gate.resolution import sensitivity_findings
 from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
+from ragstone.gate.sensitivity import sensitivity_findings
 from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.stability import stability_notes
 from ragstone.gate.warnings import (
@@ -24,7 +24,6 @@ from ragstone.gate.warnings import (
     footnotes,
     forgotten,
     permissive,
-    powerless,
     ungraded,
     without_contexts,
 )
@@ -60,7 +59,6 @@ FINDERS = (
     Finder("planted", Level.WARNING, planted_warnings),
     Finder("default_rules", Level.WARNING, permissive),
     Finder("offline_language", Level.WARNING, language_warnings),
-    Finder("powerless", Level.ASIDE, powerless),
     Finder("retrieval", Level.NOTE, retrieval_notes),
     Finder("judge_changed", Level.NOTE, canary_notes),
     Finder("judge_backend", Level.NOTE, fingerprint_notes),

@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, some, usual_reason
 from ragstone.gate.comparability import Pairing, is_judged
-from ragstone.gate.confirm import look_at
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.resolution import watched_drops
-from ragstone.gate.verdict import CHANGES, Action, Status
+from ragstone.gate.verdict import Action
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.metrics.registry import lower_is_better
-from ragstone.stats.losses import PARTS_SHARE
 from ragstone.system.response import NO_TEXTS
 
 _OTHER_HALF = {
@@ -85,21 +82,6 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
     if names and current.manifest is not None and evidence.offline:
         judge = current.manifest.judge.label()
         yield f"Not scored: {some(names)}. A rubric needs a language model, and the {judge} uses none."
-
-
-def powerless(evidence: Evidence) -> Iterator[str]:
-    """A warning that names the slices whose drops can never fail with this few samples."""
-    look = look_at(evidence.confirmed or evidence.policy.gate.confirm)
-    level = evidence.policy.alpha * look.fail * (PARTS_SHARE if watched_drops(evidence.rules) else 1.0)
-    parts = [check for check in evidence.decided if check.kind in CHANGES and check.slice is not None]
-    few = [check for check in parts if check.blocks and 0.5**check.n * len(parts) > level]
-    never = [
-        f"the {check.kind} of {check.metric} on '{check.slice}' ({counted(check.n, 'sample')})"
-        for check in few
-        if check.status is not Status.FAIL
-    ]
-    if never:
-        yield f"These checks can never fail with so few samples: {some(never)}."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:

@@ -22,8 +22,8 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
-from ragstone.gate.resolution import as_judged, imagined_run, resolution, sights
 from ragstone.gate.rules import Rule, resolve_rules
+from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost

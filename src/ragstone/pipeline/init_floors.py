@@ -14,9 +14,9 @@ from ragstone.evaluation.directory import MANIFEST, RunDirectory
 from ragstone.evaluation.scores import MetricScores, RunScores, without_drafts
 from ragstone.formatting import counted
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKS
-from ragstone.gate.resolution import TYPICAL_CHANGED
 from ragstone.report.escape import one_line
 from ragstone.stats.intervals import Floats
+from ragstone.stats.sensitivity import TYPICAL_CHANGED
 
 METRICS = ("faithfulness", "context_recall", "context_precision", "answer_correctness")
 """The metrics that get a floor. That of answer relevancy would say more of the embeddings than of the answers."""

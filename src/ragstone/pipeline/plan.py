@@ -2,59 +2,51 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
-from ragstone.gate.resolution import Spread, expected_rules, spread_of, visible_loss, watched_drops
 from ragstone.gate.rules import Rule
+from ragstone.gate.sensitivity import KnownScores, expected_rules, known_scores, loss_rule, watched_drops
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.report.templates import render_text_template
-
-MAX_SAMPLES = 10_000_000
+from ragstone.stats.sensitivity import visible_loss
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMetric:
     """One row of the plan.
 
-    `needed` samples detect the drop if `max_drop` is allowed, `needed_strict` if no drop is allowed; None: no golden
-    set does (the drop is within the allowed drop). `detectable` is the drop that the `n` samples of the run detect;
-    None without a run, or if they detect none. `key` is the policy's key for what is allowed: `max_rise` where less is
-    better. `blocks` is False if the rule only warns. `variance` names the sources of the variance of a score, and
-    `by_answers` are the samples needed if the system is asked so many times, both if the run has several answers.
+    `needed` samples detect each of the plan's drops; None: no golden set does (the drop is within the allowed
+    `max_drop`). `detectable` is the drop that the `n` samples of the run detect; None if they detect none. `key` is the
+    policy's key for what is allowed: `max_rise` where less is better. `blocks` is False if the rule only warns.
+    `variance` names the sources of the variance of a score, if the run has several answers.
     """
 
     metric: str
-    sd: float
     source: str
     max_drop: float
-    needed: int | None
-    needed_strict: int | None
+    needed: tuple[int | None, ...]
     n: int
     detectable: float | None
     key: str = "max_drop"
     variance: str = ""
-    by_answers: tuple[tuple[int, int | None], ...] = ()
     blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What is needed to detect `drop` with probability `power`, if `tests` blocking checks share `alpha`.
+    """What is needed to detect each of `drops` with probability `power`, if `tests` blocking checks share `alpha`.
 
     `targets` are the metrics with a target, which is no test and so needs no samples.
     """
 
-    drop: float
+    drops: tuple[float, ...]
     power: float
     alpha: float
     tests: int
@@ -62,38 +54,43 @@ class SamplePlan:
     targets: tuple[str, ...] = ()
 
     @property
-    def needed(self) -> int | None:
-        """Number of samples that detect the drop in every metric (that blocks, if any does); None if one never does."""
-        each = [row.needed for row in [row for row in self.metrics if row.blocks] or self.metrics]
-        return None if not each or any(one is None for one in each) else max(one for one in each if one is not None)
+    def needed(self) -> tuple[int | None, ...]:
+        """How many samples detect each drop in every metric (that blocks, if any does); None if one never does."""
+        rows = [row for row in self.metrics if row.blocks] or self.metrics
+        return tuple(_largest(each) for each in zip(*(row.needed for row in rows), strict=True))
+
+
+def _largest(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return max(known) if len(known) == len(numbers) else None
 
 
 def plan(
     policy: Policy,
     *,
-    drop: float,
+    drops: Sequence[float],
     power: float = 0.8,
     run: RunScores | None = None,
     baseline: RunScores | None = None,
     offline: bool = False,
     samples: int = 0,
 ) -> SamplePlan:
-    """Plan the size of a golden set.
+    """Plan the size of a golden set, by simulating the test for drops on questions like those of `run`.
 
-    With `run` and `baseline`, the variance comes from their paired differences; with `run` alone, from its scores,
-    assuming that a share TYPICAL_CHANGED is regenerated; without a run, from TYPICAL_SD. Without a run, `offline` says
-    that the offline judge will score it, and `samples` is the size of the golden set, if known.
-    Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
+    With `baseline`, how their scores vary comes from the differences between both runs. Without a run, typical scores
+    are assumed, `offline` says that the offline judge will score it, and `samples` is the size of the golden set, if
+    known. Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
     """
-    if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
-        raise ConfigError(
-            f"need 0 < drop <= 1 and 0 < power < 1, got {drop:g} and {power:g}.",
-            hint="Three points are --drop 0.03.",
-        )
+    for drop in drops:
+        if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
+            raise ConfigError(
+                f"need 0 < drop <= 1 and 0 < power < 1, got {drop:g} and {power:g}.",
+                hint="Three points are --drop 0.03.",
+            )
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
     tests = max(1, sum(_blocking(rule) for rule in rules))
-    visible = partial(visible_loss, policy=policy, metrics=len(watched_drops(rules)), power=power)
+    metrics = len(watched_drops(rules))
     if run is not None and baseline is not None:
         baseline, _ = with_ids_of(run, baseline)
     pairing = None if run is None or baseline is None else pair_runs(run, baseline)
@@ -101,18 +98,16 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        spread = spread_of(rule.metric, run, pairing)
-        if spread is not None:
-            spread = spread if run is not None else replace(spread, n=samples)
-            planned = partial(_row, rule, drop=drop, visible=visible)
-            rows.append(planned(spread) if run is None else _with_answers(planned, rule.metric, run, spread))
+        known = known_scores(rule, run, pairing, samples=samples)
+        if known is not None:
+            rows.append(_row(rule, policy, run, known, metrics, drops, power))
     if not rows:
         raise ConfigError(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
     targets = tuple(rule.title for rule in rules if rule.target is not None)
-    return SamplePlan(drop, power, policy.alpha, tests, tuple(rows), targets)
+    return SamplePlan(tuple(drops), power, policy.alpha, tests, tuple(rows), targets)
 
 
 def _blocking(rule: Rule) -> int:
@@ -120,49 +115,31 @@ def _blocking(rule: Rule) -> int:
     return int(floor) + int(rule.max_drop is not None and rule.drop_action is Action.BLOCK)
 
 
-def _row(rule: Rule, spread: Spread, drop: float, visible: Callable[..., float | None]) -> PlannedMetric:
-    allowed = rule.max_drop or 0.0
-
-    def needed(allowed: float) -> int | None:
-        """The smallest number of samples that show a loss of `drop`; more samples never show less."""
-
-        def enough(n: int) -> bool:
-            shown = visible(spread, n, allowed=allowed)
-            return shown is not None and shown <= drop
-
-        if drop <= allowed or not enough(MAX_SAMPLES):
-            return None
-        return bisect_left(range(MAX_SAMPLES), True, key=enough)
-
+def _row(
+    rule: Rule,
+    policy: Policy,
+    run: RunScores | None,
+    known: KnownScores,
+    metrics: int,
+    drops: Sequence[float],
+    power: float,
+) -> PlannedMetric:
+    looks = loss_rule(rule, policy, run, metrics=metrics)
+    variance = ""
+    if run is not None and answers_per_sample(run) > 1:
+        parts = variance_of(run.metrics[rule.metric])
+        variance = variance_words(parts) if parts is not None else ""
     return PlannedMetric(
         rule.metric,
-        spread.sd,
-        spread.source,
-        allowed,
-        needed(allowed),
-        needed(0.0),
-        spread.n,
-        visible(spread, spread.n, allowed=allowed),
+        known.source,
+        rule.max_drop or 0.0,
+        tuple(known.samples_needed(looks, drop, power=power) for drop in drops),
+        known.n,
+        visible_loss(known.model, looks, power=power) if known.n else None,
         rule.direction.change_key,
+        variance,
         blocks=rule.drop_action is Action.BLOCK,
     )
-
-
-ASKED = (1, 3, 5)
-"""The numbers of answers for which a plan says how many samples are needed."""
-
-
-def _with_answers(
-    planned: Callable[[Spread], PlannedMetric], metric: str, run: RunScores, spread: Spread
-) -> PlannedMetric:
-    """The row of `metric`; if the run has several answers, with the sources of variance, and the need for other numbers
-    of answers."""
-    row, each = planned(spread), answers_per_sample(run)
-    parts = variance_of(run.metrics[metric]) if each > 1 else None
-    if parts is None:
-        return row
-    needed = tuple((k, planned(replace(spread, sd=spread.sd * math.sqrt(each / k))).needed) for k in ASKED)
-    return replace(row, variance=variance_words(parts), by_answers=needed)
 
 
 DROPS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -179,9 +156,10 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
     return tuple(beyond[:3]) or DROPS[-1:]
 
 
-def plan_text(found: SamplePlan, *larger: SamplePlan) -> str:
-    """The plan as lines of text, with those for `larger` drops."""
-    plans, size = (found, *larger), max((row.n for row in found.metrics), default=0)
-    nearest = next((one for one in reversed(plans) if one.needed is not None and one.needed > size > 0), None)
-    values = {"found": found, "plans": plans, "size": size, "nearest": nearest}
+def plan_text(found: SamplePlan) -> str:
+    """The plan as lines of text."""
+    size = max((row.n for row in found.metrics), default=0)
+    more = [(needed - size, drop) for needed, drop in zip(found.needed, found.drops, strict=True) if needed]
+    beyond = [(samples, drop) for samples, drop in more if samples > 0 < size]
+    values = {"found": found, "nearest": min(beyond, default=None)}
     return render_text_template("plan.txt.j2", "ragstone.pipeline", **values)

@@ -45,6 +45,8 @@ SMALL_SHARE = 0.2
 
 _DRAWS = 1500
 _MIN_DRAWS = 200
+_MAX_ROWS = 5000
+"""More questions are decided in so many groups."""
 _MAX_DRAWN = 8_000_000
 """Of many questions, fewer draws: their sum is close to normal."""
 _TAIL = 0.02
@@ -114,7 +116,7 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
     for place in parts:
         whole = changes[place].whole
         all_questions = None if whole is None else questions.setdefault(id(whole), Questions(whole, groups))
-        p = Questions(changes[place], groups, all_questions).p_value(rng)
+        p = Questions(changes[place], groups, all_questions).p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
         p_values[place] = p * len(parts) / (1.0 - share_of_wholes)
     mean_p_value = 1.0
     if len(wholes) > 1:
@@ -148,9 +150,8 @@ def loss_p_value(
     change: Change, *, groups: Ints | None = None, seed: int = 0, min_errors: float = CLEARLY_NONE
 ) -> float:
     """The p-value of "no loss" of one change by itself; 1 for a fall of fewer standard errors than `min_errors`."""
-    questions = Questions(change, groups)
-    questions.min_errors = min_errors
-    return questions.p_value(np.random.Generator(np.random.PCG64(seed)))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    return Questions(change, groups).p_value(rng, min_errors=min_errors)
 
 
 def mean_change(changes: Sequence[Change]) -> Change:
@@ -182,15 +183,13 @@ class Questions:
     """
 
     def __init__(self, change: Change, groups: Ints | None, whole: Questions | None = None) -> None:
-        labels = change.units if groups is None else groups[change.units]
-        self.labels, rows, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        self.labels, rows, sizes = _rows(change.units, groups)
         self.sizes = sizes.astype(np.float64)
         self.then, self.now = (_by_row(scores, rows, len(sizes)) for scores in (change.then, change.now))
         falls = change.expected - (row_means(change.now) - row_means(change.then))
         self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
         self.whole = whole
         self.apart = change.apart
-        self.min_errors = CLEARLY_NONE if whole is None else _CLEARLY_NONE_OF_PARTS
         self._model: ScoreModel | None = None
 
     @property
@@ -201,8 +200,11 @@ class Questions:
             self._model = learn(self.then if enough else np.concatenate([self.then, self.now], axis=1))
         return self._model
 
-    def p_value(self, rng: np.random.Generator) -> float:
-        """How often an unchanged or reshuffled system falls as far by chance; 1 where that is clearly often."""
+    def p_value(self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE) -> float:
+        """How often an unchanged or reshuffled system falls as far by chance.
+
+        1 for a fall of fewer standard errors than `min_errors`.
+        """
         total = float(self.falls.sum())
         if total <= 0.0:
             return 1.0
@@ -213,7 +215,7 @@ class Questions:
         noise = replace(whole.model, weights=weights).variance_of_change(
             int(before.max()), int(after.max()), apart=self.apart
         )
-        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < self.min_errors:
+        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < min_errors:
             return 1.0
         means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
         if self.apart:
@@ -307,6 +309,18 @@ def _tail_of(drawn: Floats) -> tuple[float, float, float]:
     largest = np.partition(drawn, -count)[-count:]
     start = float(largest.min())
     return start, float((largest - start).mean()) + 1e-9, count / len(drawn)
+
+
+def scores_by_row(scores: Floats, units: Ints, groups: Ints | None) -> Floats:
+    """(rows, k): `scores` (n, k) of questions, those of related ones as their mean."""
+    _, rows, sizes = _rows(units, groups)
+    return _by_row(scores, rows, len(sizes))
+
+
+def _rows(units: Ints, groups: Ints | None) -> tuple[Ints, Ints, Ints]:
+    """The labels of the rows, the row of each question (n,), and the questions of each row."""
+    labels = (units if groups is None else groups[units]) % _MAX_ROWS
+    return np.unique(labels, return_inverse=True, return_counts=True)
 
 
 def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:

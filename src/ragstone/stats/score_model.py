@@ -42,7 +42,7 @@ _SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ScoreModel:
     """`weights` (n, components): the probability of each distribution of the grid for each of n questions.
 
@@ -74,10 +74,10 @@ class ScoreModel:
         return np.asarray(self.variances * float(sides @ correlation @ sides))
 
 
-def learn(scores: Floats, *, of: Floats | None = None) -> ScoreModel:
+def learn(scores: Floats, *, questions: Floats | None = None) -> ScoreModel:
     """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first; NaN where there is none.
 
-    With `of` (m, runs) it is that of m questions with these scores, while `scores` say how common what is.
+    With `questions` (m, runs) it is that of m questions with these scores, while `scores` say how common what is.
     """
     some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(np.int64)
     unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
@@ -89,7 +89,7 @@ def learn(scores: Floats, *, of: Floats | None = None) -> ScoreModel:
         likelihood = float(np.log(likelihoods @ common).sum())
         if likelihood > best_likelihood + _BETTER:
             best_likelihood, repeated, shares = likelihood, probability, common
-    weights = _likelihoods(scores if of is None else of, probabilities, repeated) * shares
+    weights = _likelihoods(scores if questions is None else questions, probabilities, repeated) * shares
     return ScoreModel(weights / weights.sum(axis=1, keepdims=True), repeated, unexpected)
 
 

@@ -6,8 +6,11 @@ drawn from the model of the questions, and tested as the gate would. The number 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +31,22 @@ POWER = 0.8
 """The probability with which a loss is to be found."""
 LOST = 0.5
 """The share of its mean score that a lost question loses."""
+TYPICAL_SCORES = np.array([1.0] * 8 + [0.7, 0.2])
+"""Scores of ten questions of a system of which nothing is known."""
+TYPICAL_CHANGED = 0.4
+"""The share of the answers that are presumed to change from run to run, where only one run is known."""
+MAX_QUESTIONS = 10_000_000
+
 _DRAWS = 500
-_MAX_QUESTIONS = 2000
-"""Of more questions, so many are simulated; the loss falls with the root of their number."""
+_MAX_SIMULATED = 2000
+"""Of more questions, so many are simulated: what a loss exceeds the allowed one by falls with the root of their number.
+"""
+_MIN_SIMULATED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """When a loss fails: its p-value is at most `fails` with all `answers`, and at most `asks` with the first one.
+class LossRule:
+    """When a loss fails: its p-value is at most `fails` with all `answers`, and at most `asks` with the `first` ones.
 
     `allowed` is the fall of the mean that it must exceed. The level is that of `runs` runs.
     """
@@ -45,18 +56,53 @@ class Rule:
     answers: int
     allowed: float
     runs: int = 1
+    first: int = 1
 
 
-def visible_loss(model: ScoreModel, rule: Rule, *, seed: int = 0) -> float | None:
-    """The smallest fall of the mean score of the questions that fails with POWER; None: not even the largest."""
+@lru_cache(maxsize=256)  # a run is decided several times with the same level
+def visible_loss(model: ScoreModel, rule: LossRule, *, power: float = POWER, seed: int = 0) -> float | None:
+    """The smallest fall of the mean score of the questions that fails with `power`; None: not even the largest."""
     n = len(model.weights)
-    few = min(n, _MAX_QUESTIONS)
-    simulation = _Simulation(_some(model, few), rule, np.random.Generator(np.random.PCG64(seed)))
-    if simulation.power(few) < POWER:
+    few = min(n, _MAX_SIMULATED)
+    simulation = _Simulation(with_questions(model, few), rule, np.random.Generator(np.random.PCG64(seed)))
+    if simulation.power(few) < power:
         return None
-    lost = bisect_left(range(few + 1), POWER, lo=1, key=simulation.power)
-    loss = simulation.loss(lost)
-    return loss if few == n else max(rule.allowed, loss * float(np.sqrt(few / n)))
+    lost = bisect_left(range(few + 1), power, lo=1, key=simulation.power)
+    loss = max(rule.allowed, simulation.loss(lost))
+    return rule.allowed + (loss - rule.allowed) * math.sqrt(few / n)
+
+
+def rows_needed(model: ScoreModel, rule: LossRule, loss: float, *, power: float = POWER) -> int | None:
+    """How many questions like those of `model` find `loss` with `power`; None: not even MAX_QUESTIONS of them."""
+    if loss <= rule.allowed:
+        return None
+    wanted = loss - rule.allowed
+    before = None
+    size, excess = _MIN_SIMULATED, math.inf
+    for size, excess in _excesses(model, rule, power):
+        if excess <= wanted:
+            break
+        before = (size, excess)
+    if excess <= wanted:
+        return size if before is None else _between(before, (size, excess), wanted)
+    needed = size * (excess / wanted) ** 2
+    return math.ceil(needed) if needed <= MAX_QUESTIONS else None
+
+
+def _excesses(model: ScoreModel, rule: LossRule, power: float) -> Iterator[tuple[int, float]]:
+    """By how much the smallest visible loss of ever more questions exceeds the allowed one, where there is any."""
+    size = _MIN_SIMULATED
+    while size < _MAX_SIMULATED:
+        loss = visible_loss(with_questions(model, size), rule, power=power)
+        if loss is not None:
+            yield size, max(1e-9, loss - rule.allowed)
+        size *= 2
+
+
+def _between(fewer: tuple[int, float], more: tuple[int, float], wanted: float) -> int:
+    """The number of questions at which the excess is `wanted`, on a straight line between the logarithms of two."""
+    share = math.log(fewer[1] / wanted) / math.log(fewer[1] / more[1])
+    return math.ceil(fewer[0] * math.exp(share * math.log(more[0] / fewer[0])))
 
 
 def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
@@ -68,10 +114,23 @@ def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
     rose = now > then
     ahead = np.stack([then, np.maximum(then, now)], axis=1)
     back = np.stack([now[rose], then[rose]], axis=1)
-    return learn(np.concatenate([ahead, back]), of=then[:, None])
+    return learn(np.concatenate([ahead, back]), questions=then[:, None])
 
 
-def _some(model: ScoreModel, count: int) -> ScoreModel:
+def model_of_one_run(scores: Floats) -> ScoreModel:
+    """The model of questions with one score each (n,): so many of them are presumed to change as is typical.
+
+    A score that changes becomes that of another question.
+    """
+    rng = np.random.Generator(np.random.PCG64(0))
+    changed = rng.random(len(scores)) < TYPICAL_CHANGED
+    again = np.where(changed, rng.permutation(scores), scores)
+    return learn(np.stack([scores, again], axis=1), questions=scores[:, None])
+
+
+@lru_cache(maxsize=64)
+def with_questions(model: ScoreModel, count: int) -> ScoreModel:
+    """The model of `count` questions that are as those of `model`: some of them, or each several times."""
     if count == len(model.weights):
         return model
     places = np.linspace(0, len(model.weights) - 1, count).astype(np.int64)
@@ -81,7 +140,7 @@ def _some(model: ScoreModel, count: int) -> ScoreModel:
 class _Simulation:
     """Runs of a system that lost some questions: each draw has the same questions, runs and noise for every loss."""
 
-    def __init__(self, model: ScoreModel, rule: Rule, rng: np.random.Generator) -> None:
+    def __init__(self, model: ScoreModel, rule: LossRule, rng: np.random.Generator) -> None:
         n = len(model.weights)
         self._mean = float((model.weights @ grid()[0]).mean())
         healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
@@ -91,7 +150,7 @@ class _Simulation:
         before = healthy.before[draws.components, draws.series, rule.runs - 1]
         order = rng.permuted(np.tile(np.arange(n), (len(before), 1)), axis=1)
         shown = np.ones((len(before), n + 1), dtype=np.bool_)
-        for answers, p_value in {rule.answers: rule.fails, 1: rule.asks if rule.answers > 1 else rule.fails}.items():
+        for answers, p_value in _p_values(rule).items():
             falls, *reshuffled = draws.falls(runs, np.full(n, answers - 1))
             fallen = before - broken[draws.components, draws.series, answers - 1]
             variance = float(falls.var(axis=0).sum())
@@ -112,6 +171,13 @@ class _Simulation:
     def loss(self, lost: int) -> float:
         """By how much the mean score falls where so many questions are lost."""
         return float(LOST * self._mean * lost / self._questions)
+
+
+def _p_values(rule: LossRule) -> dict[int, float]:
+    """The p-value at which each look fails, or goes on, by the number of its answers."""
+    if rule.first == rule.answers:
+        return {rule.answers: rule.fails}
+    return {rule.answers: rule.fails, rule.first: rule.asks}
 
 
 def _sums_of_lost(falls: Floats, fallen: Floats, order: Ints) -> Floats:

@@ -23,7 +23,7 @@ from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.question_changes import MIN_BROKEN
-from ragstone.gate.resolution import number_of_tests, simulated_loss
+from ragstone.gate.sensitivity import number_of_tests, simulated_loss
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
 from ragstone.gate.word_comparison import without_word_losses, words_reason
