@@ -64,7 +64,8 @@ class Change:
     More is better. `units` (n,) are indices of questions, shared by all changes. `alike` (n,): the answers now are one
     answer that was given several times. `expected` is the change that counts as none, at most 0. `part`: these are some
     of the questions, and `whole` is the change of all that have the metric, if it is known. `apart`: many runs lie
-    between then and now, so that no answer of one is an answer of the other.
+    between then and now, so that no answer of one is an answer of the other. `pooled`: the new scores are learnt from
+    too, however many runs there are before.
     """
 
     units: Ints
@@ -75,6 +76,7 @@ class Change:
     part: bool = False
     whole: Change | None = None
     apart: bool = False
+    pooled: bool = False
 
     @property
     def values(self) -> Floats:
@@ -190,14 +192,14 @@ class Questions:
         self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
         self.whole = whole
         self.apart = change.apart
+        self._pooled = change.pooled or self.then.shape[1] < MIN_RUNS
         self._model: ScoreModel | None = None
 
     @property
     def model(self) -> ScoreModel:
         """What these questions score while nothing changes."""
         if self._model is None:
-            enough = self.then.shape[1] >= MIN_RUNS
-            self._model = learn(self.then if enough else np.concatenate([self.then, self.now], axis=1))
+            self._model = learn(np.concatenate([self.then, self.now], axis=1) if self._pooled else self.then)
         return self._model
 
     def p_value(self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE) -> float:

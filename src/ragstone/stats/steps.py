@@ -1,8 +1,9 @@
 """A lasting loss in a series of runs: whether there is one, since which run, and whether it is over.
 
 The scores of the newest runs are compared with those of runs before them by the test for drops (stats/losses.py): it
-learns from the runs before how much each question's score moves by chance, and how often an answer comes again, so that
-an answer that did not change counts once. The constants were chosen with `bench/level.py`.
+learns how much each question's score moves by chance, and how often an answer comes again, so that an answer that did
+not change counts once. It learns from both sides: every look is a new chance of an error, and where most answers stay
+the same, a few runs before are hardly more than one. The constants were chosen with `bench/level.py`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Series:
             return None
         then, now = then[:, common].T, now[:, common].T
         apart = after.start - before.stop >= BEFORE
-        test = Change(common, now, then, np.zeros(len(common), np.bool_), -allowed, apart=apart)
+        test = Change(common, now, then, np.zeros(len(common), np.bool_), -allowed, apart=apart, pooled=True)
         level = float(row_means(now).mean())
         return Step(float(test.values.mean()), level, len(common), before, after, test, self.groups)
 
