@@ -25,7 +25,7 @@ OF_OTHER_TOOLS = {
     "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
     "pipeline/init_service.py": "--app --app-dir --build --detach --env --file --if-present --port --publish --silent "
     "--tag --volume --workdir",
-    "pipeline/invocation.py": "--porcelain --show-toplevel",
+    "pipeline/invocation.py": "--porcelain --show-toplevel --stage",
     "pipeline/reproduce.py": "--dir --name",
     "system/command_line.py": "--flag",
 }
