@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from ragstone.system.streams import read_reply
+from ragstone.system.worker import Fields
 from tests.system.service import Reply, Server, failure, said
 
 pytestmark = pytest.mark.usefixtures("no_proxy")
@@ -325,6 +329,16 @@ def test_a_separator_of_lines_that_is_none_on_the_wire_stays_in_the_answer(room:
 def test_a_line_that_comes_in_pieces_is_one_line(room: Any, server: Server) -> None:
     server.reply = lambda path, body: sent("text/event-stream", "da", 'ta: {"token": "30 d', 'ays."}\r', "\n\r\n")
     assert room.ask(server.url, "q")[0].answer == ANSWER
+
+
+def test_nothing_that_arrives_within_a_line_end_ends_no_line() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for chunk in (b'data: {"token":\r', b"", b'\ndata: "30 days."}\r\n\r\n'):
+            yield chunk
+
+    reply = asyncio.run(read_reply(chunks(), "text/event-stream", Fields()))
+    assert isinstance(reply.value, dict)
+    assert reply.value["answer"] == ANSWER
 
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])

@@ -51,7 +51,7 @@ def command(
     settings = settings_from(given)
     named = settings.gate.thresholds
     policy = read_compare_policy(None if named is None else settings.path(named))
-    found = plan(
+    sample_plan = plan(
         policy,
         drops=usual_drops(policy) if drop is None else [drop],
         power=power,
@@ -60,5 +60,5 @@ def command(
         offline=split_name(settings.judge.name)[0] == "offline",
         samples=golden_size(settings) if run is None else 0,
     )
-    show(form, lambda: {**asdict(found), "needed": found.needed}, lambda: plan_text(found))
+    show(form, lambda: {**asdict(sample_plan), "needed": sample_plan.needed}, lambda: plan_text(sample_plan))
     return 0

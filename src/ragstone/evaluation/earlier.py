@@ -78,10 +78,10 @@ def _with_answers(
     lines = []
     with source.lookup() as record_of:
         for record in run.records():
-            found = record_of(record.sample.id)
-            if found is None:
+            earlier_record = record_of(record.sample.id)
+            if earlier_record is None:
                 raise RunDirectoryError(f"sample '{record.sample.id}' is missing.", where=str(source.path / SAMPLES))
-            answers = (*record.answers, *found.answers[start:end])
+            answers = (*record.answers, *earlier_record.answers[start:end])
             scores = sample_scores(metrics, record.sample, answers)
             lines.append(f"{record_to_line(replace(record, answers=answers, scores=scores))}\n")
     replace_text(run.path / SAMPLES, "".join(lines))

@@ -79,17 +79,17 @@ def sights(
     """
     drops = watched_drops(rules)
     checked = {check.metric: check for check in checks if check.kind in CHANGES and check.slice is None}
-    found = []
+    watched = []
     for rule in drops:
         if rule.metric in checked:
             check = checked[rule.metric]
-            found.append(Sight(rule.metric, check.detectable_drop, check.n))
+            watched.append(Sight(rule.metric, check.detectable_drop, check.n))
             continue
         known = known_scores(rule, run, None, samples=samples)
         if known is not None:
             loss = visible_loss(known.model, loss_rule(rule, policy, run, metrics=len(drops)))
-            found.append(Sight(rule.metric, loss, known.n))
-    return found
+            watched.append(Sight(rule.metric, loss, known.n))
+    return watched
 
 
 def watched_drops(rules: Sequence[Rule]) -> list[Rule]:

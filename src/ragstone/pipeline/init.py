@@ -176,10 +176,10 @@ def _policy(golden: FoundGolden | None) -> str:
     """The starter policy, with what a golden set can show under it."""
     policy = policy_from_mapping({})
     size = golden.samples if golden is not None else len(_shipped("golden.jsonl").splitlines())
-    found = plan(policy, drops=usual_drops(policy), offline=True, samples=size)
-    pairs = zip(found.needed, found.drops, strict=True)
+    sample_plan = plan(policy, drops=usual_drops(policy), offline=True, samples=size)
+    pairs = zip(sample_plan.needed, sample_plan.drops, strict=True)
     needed = ", ".join(f"{samples:,} for {drop:g}" for samples, drop in pairs if samples is not None)
-    drops = [row.detectable for row in found.metrics if row.blocks]
+    drops = [row.detectable for row in sample_plan.metrics if row.blocks]
     each = [drop for drop in drops if drop is not None]
     shows = (
         f"can show a drop of {figure(max(each))}"

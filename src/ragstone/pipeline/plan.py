@@ -156,10 +156,10 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
     return tuple(beyond[:3]) or DROPS[-1:]
 
 
-def plan_text(found: SamplePlan) -> str:
+def plan_text(sample_plan: SamplePlan) -> str:
     """The plan as lines of text."""
-    size = max((row.n for row in found.metrics), default=0)
-    more = [(needed - size, drop) for needed, drop in zip(found.needed, found.drops, strict=True) if needed]
+    size = max((row.n for row in sample_plan.metrics), default=0)
+    more = [(needed - size, drop) for needed, drop in zip(sample_plan.needed, sample_plan.drops, strict=True) if needed]
     beyond = [(samples, drop) for samples, drop in more if samples > 0 < size]
-    values = {"found": found, "nearest": min(beyond, default=None)}
+    values = {"plan": sample_plan, "nearest": min(beyond, default=None)}
     return render_text_template("plan.txt.j2", "ragstone.pipeline", **values)

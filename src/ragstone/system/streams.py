@@ -123,6 +123,8 @@ class _Lines:
 
     def add(self, chunk: bytes) -> Iterator[str]:
         """The lines that end in `chunk`."""
+        if not chunk:
+            return
         if self._ended_in_return:
             chunk = chunk.removeprefix(b"\n")
         self._ended_in_return = chunk.endswith(b"\r")
