@@ -12,7 +12,7 @@ from tests.corpus.registry import Registry, Steps
 from tests.corpus.workbench import Workbench
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, running
 from tests.github.api.openapi import load_contract
-from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, workflow_run
 from tests.github.builders import FACTS, POLICY, Checkout
 from tests.github.builders import Outcome as JobOutcome
 from tests.github.runs import artifact_of
@@ -223,6 +223,7 @@ job("a fork without a key, judged offline")(partial(_fork, "offline"))
 def _reported(jobs: Jobs) -> None:
     """A trusted job decides about the run of a fork, by its own policy."""
     jobs.answer_badly()
+    jobs.checkout.is_commit(MERGE_SHA)
     jobs.run("the fork's own job", "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off")
     jobs.github.add_run(
         555,

@@ -76,6 +76,8 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace('"half the latency"', '"  "'), "reason' must not be empty", 5),
         (GOOD + "expires = 2026-13-01\n", "not valid TOML", None),
         (f"{GOOD}\n{GOOD}", "is duplicated", 11),
+        (GOOD.replace('"faithfulness"', '"golden set"'), "needs `edit`, as `ragstone accept` writes it", 1),
+        (GOOD + f'edit = "{OTHER}"\n', "`edit` is for the metric 'golden set' alone", 1),
         ("[accepted]\nmetric = 'x'\n", "must be a list", None),
         ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", None),
         ("[[accepted]\n", "not valid TOML", None),

@@ -92,8 +92,12 @@ class Checkout:
 
     def is_base(self) -> None:
         """Make the checkout as it is the base of pull requests."""
+        self.is_commit(BASE_SHA)
+
+    def is_commit(self, sha: str) -> None:
+        """Make the checkout as it is the commit `sha`, as far as GitHub knows."""
         files = [path for path in self.root.rglob("*") if path.suffix in (".toml", ".jsonl", ".j2")]
-        self.github.files[BASE_SHA] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
+        self.github.files[sha] = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
 
     def environ(self, event: str, payload: Any = None, **more: str) -> dict[str, str]:
         for name in ("output", "summary"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.cli.project import ragstone
-from tests.github.api.fake import FakeGitHub
 from tests.github.api.payloads import MERGE_SHA
 from tests.github.builders import Checkout
 
@@ -23,17 +22,11 @@ def decided(checkout: Checkout, commit: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def is_commit(github: FakeGitHub, checkout: Checkout, sha: str) -> None:
-    """Make the checkout as commit `sha` has it."""
-    files = [path for path in checkout.root.rglob("*") if path.suffix in (".toml", ".jsonl")]
-    github.files[sha] = {path.relative_to(checkout.root).as_posix(): path.read_bytes() for path in files}
-
-
 def test_a_run_of_the_commit_passes_and_one_with_a_file_that_a_step_edited_does_not(
-    github: FakeGitHub, checkout: Checkout
+    checkout: Checkout,
 ) -> None:
     checkout.write("thresholds.toml", POLICY)
-    is_commit(github, checkout, MERGE_SHA)
+    checkout.is_commit(MERGE_SHA)
     assert checkout.gate("push").code == 0
     code, said = decided(checkout, MERGE_SHA)
     assert (code, said.startswith("Decided again: pass.")) == (0, True), said

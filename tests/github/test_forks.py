@@ -13,7 +13,7 @@ from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.github.api.posts import marker
 from ragstone.metrics.registry import select_metrics
 from tests.github.api.fake import FORK_ID, FakeGitHub, zip_of
-from tests.github.api.payloads import HEAD_SHA, workflow_run
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, workflow_run
 from tests.github.builders import FACTS, Checkout, Outcome
 from tests.github.runs import files_of
 
@@ -41,7 +41,9 @@ def passing(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
 
 
 def run_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
+    checkout.is_commit(MERGE_SHA)
     checkout.gate("push")
+    del github.files[MERGE_SHA]
     github.seen.clear()
     return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
 
@@ -270,6 +272,26 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
     [comment] = github.bodies(7)
     assert "✅ Ragstone" not in comment
     assert "Faithfulness is unverified and left out" in comment
+
+
+@pytest.mark.attack(
+    by="fork",
+    tries="evaluate other files than those of the pull request",
+    stopped_by="a run that does not say that its files were those of its commit is inconclusive at best",
+)
+@pytest.mark.parametrize("count", [None, 1])
+def test_a_run_of_other_files_than_its_commits_is_no_pass(
+    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], count: int | None
+) -> None:
+    def forge(document: dict[str, Any]) -> None:
+        if "invocation" in document:
+            document["invocation"]["changed"] = count
+
+    github.add_artifact(UPSTREAM, passing)
+    assert report(checkout).outputs["verdict"] == "pass"
+    github.add_artifact(UPSTREAM, changed(passing, forge))
+    assert report(checkout).outputs["verdict"] == "inconclusive"
+    assert "does not show that the files it evaluated were those of its commit" in github.bodies(7)[0]
 
 
 def test_a_metric_that_nobody_knows_is_unverified(

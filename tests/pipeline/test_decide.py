@@ -15,7 +15,7 @@ import ragstone
 from ragstone.cli.main import main
 from ragstone.errors import ConfigError
 from ragstone.gate.verdict import CheckKind, Status
-from ragstone.pipeline.accept import Accepted
+from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.compare import compare, read_compare_policy
 from ragstone.pipeline.gate import GateOutcome
 from tests.evaluation.opened import opened_for_reading
@@ -33,11 +33,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def accepted(project: Path, out: str, metric: str = "faithfulness", **more: Any) -> Accepted:
-    """What `ragstone accept` does for the drop of `metric` in the run `out`."""
+def accepted(project: Path, out: str | Shown, metric: str = "faithfulness", **more: Any) -> Accepted:
+    """What `ragstone accept` does for the drop of `metric` in the run `out`, or as it was shown."""
     policy = settings(project, gate__thresholds="thresholds.toml")
     today = datetime.now(UTC).date()
-    return accept(policy, project / out, metric=metric, reason="cheaper", today=today, **more)
+    shown = out if isinstance(out, Shown) else project / out
+    return accept(policy, shown, metric=metric, reason="cheaper", today=today, **more)
 
 
 def run_command(command: str) -> None:
@@ -176,9 +177,12 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     passed = gated(project, "accepted", **COMPARED)
     assert passed.exit_code == 0
     assert not edits(passed)
-    assert any("up to 50 % of the samples is accepted" in warning for warning in passed.verdict.warnings)
+    assert any("(50 % of the samples) is accepted" in warning for warning in passed.verdict.warnings)
+    golden_of(project, 14)
+    more = gated(project, "more", **COMPARED)
+    assert more.exit_code == 6
+    assert "accepts another edit" in edits(more)[0]
     golden_of(project, 5)
-    assert gated(project, "more", **COMPARED).exit_code == 6
 
     after = gated(project, "after", **{**COMPARED, "gate__baseline": "accepted"})
     assert after.exit_code == 6, "spent"
@@ -193,6 +197,8 @@ def test_an_edit_is_accepted_with_the_directory_of_its_run(project: Path) -> Non
         accepted(project, "out", "golden set")
     golden_of(project, 12)
     gated(project, "out", **COMPARED)
+    with pytest.raises(ConfigError, match="is needed for the metric 'golden set'"):
+        accepted(project, Shown(0.6, "a" * 16, "b" * 16), "golden set")
     assert accepted(project, "out", "golden set").entry.drop == 0.6
     with pytest.raises(ConfigError, match="has no slice"):
         accepted(project, "out", "golden set", slice_="de")

@@ -27,6 +27,7 @@ from ragstone.printable import shown_name
 @option("--drop", value="SIZE", type=float, help="Size of the drop, if you don't have the RUN directory.")
 @option("--of-run", value="FINGERPRINT", help="The run with the drop, as shown in its report.")
 @option("--of-baseline", value="FINGERPRINT", help="The baseline of that run, as shown in its report.")
+@option("--of-edit", value="FINGERPRINT", help="The edit of the golden set, as shown in the report.")
 @setting("thresholds")
 @CONFIG
 def command(
@@ -38,6 +39,7 @@ def command(
     drop: float | None,
     of_run: str | None,
     of_baseline: str | None,
+    of_edit: str | None,
     thresholds: str | None,
     config: Path | None,
 ) -> int:
@@ -57,18 +59,19 @@ def command(
     from ragstone.pipeline.gate_request import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
-    given = (drop, of_run, of_baseline)
-    if run is not None and any(value is not None for value in given):
+    has_values = any(value is not None for value in (drop, of_run, of_baseline, of_edit))
+    if run is not None and has_values:
         raise ConfigError(
-            "a RUN already contains the size of its drop.", hint="Remove --drop, --of-run and --of-baseline."
+            "a RUN already contains the size of its drop.",
+            hint="Remove --drop, --of-run, --of-baseline and --of-edit.",
         )
     shown: Shown | Path = run or settings.path(settings.run.out)
-    if any(value is not None for value in given):
+    if has_values:
         if drop is None or of_run is None or of_baseline is None:
             raise ConfigError(
                 "--drop, --of-run and --of-baseline must be used together.", hint="Give all three, or a RUN."
             )
-        shown = Shown(drop, of_run, of_baseline)
+        shown = Shown(drop, of_run, of_baseline, of_edit)
     done = accept(
         read_policy(settings),
         settings.root,

@@ -132,6 +132,9 @@ def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -
     scores = run.scores()
     left_out = unverified(run, custom)
     doubts = [f"{name} is unverified and left out: {why}." for name, why in left_out.items()]
+    invocation = run.manifest.invocation
+    if invocation is None or invocation.changed != 0:
+        doubts.append("This run does not show that the files it evaluated were those of its commit.")
     mine = {sample.id: sample.content_hash() for sample in golden}
     theirs = {name: facts.content_hash for name, facts in scores.samples.items()}
     counts = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
@@ -32,7 +32,7 @@ ACCEPTED_FILE = "accepted.toml"
 
 TABLE = "accepted"
 Target = tuple[str, str | None]
-"""A metric, and the tag of a slice or None."""
+"""A metric, and the tag of a slice or None; GOLDEN_SET and the fingerprint of an edit."""
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)]
 _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -41,9 +41,9 @@ _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 class AcceptedEntry(BaseModel):
     """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline.
 
-    With `GOLDEN_SET` as the metric, it is an edit of the golden set: `drop` is the share of the baseline's samples that
-    may be removed, changed or turned into drafts. With a guard's name, it is a rise of the share of samples that the
-    guard counts.
+    With `GOLDEN_SET` as the metric, it is one edit of the golden set: `drop` is the share of the baseline's samples
+    that are removed, changed or turned into drafts, and `edit` the fingerprint of what they were and are now. With a
+    guard's name, it is a rise of the share of samples that the guard counts.
     """
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
@@ -58,10 +58,19 @@ class AcceptedEntry(BaseModel):
     commit: _Text | None = None
     date: Annotated[datetime.date, Field(strict=True)]
     expires: Annotated[datetime.date, Field(strict=True)] | None = None
+    edit: _Fingerprint | None = None
+
+    @model_validator(mode="after")
+    def _names_its_edit(self) -> AcceptedEntry:
+        if self.is_edit and self.edit is None:
+            raise ValueError("an accepted edit of the golden set needs `edit`, as `ragstone accept` writes it")
+        if self.edit is not None and not self.is_edit:
+            raise ValueError(f"`edit` is for the metric '{GOLDEN_SET}' alone")
+        return self
 
     @property
     def target(self) -> Target:
-        return self.metric, self.slice
+        return self.metric, self.edit if self.is_edit else self.slice
 
     @property
     def is_edit(self) -> bool:
@@ -82,7 +91,7 @@ class AcceptedEntry(BaseModel):
         """What is accepted, with its size."""
         is_share = self.is_edit or self.metric in GUARDS
         size = f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
-        return f"{'an' if self.is_edit else 'a'} {self.what} of up to {size}"
+        return f"an {self.what} ({size})" if self.is_edit else f"a {self.what} of up to {size}"
 
 
 class _AcceptedFile(BaseModel):
@@ -98,12 +107,14 @@ class Offer:
     metric: str
     slice: str | None
     drop: float
+    edit: str | None = None
 
     def command(self, *, run: str, baseline: str, folder: str | None = None, thresholds: str | None = None) -> str:
         """The shell command that accepts it; `run` and `baseline` are fingerprints."""
         words = ["ragstone", "accept", "--metric", self.metric]
         words += ["--slice", self.slice] if self.slice is not None else []
         words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
+        words += ["--of-edit", self.edit] if self.edit is not None else []
         words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
         line = shell_command([*words, "--reason", "why it is worth it"])
         return line if folder in (None, ".") else f"{shell_command(['cd', folder])} && {line}"
@@ -221,7 +232,7 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     targets = {CheckKind.GOLDEN_SET: GOLDEN_SET, CheckKind.SHARE: check.name}
     size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
     metric = targets.get(CheckKind(check.kind), check.metric)
-    return Offer(metric, check.slice, size) if metric is not None and size > 0.0 else None
+    return Offer(metric, check.slice, size, check.edit) if metric is not None and size > 0.0 else None
 
 
 def _loss(check: Check, decision: str) -> float:

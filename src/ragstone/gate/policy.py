@@ -138,6 +138,11 @@ class Policy:
         """This policy with accepted drops allowed."""
         return replace(self, widened=accepted.widest)
 
+    @property
+    def accepted_edits(self) -> tuple[AcceptedEntry, ...]:
+        """The accepted edits of the golden set that are in force."""
+        return tuple(entry for entry in self.widened.values() if entry.is_edit)
+
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
         """This policy for some of the samples: without must-pass samples and slices that are not among them."""
         must_pass = self.must_pass

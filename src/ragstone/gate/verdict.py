@@ -103,7 +103,8 @@ class Check:
     loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken questions. An
     interval is for other questions of this kind, and decides only with ``decision = "assured"``. `unsettled`: it would
     be decided otherwise, or more surely, if the system were asked again. `by_words`: only the words of the offline
-    judge show it, and the facts are still there; then it warns.
+    judge show it, and the facts are still there; then it warns. `edit` is the fingerprint of the golden set's edit that
+    it is about, if it is about one.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Check:
     p_value: float | None = None
     unsettled: bool = False
     by_words: bool = False
+    edit: str | None = None
 
     @property
     def place(self) -> tuple[str | None, str | None]:

@@ -40,11 +40,12 @@ _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The drop of a run: its size, the run and its baseline (both as fingerprints)."""
+    """The drop of a run: its size, the run, its baseline, the edit of the golden set (all three as fingerprints)."""
 
     drop: float
     run: str
     baseline: str
+    edit: str | None = None
     commit: str | None = None
     left: str | None = None
     """What fails the run anyway, if anything does: a sentence."""
@@ -93,6 +94,9 @@ def accept(
     if expires is not None and expires < today:
         raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
     found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
+    if (metric == GOLDEN_SET) != (found.edit is not None):
+        needed = f"is needed for the metric '{GOLDEN_SET}', and for no other."
+        raise ConfigError(needed, where="--of-edit", hint="Use the command in the report as it is.")
     try:
         entry = AcceptedEntry(
             id=entry_id(metric, slice_, found.run, found.baseline),
@@ -102,6 +106,7 @@ def accept(
             reason=reason,
             run=found.run,
             baseline=found.baseline,
+            edit=found.edit,
             commit=found.commit,
             date=today,
             expires=expires,
@@ -163,7 +168,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
         else:
             said = f"{title_of(*target)} did not fail its {change.kind} check: {change.reason}"
         raise ConfigError(f"there is nothing to accept: {said}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, run.manifest.system.commit, left)
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, offer.edit, run.manifest.system.commit, left)
 
 
 def _checks(path: Path) -> tuple[Check, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.accepted import AcceptedEntry, InForce, offers
+from ragstone.gate.accepted import AcceptedEntry, InForce, Offer, offers
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.decide import decide_gate
@@ -29,14 +29,15 @@ def run(scores: Sequence[float], *, reworded: int = 0, offset: int = 0, metric: 
     return build_run({metric: scores}, manifest=make_manifest(), hashes=hashes, offset=offset)
 
 
-def policy_of(*, accepted: float | None = None, max_drop: float = 0.05, **gate: object) -> Policy:
+def policy_of(*, accepted: Offer | None = None, max_drop: float = 0.05, **gate: object) -> Policy:
     policy = policy_from_mapping({"gate": gate, "metrics": {"faithfulness": {"max_drop": max_drop}}})
     if accepted is None:
         return policy
     entry = AcceptedEntry(
         id="a" * 8,
         metric="golden set",
-        drop=accepted,
+        drop=accepted.drop,
+        edit=accepted.edit,
         reason="meant",
         run="a" * 16,
         baseline="b" * 16,
@@ -76,8 +77,10 @@ def test_a_twentieth_may_be_edited_and_one_question_always(n: int, edited: int, 
 
 
 def test_a_golden_set_of_another_question_is_not_compared_with_anything() -> None:
-    assert decided(run([0.9], reworded=1), run([0.9]))[0].exit_code == 6
-    assert decided(run([0.9], reworded=1), run([0.9]), accepted=1.0)[0].exit_code == 0
+    verdict, _ = decided(run([0.9], reworded=1), run([0.9]))
+    assert verdict.exit_code == 6
+    [offer] = offers(verdict.checks, policy_of().gate)
+    assert decided(run([0.9], reworded=1), run([0.9]), accepted=offer)[0].exit_code == 0
 
 
 @pytest.mark.parametrize(("max_edited", "code"), [(0.0, 0), (0.1, 0), (0.09, 6)])
@@ -103,10 +106,36 @@ def test_what_to_accept_is_offered_and_does() -> None:
     assert "ragstone accept --metric 'golden set'" in checks["golden_set.edited"].reason
     [offer] = offers(verdict.checks, policy_of().gate)
     assert (offer.metric, offer.slice, offer.drop) == ("golden set", None, 0.32)
-    assert decided(now, then, accepted=offer.drop)[0].status is Status.PASS
-    more, checks = decided(run([0.9] * 60, offset=40), then, accepted=offer.drop)
-    assert more.exit_code == 6, "no more than what was accepted"
-    assert "(32 of them accepted, 40 %, at most 5 % may)" in checks["golden_set.edited"].reason
+    assert decided(now, then, accepted=offer)[0].status is Status.PASS
+
+
+@pytest.mark.attack(
+    by="pull request",
+    tries="spend an accepted edit of the golden set on other questions, or on other words",
+    stopped_by="the entry holds the contents before and after the edit, and allows that edit alone",
+)
+@pytest.mark.parametrize(
+    "now",
+    [
+        run([0.9] * 60, offset=40),
+        run([0.9] * 67 + [0.1], offset=31),
+        build_run(
+            {"faithfulness": [0.9] * N},
+            manifest=make_manifest(),
+            hashes={f"s{number}": f"{'third' if number < 32 else 'question'} {number}" for number in range(N)},
+        ),
+        run([0.9] * (N - 32)),
+    ],
+    ids=["more are removed", "one comes back broken", "the same are worded in a third way", "others are removed"],
+)
+def test_an_accepted_edit_is_of_those_questions_and_words(now: RunScores) -> None:
+    then = run([0.9] * N)
+    verdict, _ = decided(run([0.9] * N, reworded=32), then)
+    [offer] = offers(verdict.checks, policy_of().gate)
+    assert decided(run([0.9] * N, reworded=32), then, accepted=offer)[0].exit_code == 0
+    other, checks = decided(now, then, accepted=offer)
+    assert other.exit_code == 6
+    assert "aaaaaaaa accepts another edit." in checks["golden_set.edited"].reason
 
 
 def test_questions_that_were_reworded_as_they_broke_are_compared_as_a_group() -> None:
@@ -153,7 +182,7 @@ def test_a_doubt_that_blocks_can_be_accepted() -> None:
     assert verdict.exit_code == 8
     [offer] = offers(verdict.checks, policy_of(inconclusive="fail").gate)
     assert (offer.metric, offer.drop) == ("golden set", 0.05)
-    assert decided(now, then, inconclusive="fail", accepted=0.05)[0].exit_code == 0
+    assert decided(now, then, inconclusive="fail", accepted=offer)[0].exit_code == 0
 
 
 def test_ids_that_were_swapped_hide_nothing() -> None:

@@ -37,7 +37,7 @@ def starved(lost: int, *, same_job: bool = False) -> RunScores:
 
 
 def decided(
-    now: RunScores, then: RunScores, *, accepted: float | None = None, **gate: object
+    now: RunScores, then: RunScores, *, accepted: str | None = None, **gate: object
 ) -> tuple[GateVerdict, list[Check]]:
     rules: Mapping[str, Any] = {"gate": gate, "metrics": {"faithfulness": {"max_drop": 0.05}}}
     policy = policy_from_mapping(rules)
@@ -45,7 +45,8 @@ def decided(
         entry = AcceptedEntry(
             id="a" * 8,
             metric="golden set",
-            drop=accepted,
+            drop=1.0,
+            edit=accepted,
             reason="meant",
             run="a" * 16,
             baseline="b" * 16,
@@ -125,13 +126,14 @@ def test_a_comparison_on_too_few_samples_ends_with_6(
 
 
 def test_an_accepted_edit_does_not_cover_a_base_that_failed() -> None:
-    verdict, [check] = decided(good(), starved(36), accepted=1.0)
+    verdict, [check] = decided(good(), starved(36), accepted="e" * 16)
     assert verdict.exit_code == 6
     assert not offers(verdict.checks, policy_from_mapping({}).gate)
     assert "ragstone accept" not in check.reason
     few = good(20)  # 20 are gone, and of the others the baseline's system failed on 10
-    verdict, [check] = decided(few, starved(10), accepted=0.5)
-    assert verdict.exit_code == 6
-    assert "only 10 of 20 samples" in check.reason
     verdict, _ = decided(few, starved(10))
     assert not offers(verdict.checks, policy_from_mapping({}).gate), "to accept the edit would not be enough"
+    [edit] = [check.edit for check in verdict.checks if check.kind is CheckKind.GOLDEN_SET]
+    verdict, [check] = decided(few, starved(10), accepted=edit)
+    assert verdict.exit_code == 6
+    assert "only 10 of 20 samples" in check.reason

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import counted, listed, percent, score, tally
+from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import COLLAPSE, Drop, decide_drops
@@ -26,8 +29,8 @@ class GoldenSetEdits(Checker):
     """An error if more of the baseline's questions are edited than is allowed; inconclusive if the edited ones fell.
 
     An edited question is removed, reworded, turned into a draft, or has other labels for a metric with an allowed drop
-    that scored it. One may always be, and an accepted edit counts for nothing. Whatever the number, the scores under
-    the same ids are compared as a group: a change must not break questions and reword them in one.
+    that scored it. One may always be, and exactly the edit that was accepted counts for nothing. Whatever the number,
+    the scores under the same ids are compared as a group: a change must not break questions and reword them in one.
     """
 
     kinds = (CheckKind.GOLDEN_SET,)
@@ -41,14 +44,15 @@ class GoldenSetEdits(Checker):
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
         edited = edited_samples(evidence, pairing)
-        entry, limit = evidence.policy.widened.get((GOLDEN_SET, None)), evidence.policy.gate.max_edited
-        accepted = 0 if entry is None else int(entry.drop * edited.total + _ROUNDING)
+        accepted = evidence.policy.accepted_edits
+        if any(entry.edit == edited.fingerprint for entry in accepted):
+            return
         # One may always be edited, but never all, or nothing would be compared.
+        limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
-        if edited.count > accepted + allowed:
+        if edited.count > allowed:
             yield _too_many(edited, accepted, limit)
-        if edited.count > accepted:
-            yield from _fell(evidence, pairing, edited)
+        yield from _fell(evidence, pairing, edited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,15 @@ class EditedSamples:
     """The samples of a baseline that a run does not have as they were, of `total` but for those the gate left out.
 
     `reworded` are in both runs, with another question; `relabelled` have other labels for a metric that is compared;
-    `removed` counts those that the run does not have.
+    `removed` counts those that the run does not have. `fingerprint` (16 hexadecimal digits) is that of their ids and
+    contents, before and after.
     """
 
     removed: int
     reworded: frozenset[str]
     relabelled: frozenset[str]
     total: int
+    fingerprint: str
 
     @property
     def count(self) -> int:
@@ -72,8 +78,8 @@ class EditedSamples:
 def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     """What of the baseline the run does not have as it was."""
     current, baseline = pairing.current, pairing.baseline
-    missing = sum(name not in current.samples for name in baseline.samples)
-    unevaluated = left_out(current, missing, len(baseline.samples))
+    missing = [name for name in baseline.samples if name not in current.samples]
+    unevaluated = left_out(current, len(missing), len(baseline.samples))
     common = [name for name in baseline.samples if name in current.samples]
     reworded = frozenset(name for name in common if not same_question(current, baseline, name))
     compared = {rule.metric for rule in evidence.rules if rule.max_drop is not None} & baseline.metrics.keys()
@@ -81,29 +87,41 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
         name for metric in compared for name in pairing.edited_for(metric) if name in baseline.metrics[metric].values
     }
     return EditedSamples(
-        removed=missing - unevaluated,
+        removed=len(missing) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled) - reworded,
         total=len(baseline.samples) - unevaluated,
+        fingerprint=_fingerprint(pairing, {*missing, *reworded, *relabelled}),
     )
 
 
-def _too_many(edited: EditedSamples, accepted: int, limit: float) -> Check:
+def _fingerprint(pairing: Pairing, names: Collection[str]) -> str:
+    """That of what became of the samples `names` of the baseline: any other edit has another one."""
+    edits = []
+    for name in sorted(names):
+        now = pairing.current.samples.get(name)
+        edits.append([name, pairing.baseline.samples[name].content_hash, None if now is None else now.content_hash])
+    return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
+
+
+def _too_many(edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float) -> Check:
     share = edited.count / edited.total
     counts = {
         "removed or turned into drafts": edited.removed,
         "reworded": len(edited.reworded),
         "relabelled": len(edited.relabelled),
     }
-    details = [*tally({"of them accepted": accepted}), percent(share), f"at most {percent(limit)} may"]
+    details = [percent(share), f"at most {percent(limit)} may"]
+    another = f" {listed([entry.id for entry in accepted])} accepts another edit." if accepted else ""
     reason = (
         f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
-        f"golden set changed: {listed(tally(counts))} ({', '.join(details)}). If that is meant, accept it: "
+        f"golden set changed: {listed(tally(counts))} ({', '.join(details)}).{another} If that is meant, accept it: "
         f"ragstone accept --metric '{GOLDEN_SET}'."
     )
-    return limit_check(
+    check = limit_check(
         "golden_set.edited", CheckKind.GOLDEN_SET, Status.ERROR, reason, value=share, limit=limit, n=edited.total
     )
+    return replace(check, edit=edited.fingerprint)
 
 
 def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterator[Check]:
@@ -128,6 +146,7 @@ def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterat
         current=worst.current,
         baseline=worst.baseline,
         n=len(worst.values),
+        edit=edited.fingerprint,
     )
 
 
