@@ -218,7 +218,7 @@ def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) 
 
 def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
     rows = [
-        {"id": f"q{i}", "question": "What holds?", "reference": "It holds.", "contexts": ["a.md"]} for i in range(4)
+        {"id": f"q{i}", "question": "What holds?", "reference": "It holds.", "relevant_ids": ["a.md"]} for i in range(4)
     ]
     (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (tmp_path / "app.py").write_text(
@@ -226,7 +226,6 @@ def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None
     )
     found = ragstone(["check", "--golden", "golden.jsonl", "--entrypoint", "app:answer"], tmp_path, exit_code=0)
     said = " ".join(found.stdout.split())
-    assert "'contexts' has names of documents, not passages: it is read as relevant_ids." in said
     assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said
     assert "can't be measured (faithfulness, hallucination, context_recall" in said
     assert "faithfulness 0 of 4" in said

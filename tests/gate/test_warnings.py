@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.scores import RunScores, SystemFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
@@ -119,6 +120,45 @@ def test_answers_without_the_texts_of_their_contexts() -> None:
     found = about("Of 2 answers", run({"faithfulness": TEN, "recall@5": []}, not_applicable=excused, failed=lost))
     assert len(found) == 1
     assert about("only metrics with relevant_ids", run({"faithfulness": TEN})) == []
+
+
+def with_rankings(*rankings: RankedContexts) -> RunScores:
+    ranked = {f"s{number}": ranking for number, ranking in enumerate(rankings)}
+    current = run({"faithfulness": TEN})
+    return replace(current, system=replace(current.system, ranked=ranked))
+
+
+@pytest.mark.parametrize(
+    ("label", "returned"),
+    [("docs/w0.md", "w0.md"), ("w0.md", "docs/w0.md"), ("A.md", "a.md"), ("a", "a#1"), ("1", "1.0"), ("./a", "a")],
+)
+def test_ids_that_differ_in_writing_only(label: str, returned: str) -> None:
+    found = RankedContexts(relevant_ids=("fine.md",))
+    (warning,) = about("are different ids", with_rankings(found, RankedContexts((), (), (), (label,), (returned,))))
+    assert f"'{label}'" in warning
+    assert f"'{returned}'" in warning
+
+
+def test_ids_that_were_never_returned() -> None:
+    missed = RankedContexts(missed_ids=("page-7",), other_ids=("b2f1",))
+    (warning,) = about("was ever returned", with_rankings(missed, missed))
+    assert "'page-7'" in warning
+    assert "'b2f1'" in warning
+
+
+@pytest.mark.parametrize(
+    "rankings",
+    [
+        [RankedContexts(missed_ids=("page-7",), other_ids=("b2f1",)), RankedContexts(relevant_ids=("page-1",))],
+        [RankedContexts(missed_ids=("README.md",), other_ids=("docs/README.md",), relevant_ids=("README.md",))],
+        [RankedContexts(missed_ids=("a.md",), other_ids=("b.md",)), RankedContexts(relevant_ids=("b.md",))],
+        [RankedContexts()],
+    ],
+)
+def test_a_retriever_that_misses_documents_has_no_other_spelling(rankings: list[RankedContexts]) -> None:
+    current = with_rankings(*rankings)
+    assert about("different ids", current) == []
+    assert about("ever returned", current) == []
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,20 @@ def test_a_workbook_with_the_rows_of_its_sheet(tmp_path: Path) -> None:
     assert golden.mappings[0].format == "xlsx"
 
 
+@pytest.mark.parametrize(
+    "title", [[["Questions of May"]], [["Questions of May", None, "final"], []], [["Questions"], ["for the gate"]]]
+)
+def test_titles_above_the_table_are_passed_over(tmp_path: Path, title: list[list[object]]) -> None:
+    save(tmp_path / "a.xlsx", [*title, ["Query", "Expected"], ["A?", "t"]])
+    (sample,) = load_golden_set("a.xlsx", root=tmp_path)
+    assert (sample.question, sample.reference) == ("A?", "t")
+    assert sample.origin is not None
+    assert sample.origin.line == len(title) + 2
+    save(tmp_path / "a.xlsx", [*title[:1], ["Frage", "Antwort"], ["A?", "t"]])
+    if len(title[0]) == 1:
+        assert load_golden_set("a.xlsx", root=tmp_path, columns={"question": "Frage"})[0].question == "A?"
+
+
 def test_a_workbook_with_two_tables_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "a.xlsx", [["question"], ["A?"]], [["question"], ["B?"]])
     with pytest.raises(GoldenSetError, match="2 sheets have content: 'Sheet', 'Sheet1'"):

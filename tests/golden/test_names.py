@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.names import are_names, is_name
@@ -51,18 +52,21 @@ def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
 
 
 @pytest.mark.parametrize("column", ["contexts", "reference_contexts"])
-def test_contexts_that_are_names_are_relevant_ids(tmp_path: Path, column: str) -> None:
-    golden = load(
-        tmp_path,
+def test_contexts_that_are_names_are_refused_with_the_line_to_write(tmp_path: Path, column: str) -> None:
+    rows: list[dict[str, object]] = [
         {"question": "A?", "reference": "a", column: ["docs/a.md", "b.md"]},
         {"question": "B?", "reference": "b", column: "c.md"},
         {"question": "C?", "reference": "c"},
-    )
+    ]
+    with pytest.raises(GoldenSetError, match=rf"column '{column}' has names of documents \('docs/a\.md'\)") as caught:
+        load(tmp_path, *rows)
+    assert f'[golden.columns]\n  relevant_ids = "{column}"' in str(caught.value)
+    golden = load_golden_set("golden.jsonl", root=tmp_path, columns={"relevant_ids": column, "reference_contexts": ""})
     assert [dict(sample.relevant_ids) for sample in golden] == [{"docs/a.md": 1.0, "b.md": 1.0}, {"c.md": 1.0}, {}]
+    golden = load_golden_set("golden.jsonl", root=tmp_path, columns={"relevant_ids": column})
     assert not any(sample.reference_contexts for sample in golden)
-    (note,) = golden.mappings[0].notes
-    assert f"'{column}'" in note
-    assert "relevant_ids" in note
+    golden = load_golden_set("golden.jsonl", root=tmp_path, columns={"reference_contexts": column})
+    assert golden[0].reference_contexts == ("docs/a.md", "b.md")
 
 
 def test_one_passage_in_the_file_keeps_them_passages(tmp_path: Path) -> None:

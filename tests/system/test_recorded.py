@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import tracemalloc
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
-from ragstone.golden.sample import MAX_SAMPLES, Sample
+from ragstone.golden.sample import MAX_SAMPLES, Sample, Turn
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
@@ -53,11 +54,69 @@ def test_records_are_matched_by_id_or_by_question_where_there_is_none(room: Any,
     assert [r.latency_s for r in found] == [None, 0.25, None, None]
 
 
-def test_a_record_with_an_id_is_not_matched_by_its_question(room: Any, kinds: Kinds) -> None:
-    room.write("out.jsonl", lines({"id": "other", "question": "q", "answer": "a"}))
-    responses = room.ask("file:out.jsonl", "q")
-    assert kinds(responses) == ["missing"]
-    assert "in out.jsonl: its records have ids, and none matches" in responses[0].failure.message
+def test_a_record_with_an_id_of_its_own_is_matched_by_a_question_that_no_other_has(room: Any, kinds: Kinds) -> None:
+    trace = {"id": "trace-1", "question": "q", "answer": "a"}
+    room.write("out.jsonl", lines(trace))
+    asked = Sample("s0", "q"), Sample("s1", "q", history=(Turn("user", "Before?"),)), Sample("s2", "r")
+    responses = room.ask_samples("file:out.jsonl", *asked)
+    assert kinds(responses) == ["answered", "missing", "missing"]
+    assert "in out.jsonl: no id in it matches, and no question" in responses[2].failure.message
+    room.write("out.jsonl", lines(trace, {**trace, "id": "trace-2"}))
+    assert kinds(room.ask_samples("file:out.jsonl", asked[0])) == ["missing"]
+
+
+QUESTION = "How long?"
+DOCUMENT = {"page_content": "The guarantee.", "metadata": {"source": "a.md"}}
+SPAN_DOCUMENT = {"document.content": "The guarantee.", "document.id": "a.md", "document.score": 0.5}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"inputs": {"question": QUESTION}, "outputs": {"answer": "said", "documents": [DOCUMENT]}},
+        {"inputs.question": QUESTION, "outputs.answer": "said", "outputs.documents": [DOCUMENT], "id": "run-1"},
+        {"id": "trace-1", "input": {"question": QUESTION}, "output": {"answer": "said", "contexts": [DOCUMENT]}},
+        {
+            "inputs": {"question": QUESTION},
+            "outputs": {"response": "said", "retrieved_context": [{"content": "The guarantee.", "doc_uri": "a.md"}]},
+            "expectations": {"expected_response": "right"},
+        },
+        {
+            "context.span_id": "ab",
+            "attributes.input.value": QUESTION,
+            "attributes.output.value": "said",
+            "attributes.retrieval.documents": [SPAN_DOCUMENT],
+        },
+        {"user_input": QUESTION, "response": "said", "retrieved_contexts": [DOCUMENT], "reference": "right"},
+    ],
+    ids=["LangSmith", "LangSmith's data frame", "Langfuse", "MLflow", "Phoenix", "ragas"],
+)
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_the_exports_of_other_tools_are_answers(room: Any, row: dict[str, Any], ending: str) -> None:
+    row = {**row, "reference_outputs": {"answer": "right"}}
+    if ending == "jsonl":
+        room.write("out.jsonl", lines(row))
+    else:
+        with (room.folder / "out.csv").open("w", newline="", encoding="utf-8") as stream:
+            cells = [json.dumps(value) if isinstance(value, dict) else value for value in row.values()]
+            csv.writer(stream).writerows([row, cells])
+    (response,) = room.ask_samples(f"file:out.{ending}", Sample("s1", QUESTION))
+    assert response.answer == "said"
+    assert [(context.id, context.text) for context in response.contexts] == [("a.md", "The guarantee.")]
+
+
+def test_the_rows_of_azures_results_are_answers(room: Any) -> None:
+    asked = {"inputs.query": QUESTION, "inputs.response": "said", "inputs.context": "The guarantee."}
+    rows = [{**asked, "outputs.groundedness.groundedness": 4}]
+    room.write("results.json", json.dumps({"rows": rows, "metrics": {"groundedness": 4}}))
+    (response,) = room.ask_samples("file:results.json", Sample("s1", QUESTION))
+    assert (response.answer, [context.text for context in response.contexts]) == ("said", ["The guarantee."])
+
+
+@pytest.mark.parametrize(("answer", "text"), [(42, "42"), (0, "0"), (1.5, "1.5"), (True, "true"), (False, "false")])
+def test_numbers_and_truth_values_are_text_as_in_a_golden_set(room: Any, answer: object, text: str) -> None:
+    room.write("out.jsonl", lines({"id": 1, "answer": answer, "contexts": ["There are 42."]}))
+    assert room.ask_samples("file:out.jsonl", Sample("1", "?"))[0].answer == text
 
 
 def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kinds: Kinds) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.system.response import Context, Response
+
+MAX_IDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +23,45 @@ class RankedContexts:
     texts: tuple[int, ...] = ()
     evidence: tuple[int, ...] = ()
     """The ranks, from 0, of the contexts that the right answer rests on."""
+    missed_ids: tuple[str, ...] = ()
+    """Relevant ids that no context has, at most MAX_IDS; empty if no context has an id."""
+    other_ids: tuple[str, ...] = ()
+    """Ids of contexts that are not relevant, at most MAX_IDS; empty if no relevant id is missed."""
+    relevant_ids: tuple[str, ...] = ()
+    """Relevant ids that a context has, at most MAX_IDS."""
 
 
 def ranked_contexts(sample: Sample, response: Response, judgements: Judgements) -> RankedContexts:
     """The contexts of `response`. What holds the evidence is said by the sample's labels, or else by the judge."""
     contexts = response.contexts
     ids = {context.id for context in contexts}
+    relevant = _relevant_ids(sample)
+    missed = _few(relevant - ids) if ids - {None} else ()
     has_ids = len(ids) == len(contexts) and None not in ids
     return RankedContexts(
         ids=tuple(hash(context.id) for context in contexts) if has_ids else (),
         texts=tuple(hash(context.text) for context in contexts),
         evidence=tuple(_evidence(sample, contexts, judgements)),
+        missed_ids=missed,
+        other_ids=_few(ids - relevant - {None}) if missed else (),
+        relevant_ids=_few(ids & relevant),
     )
+
+
+def _few(ids: Collection[str | None]) -> tuple[str, ...]:
+    """The first of `ids`. They are interned: the same documents are named in many samples."""
+    return tuple(sys.intern(name) for name in sorted(filter(None, ids))[:MAX_IDS])
+
+
+def _relevant_ids(sample: Sample) -> set[str | None]:
+    return {name for name, grade in sample.relevant_ids.items() if grade > 0}
 
 
 def _evidence(sample: Sample, contexts: Sequence[Context], judgements: Judgements) -> Collection[int]:
     if texts := distinct(sample.reference_contexts):
         places = locate(texts, tuple(context.text for context in contexts))
         return sorted({rank - 1 for place in places for rank in place.carriers})
-    relevant = {name for name, grade in sample.relevant_ids.items() if grade > 0}
+    relevant = _relevant_ids(sample)
     if relevant:
         return [rank for rank, context in enumerate(contexts) if context.id in relevant]
     use = judgements.context_use

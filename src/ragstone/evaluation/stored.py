@@ -22,7 +22,7 @@ from ragstone.evaluation.serialise import record_from_line
 from ragstone.files import open_regular
 from ragstone.formatting import counted
 from ragstone.golden.aliases import RECORDED, normal
-from ragstone.golden.columns import ColumnPlan, plan_columns, with_names_as_ids
+from ragstone.golden.columns import ColumnPlan, plan_columns
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
@@ -174,7 +174,6 @@ class StoredAnswers:
                 continue
             if reader is None:
                 plan = _without_responses(plan_columns(source, profile, columns))
-                plan = with_names_as_ids(plan, _rows(source), columns)
                 reader = SampleReader(source, plan)
                 taken = (*(name for paths in plan.fields.values() for name in paths), *self._fields.paths().values())
                 used = _RESPONSE_COLUMNS | {name.partition(".")[0] for name in taken}

@@ -25,6 +25,7 @@ from ragstone.gate.warnings import (
     forgotten,
     permissive,
     ungraded,
+    unmatched_ids,
     without_contexts,
 )
 from ragstone.gate.weak_languages import language_warnings
@@ -53,6 +54,7 @@ FINDERS = (
     Finder("conversations", Level.WARNING, forgotten),
     Finder("direction", Level.WARNING, assumed_directions),
     Finder("labels", Level.WARNING, retrieval_warnings),
+    Finder("labels", Level.WARNING, unmatched_ids),
     Finder("citations", Level.WARNING, citation_warnings),
     Finder("judge_model", Level.WARNING, model_warnings),
     Finder("judge_changed", Level.WARNING, canary_warnings),

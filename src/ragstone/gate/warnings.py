@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, some, usual_reason
@@ -102,6 +102,43 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
             f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "
             "the texts, or name their field in context_text_field under [system]."
         )
+
+
+def unmatched_ids(evidence: Evidence) -> Iterator[str]:
+    """A warning about relevant ids that no answer's contexts have, with an id of the contexts: both may be the same
+    document, written differently."""
+    rankings = evidence.current.system.ranked.values()
+    found = {name for ranked in rankings for name in ranked.relevant_ids}
+    missed = {name: None for ranked in rankings for name in ranked.missed_ids if name not in found}
+    others = {name: None for ranked in rankings for name in ranked.other_ids if name not in found}
+    alike = next(_alike(missed.keys() - others.keys(), others.keys() - missed.keys()), None)
+    if alike is not None:
+        yield (
+            f"The golden set's '{alike[0]}' and the contexts' '{alike[1]}' are different ids: they are compared as "
+            "they are written. Write both the same way."
+        )
+    elif missed and others and not found:
+        yield (
+            f"No relevant id of the golden set was ever returned: it names '{next(iter(missed))}', the contexts "
+            f"'{next(iter(others))}'. Ids are compared as they are written."
+        )
+
+
+def _alike(labels: Set[str], returned: Set[str]) -> Iterator[tuple[str, str]]:
+    """Labels and returned ids that could name one document, but for case, folders, what follows a ``#``, or ``.0``."""
+    by_end = {end: name for name in sorted(returned) for end in _ends(name)}
+    whole = {_ends(name)[0]: name for name in sorted(returned)}
+    for label in sorted(labels):
+        ends = _ends(label)
+        match = by_end.get(ends[0]) or next((whole[end] for end in ends if end in whole), None)
+        if match is not None:
+            yield label, match
+
+
+def _ends(name: str) -> list[str]:
+    """`name` without what may differ, and then without its first folder, its first two, and so on."""
+    parts = name.casefold().partition("#")[0].removesuffix(".0").removeprefix("./").split("/")
+    return ["/".join(parts[first:]) for first in range(len(parts))]
 
 
 def _contexts_of(run: RunScores) -> set[int]:

@@ -40,6 +40,8 @@ RECORDED: Final = _by_field(_TABLE["recorded"])
 """Output of a system under test, stored in the same file by tools that evaluate recorded answers."""
 
 CONTAINERS: Final = frozenset[str](_TABLE["containers"])
+OUTPUTS: Final = frozenset[str](_TABLE["outputs"])
+PATHS: Final = frozenset[str](_TABLE["paths"])
 ROLES: Final[Mapping[str, Role]] = MappingProxyType(_TABLE["roles"])
 """What other tools call who speaks in a conversation."""
 LABELS: Final = MappingProxyType[str, str](_TABLE["labels"])

@@ -364,16 +364,20 @@ def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> It
     yield value
 
 
-def _written_list(value: str) -> list[object] | None:
-    """A JSON or Python list (also as numpy prints it, without commas); None for text that only looks like one."""
+def written(value: str) -> object:
+    """What `value` is as JSON, or as Python prints it (numpy too, without commas); None for any other text."""
     try:
-        found = decode(value)
+        return decode(value)
     except NotJsonError:
-        return _python_list(value)
+        return _python_value(value)
+
+
+def _written_list(value: str) -> list[object] | None:
+    found = written(value)
     return found if isinstance(found, list) else None
 
 
-def _python_list(value: str) -> list[object] | None:
+def _python_value(value: str) -> object:
     if whole := _ARRAY.fullmatch(value):
         value = whole["list"]
     if len(value) > _MAX_PYTHON_LIST:
@@ -388,13 +392,16 @@ def _python_list(value: str) -> list[object] | None:
             found = _value_of(ast.parse(value, mode="eval").body)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return list(found) if isinstance(found, list | tuple) else None
+    return list(found) if isinstance(found, tuple) else found
 
 
 def _value_of(node: ast.expr) -> object:
     """The value of a literal, or of an object written as `Document(page_content="…")`. Raises ValueError."""
     if isinstance(node, ast.List | ast.Tuple):
         return [_value_of(item) for item in node.elts]
+    if isinstance(node, ast.Dict) and all(node.keys):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(ast.literal_eval(key)): _value_of(item) for key, item in pairs if key is not None}
     if isinstance(node, ast.Call) and node.keywords and not node.args:
         return {str(one.arg): _value_of(one.value) for one in node.keywords}
     if isinstance(node, ast.Name) and node.id == "nan":

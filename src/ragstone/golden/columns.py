@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate, product
 
 from ragstone.formatting import listed
-from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, SCORES, normal
 from ragstone.golden.names import are_names
-from ragstone.golden.profile import MISSING, Kinds, Profile, follow
-from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.profile import Kinds, Profile
+from ragstone.golden.rows import SourceFile
+from ragstone.golden.sample import Sample
+from ragstone.golden.suggest import suggested_columns
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
@@ -85,23 +86,22 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
     )
 
 
-def with_names_as_ids(plan: ColumnPlan, rows: Iterable[Row], wanted: Mapping[str, str]) -> ColumnPlan:
-    """`plan`, with the contexts as relevant ids if each one in `rows` is plainly the name of a document.
+def refuse_names(source: SourceFile, plan: ColumnPlan, samples: Iterable[Sample], wanted: Mapping[str, str]) -> None:
+    """Raise GoldenSetError if each reference context in `samples` is plainly the name of a document.
 
     A file with a column of relevant ids, and a user who maps either in `wanted`, says which is which.
     """
     paths = plan.fields.get("reference_contexts")
     if paths is None or "relevant_ids" in {**plan.fields, **wanted} or "reference_contexts" in wanted:
-        return plan
-    values = (value for row in rows for path in paths if (value := follow(row.values, path)) is not MISSING)
-    try:
-        if not are_names(text for value in values for text in cells.contexts(value)):
-            return plan
-    except cells.CellError:
-        return plan  # the reader tells where
-    fields = {name: path for name, path in plan.fields.items() if name != "reference_contexts"}
-    note = f"'{paths[0]}' has names of documents, not passages: it is read as relevant_ids"
-    return replace(plan, fields={**fields, "relevant_ids": paths}, notes=(*plan.notes, note))
+        return
+    texts = [text for sample in samples for text in sample.reference_contexts]
+    if are_names(texts):
+        raise source.error(
+            f"column '{paths[0]}' has names of documents ({texts[0]!r}), where passages are expected.",
+            hint="Map it in ragstone.toml to the field that it is:\n  [golden.columns]\n"
+            f'  relevant_ids = "{paths[0]}"\n'
+            f'  Or, if these are passages: reference_contexts = "{paths[0]}".',
+        )
 
 
 def refuse_results(source: SourceFile, profile: Profile, plan: ColumnPlan) -> None:
@@ -144,9 +144,11 @@ class _Chooser:
         if self.explicit(name):
             path = self.wanted[name]
             return (path,) if path else ()
+        mapped = self.wanted.values()  # to other fields
         aliases = FIELDS[name]
         for names, index in product((aliases.strong, aliases.weak), (self.by_name, self.nested)):
-            paths = [path for alias in names for path in index.get(alias, ()) if self._fits(name, path)]
+            candidates = (path for alias in names for path in index.get(alias, ()) if ".".join(path) not in mapped)
+            paths = [path for path in candidates if self._fits(name, path)]
             if paths:
                 return tuple(".".join(path) for path in paths)
         return ()
@@ -294,28 +296,10 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
         )
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
-    lines = [f'question = "{_guess(profile, "question") or "NAME OF THE COLUMN"}"']
-    reference = _guess(profile, "reference")
-    if reference:
-        lines.append(f'reference = "{reference}"')
+    lines = suggested_columns(profile)
     judged = any(normal(path[-1]) == "metric_output" for path in profile.columns)
     remark = " These look like annotations for training a judge, not like a golden set." if judged else ""
     return source.error(
         f"no column for the question. Columns found: {shown or 'none'}.{remark}",
         hint="Map the columns in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
     )
-
-
-def _guess(profile: Profile, name: str) -> str | None:
-    """A column that could be `name`: one with a known name inside any object, or any text for the question."""
-    aliases = FIELDS[name].strong + FIELDS[name].weak
-    for alias in aliases:
-        for path, kinds in profile.columns.items():
-            if normal(path[-1]) == alias and kinds & Kinds.TEXT:
-                return ".".join(path)
-    if name != "question":
-        return None
-    texts = [path for path, kinds in profile.columns.items() if kinds & Kinds.TEXT]
-    others = {alias for field in FIELDS.values() for alias in field.strong + field.weak}
-    unknown = [path for path in texts if normal(path[-1]) not in others]
-    return next((".".join(path) for path in unknown or texts), None)

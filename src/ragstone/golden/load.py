@@ -15,10 +15,12 @@ from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
-from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_results, with_names_as_ids
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_names, refuse_results
 from ragstone.golden.formats import delimited
-from ragstone.golden.formats.registry import format_of
+from ragstone.golden.formats.registry import Format, format_of
+from ragstone.golden.opened import open_row
 from ragstone.golden.profile import Profile, profile_rows
+from ragstone.golden.promptfoo import read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
@@ -26,6 +28,7 @@ from ragstone.golden.tables import find_table
 from ragstone.printable import shown_name
 
 _GLOB_SIGNS = frozenset("*?[")
+_TABLES = frozenset({"csv", "tsv", "xlsx"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,10 @@ def load_golden_set(
 
 
 def table_rows(source: SourceFile) -> Iterable[Row]:
-    """The rows of `source`, in any format and layout that a golden set may have. Raises GoldenSetError."""
+    """The rows of `source`, in any format and layout that a golden set may have, as they are written.
+
+    Raises GoldenSetError.
+    """
     return _open(source, {}).rows()
 
 
@@ -202,7 +208,7 @@ def _load_table(
     """
     inside = f"{table.prefix}." if table.prefix else ""
     asked = {name: path.removeprefix(inside) for name, path in wanted.items()}
-    profile = profile_rows(source, table.rows(), asked.values())
+    profile = profile_rows(source, map(open_row, table.rows()), asked.values())
     if not profile.rows:
         raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
     count = profile.rows if limit is None else min(profile.rows, limit)
@@ -215,11 +221,12 @@ def _load_table(
     for name in list(missing):
         if asked[name] in profile.found:
             del missing[name]
-    plan = with_names_as_ids(_plan(source, profile, asked), table.rows(), asked)
+    plan = _plan(source, profile, asked)
     if "question" not in asked:
         refuse_results(source, profile, plan)
     reader = SampleReader(source, plan)
-    samples = [reader.sample(row) for row in islice(table.rows(), count)]
+    samples = [reader.sample(open_row(row)) for row in islice(table.rows(), count)]
+    refuse_names(source, plan, samples, asked)
     return samples, _mapping(source, table, plan, reader), profile.rows
 
 
@@ -242,7 +249,21 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     if found.name in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
         source = replace(source, encoding=encoding)
     notes = () if source.encoding is None else ("the text is not UTF-8, and was read as Windows-1252",)
+    if found.name in _TABLES and (tests := _promptfoo_tests(source, found)) is not None:
+        return replace(tests, notes=(*notes, *tests.notes))
     return _Table(found.name, partial(found.read, source), notes=notes)
+
+
+def _promptfoo_tests(source: SourceFile, kind: Format) -> _Table | None:
+    """The tests of promptfoo in a table, None for any other."""
+    if read_promptfoo_cells([row.values for row in islice(kind.read(source), 1)]) is None:
+        return None
+    rows: list[Row] = list(kind.read(source))
+    tests = read_promptfoo_cells([row.values for row in rows])
+    if tests is None:
+        return None
+    read = [Row(values, rows[position].line) for values, position in tests.rows]
+    return _Table(kind.name, lambda: read, notes=tests.notes)
 
 
 def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:

@@ -31,6 +31,7 @@ class _Missing:
 
 MISSING = _Missing()
 MAX_INNER_COLUMNS = 100
+MAX_FIRST_ROWS = 50
 _TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (kind.value for kind in list(Kinds))
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
@@ -46,6 +47,8 @@ class Profile:
     columns: dict[tuple[str, ...], Kinds] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     rows: int = 0
+    first_rows: list[Row] = field(default_factory=list)
+    """At most MAX_FIRST_ROWS."""
     inside: dict[str, int] = field(default_factory=dict)
 
 
@@ -56,6 +59,8 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
     open_paths = {path for path in wanted if path}
     for row in rows:
         profile.rows += 1
+        if len(profile.first_rows) < MAX_FIRST_ROWS:
+            profile.first_rows.append(row)
         for key, value in row.values.items():
             kinds[key] = kinds.get(key, 0) | kind_of(value)
             if isinstance(value, dict):

@@ -21,6 +21,10 @@ _REFERENCES = frozenset(
 )
 """Assertions whose value is what the answer should say."""
 
+_EXPECTED = "__expected"
+_WRITTEN_TYPES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
+"""Names of types in a cell that are none elsewhere."""
+
 _MAX_CASES = 10_000
 """Number of cases that the lists of one test's variables may make."""
 
@@ -61,6 +65,36 @@ def read_promptfoo(document: object) -> PromptfooTable | None:
         if _are_tests(tests) or {"prompts", "providers", "targets"} & document.keys():
             return _tests("tests", tests, document.get("defaultTest"))
     return None
+
+
+def read_promptfoo_cells(rows: Sequence[Mapping[str, object]]) -> PromptfooTable | None:
+    """The rows of a table of tests, whose columns ``__expected`` have assertions such as ``contains: 24``.
+
+    None for any other table.
+    """
+    if not any(name.startswith(_EXPECTED) for row in rows[:1] for name in row):
+        return None
+    table: list[tuple[Fields, int]] = []
+    left_out: list[str] = []
+    for position, cells in enumerate(rows):
+        variables = {name: value for name, value in cells.items() if not name.startswith("__")}
+        written = [value for name, value in cells.items() if name.startswith(_EXPECTED)]
+        row, types = _row(variables, [_written_assertion(value) for value in written if isinstance(value, str)])
+        table.append((row, position))
+        left_out += types
+    return PromptfooTable("", rows, table, tuple(_left_out_notes(left_out)))
+
+
+def _written_assertion(text: str) -> dict[str, Any]:
+    """The assertion in a cell: a type, perhaps with a threshold, and a value; or the answer itself."""
+    kind, colon, value = text.strip().partition(":")
+    kind = _WRITTEN_TYPES.get(kind, kind.partition("(")[0])
+    base = kind.removeprefix("not-")
+    if base == "is-json":
+        return {"type": kind}
+    if colon and (base in TYPES or base in INSTEAD):
+        return {"type": kind, "value": value.strip()}
+    return {"type": "equals", "value": text.strip()}
 
 
 def _are_tests(items: Sequence[object]) -> bool:

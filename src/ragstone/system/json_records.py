@@ -13,6 +13,7 @@ from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.formats.registry import FORMATS
 from ragstone.golden.load import table_rows
+from ragstone.golden.opened import open_cells
 from ragstone.golden.rows import SourceFile
 from ragstone.system import worker
 
@@ -160,6 +161,10 @@ CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *worker.CONTEXTS_NAMES)
 """Names of the column of the contexts, in normal form."""
 
 
+OBJECTS = ("outputs", "output", "inputs", "input")
+"""Columns whose objects may have the question, the answer and the contexts, in the order of their precedence."""
+
+
 def is_table(file: BinaryIO, ending: str) -> bool:
     """Whether `file`, from its start, is a table, or one JSON document with lists of rows or values; rewinds it."""
     if ending.lower() in TABLES:
@@ -219,7 +224,11 @@ def _record(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _with_lists(record: dict[str, object], *, split_bars: bool) -> dict[str, object]:
-    """`record` with the contexts, and their ids, that are lists written into a text. Raises CellError."""
+    """`record` with its cells opened, and the contexts, and their ids, that are written into a text as lists.
+
+    Raises CellError.
+    """
+    record = open_cells(record)
     for name, value in record.items():
         if isinstance(value, str) and normal(name) in worker.CONTEXT_IDS_NAMES:
             record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
@@ -229,4 +238,6 @@ def _with_lists(record: dict[str, object], *, split_bars: bool) -> dict[str, obj
             except cells.CellError as error:
                 raise cells.CellError(f"column '{name}' {error}") from None
             record[name] = found if split_bars or found != [value] else value
+        elif isinstance(value, dict) and normal(name) in OBJECTS:
+            record[name] = _with_lists(value, split_bars=split_bars)
     return record

@@ -17,12 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
+from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, normal
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system import worker
-from ragstone.system.json_records import CONTEXTS_NAMES, Record, is_table, record_at, records, table_records
+from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_table, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -46,7 +47,7 @@ class _Place(NamedTuple):
 
 
 class RecordedAnswers:
-    """The `System` for one file. Records are matched by id, or by question if a record has no id."""
+    """The `System` for one file. Records are matched by id, or else by a question that no other record has."""
 
     can_be_asked_again = False
 
@@ -57,6 +58,8 @@ class RecordedAnswers:
         self._fields = answer_fields(settings)
         self._places: dict[tuple[str, str], _Place] = {}
         """By the kind and value of the record's key."""
+        self._ids_by_question: dict[str, str | None] = {}
+        """None if several records have the question."""
         self._has_ids = False
         self._file: BinaryIO | None = None
         self._rated = False
@@ -74,13 +77,13 @@ class RecordedAnswers:
         await asyncio.to_thread(self._build, found)
 
     async def ask(self, sample: Sample) -> Response:
-        for kind, key in ((_ID, sample.id), (_QUESTION, _folded(sample.question))):
-            place = self._places.get((kind, key))
-            record = None if place is None else self._record(place)
-            if place is not None and record is not None and _keys(record) == (kind, key):
-                at = self._source.at(place.line)
-                return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
-        hint = "its records have ids, and none matches" if self._has_ids else "no question in it matches"
+        key = self._key_of(sample)
+        place = self._places.get(key)
+        record = None if place is None else self._record(place)
+        if place is not None and record is not None and _keys(record) == key:
+            at = self._source.at(place.line)
+            return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
+        hint = "no id in it matches, and no question" if self._has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
 
@@ -88,6 +91,14 @@ class RecordedAnswers:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _key_of(self, sample: Sample) -> tuple[str, str]:
+        question = _folded(sample.question)
+        if (_ID, sample.id) in self._places:
+            return _ID, sample.id
+        # Traces have ids of their own. In a conversation, the same words may ask something else.
+        traced = None if sample.history else self._ids_by_question.get(question)
+        return (_QUESTION, question) if traced is None else (_ID, traced)
 
     def _record(self, place: _Place) -> Mapping[str, object] | None:
         return None if self._file is None else record_at(self._file, place.start, place.size)
@@ -116,6 +127,8 @@ class RecordedAnswers:
                     hint="Split it, with the golden set, and evaluate each part in a run of its own.",
                 )
             self._has_ids = self._has_ids or kind == _ID
+            if kind == _ID and (question := _question(record)):
+                self._ids_by_question[question] = None if question in self._ids_by_question else key
             both = record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None
             self._rated = self._rated or both
         if not self._places:
@@ -164,8 +177,10 @@ def recorded_response(
             return replace(_response_adapter().validate_python(_responses(record)[place]), sample_id=sample_id)
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
-    answer = _named(record, [name for name in _ANSWERS if not (rated and name == "answer")])
-    record = {**record, "answer": answer, "contexts": _named(record, CONTEXTS_NAMES)}
+    answer = _inside(record, [name for name in _ANSWERS if not (rated and name == "answer")])
+    if isinstance(answer, bool | int | float):
+        answer = cells.text(answer)
+    record = {**record, "answer": answer, "contexts": _inside(record, CONTEXTS_NAMES)}
     if (ids := _named(record, worker.CONTEXT_IDS_NAMES)) is not None:
         record[worker.CONTEXT_IDS_NAMES[0]] = ids
     latency_s = worker.number(record.get("latency_s"))
@@ -197,8 +212,7 @@ def _keys(record: Mapping[str, object]) -> tuple[str, str]:
     identity = sample.get("id") if isinstance(sample, dict) and is_run_record(record) else record.get("id")
     if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
         return _ID, str(identity)
-    question = _named(record, _QUESTIONS)
-    return _QUESTION, _folded(question) if isinstance(question, str) else ""
+    return _QUESTION, _question(record)
 
 
 @cache
@@ -210,6 +224,25 @@ def _named(record: Mapping[str, object], names: Sequence[str]) -> object | None:
     """The value of the column of the first of `names` that `record` has, compared as a golden set's columns are."""
     found = {normal(name): value for name, value in record.items() if value is not None}
     return next((found[name] for name in names if name in found), None)
+
+
+def _question(record: Mapping[str, object]) -> str:
+    try:
+        return _folded(cells.question(_inside(record, _QUESTIONS)) or "")
+    except cells.CellError:
+        return ""
+
+
+def _inside(record: Mapping[str, object], names: Sequence[str]) -> object | None:
+    """The value of the column of the first of `names` in `record`, or else in one of its OBJECTS."""
+    by_name = {normal(name): value for name, value in record.items()}
+    objects = {name: value for name in OBJECTS if isinstance(value := by_name.get(name), Mapping)}
+    columns = {name: value for name, value in by_name.items() if name not in objects}
+    for holder in (columns, *objects.values()):
+        value = _named(holder, names)
+        if value is not None:
+            return value
+    return _named(record, names)
 
 
 def _folded(question: str) -> str:

@@ -45,13 +45,13 @@ CONTEXT_IDS_NAMES = tuple(
     f"{what}_ids"
     for what in ("retrieved_context", "retrieved", "retrieved_doc", "context", "doc", "document", "chunk", "source")
 )
-TEXT_NAMES = ("text", "page_content", "content")
-ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_")
+TEXT_NAMES = ("text", "page_content", "content", "document.content")
+ID_NAMES = ("id", "doc_id", "document_id", "chunk_id", "node_id", "id_", "doc_uri", "document.id")
 NAMING = ("source", "file", "filename", "file_name", "file_path", "path", "url", "uri", "link", "title", "name")
 """What names a document that comes without its text and without an id."""
 MAX_LABEL_WORDS = 5
 """A field of more words could be the text."""
-SCORE_NAMES = ("score", "similarity", "relevance_score")
+SCORE_NAMES = ("score", "similarity", "relevance_score", "document.score")
 TRACE_NAMES = ("trace_id", "index_digest")
 USAGE_NAMES = ("usage", "usage_metadata")
 _BESIDE = (
@@ -452,6 +452,8 @@ def _identity(item: object) -> str | None:
     for holder, names in ((item, ID_NAMES), (metadata, (*ID_NAMES, "source"))):
         for name in names:
             value = None if holder is None else _get(holder, name)
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)  # as pandas reads a column of ids with an empty cell
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
                 return _clean(str(value))
     return None

@@ -7,13 +7,17 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
+from itertools import islice
 from typing import Any
 
+from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.formats.delimited import header_names
 from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Maximum size of a workbook's unpacked parts: a small archive may hold a lot."""
+
+_MAX_TITLE_ROWS = 4
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
@@ -69,7 +73,7 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
-        line, header = next((number, cells) for number, cells in _cells(sheet) if _is_filled(cells))
+        line, header = _header(sheet)
         titles = [str(cell) if (cell := _value(one)) is not None else "" for one in header]
         while not titles[-1].strip():
             titles.pop()
@@ -77,6 +81,19 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
         for number, cells in _cells(sheet, columns=len(names)):
             if number > line and _is_filled(cells):
                 yield Row({name: _value(one) for name, one in zip(names, cells, strict=False) if name}, number)
+
+
+def _header(sheet: Any) -> tuple[int, tuple[object, ...]]:
+    """The row of the column names, with its number: of those with more than one cell, the one that names the question,
+    or else the first. Rows of a title above it are passed over.
+    """
+    filled = ((number, cells) for number, cells in _cells(sheet) if _is_filled(cells))
+    first_rows = list(islice(filled, _MAX_TITLE_ROWS + 1))
+    wide_rows = [row for row in first_rows if sum(cell is not None for cell in row[1]) > 1]
+    for row in wide_rows:
+        if any(normal(str(cell)) in FIELDS["question"].strong for cell in row[1]):
+            return row
+    return (wide_rows or first_rows)[0]
 
 
 def _cells(sheet: Any, columns: int = MAX_COLUMNS) -> Iterator[tuple[int, tuple[object, ...]]]:

@@ -1,0 +1,42 @@
+"""Opens the cells of other tools' tables: JSON that is written into a cell, and columns that are named by a path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ragstone.golden import cells
+from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
+from ragstone.golden.rows import Row
+
+_JSON_CELLS = CONTAINERS | OUTPUTS
+_HEADS = _JSON_CELLS | PATHS
+
+
+def open_row(row: Row) -> Row:
+    """`row` with its cells opened; see `open_cells`."""
+    return Row(open_cells(row.values), row.line)
+
+
+def open_cells(values: Mapping[str, object]) -> dict[str, object]:
+    """`values` with columns such as ``inputs.question`` in one object ``inputs``, and the JSON in a text of such a name
+    read: an object, a chat, or a quoted text.
+    """
+    opened: dict[str, object] = {}
+    for name, value in values.items():
+        head, _, inner = str(name).partition(".")
+        if inner and head not in values and normal(head) in _HEADS:
+            container = opened.setdefault(head, {})
+            if isinstance(container, dict):
+                container[inner] = value
+        elif isinstance(value, str) and normal(head) in _JSON_CELLS:
+            opened[name] = _read(value)
+        else:
+            opened[name] = value
+    return opened
+
+
+def _read(text: str) -> object:
+    """The value that is written in `text`, or `text` itself if it is no JSON."""
+    value = cells.written(text.strip()) if text.lstrip()[:1] in ("{", "[", '"') else None
+    is_chat = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+    return value if is_chat or isinstance(value, dict | str) else text

@@ -1,0 +1,126 @@
+"""Golden sets that other tools export, with JSON in cells and dotted columns; and what an unknown file is told."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.opened import open_cells
+from ragstone.golden.sample import GoldenSet
+
+ASKED = {"question": "How long?"}
+RIGHT = {"answer": "24 months."}
+
+
+def load_table(folder: Path, *rows: dict[str, Any], **columns: str) -> GoldenSet:
+    """The golden set of a CSV file, whose cells have objects and lists as JSON."""
+    with (folder / "table.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(rows[0])
+        for row in rows:
+            writer.writerow([json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row.values()])
+    return load_golden_set("table.csv", root=folder, columns=columns)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"inputs": ASKED, "outputs": RIGHT},
+        {"inputs": ASKED, "outputs": {"answer": "Said.", "documents": []}, "reference_outputs": RIGHT},
+        {"inputs.question": "How long?", "outputs.answer": "Said.", "reference.answer": "24 months."},
+        {"id": "i1", "input": ASKED, "expectedOutput": '"24 months."', "status": "ACTIVE"},
+        {"id": "i1", "input": '"How long?"', "expectedOutput": RIGHT, "status": "ACTIVE"},
+        {"input": [{"role": "user", "content": "How long?"}], "expectedOutput": {"content": "24 months."}},
+        {"inputs": ASKED, "expectations": {"expected_response": "24 months."}, "outputs": "Said."},
+        {"inputs": str(ASKED), "reference_outputs": str(RIGHT)},
+        {"inputs.query": "How long?", "inputs.ground_truth": "24 months.", "outputs.groundedness.groundedness": 4},
+        {"query": "How long?", "response": "Said.", "context": "A passage.", "ground_truth": "24 months."},
+    ],
+    ids=[
+        *("LangSmith", "LangSmith's experiment", "LangSmith's data frame", "Langfuse", "Langfuse's text", "a chat"),
+        *("MLflow", "as pandas writes it", "Azure's results", "Azure"),
+    ],
+)
+def test_the_exports_of_other_tools_are_read(tmp_path: Path, row: dict[str, Any]) -> None:
+    (sample,) = load_table(tmp_path, row)
+    assert (sample.question, sample.reference) == ("How long?", "24 months.")
+
+
+def test_facts_that_an_answer_must_state_are_one_reference(tmp_path: Path) -> None:
+    facts = {"expected_facts": ["24 months.", "It begins on delivery."]}
+    (sample,) = load_table(tmp_path, {"inputs": ASKED, "expectations": facts})
+    assert sample.references == ("24 months.\nIt begins on delivery.",)
+
+
+def test_expected_chunks_are_reference_contexts(tmp_path: Path) -> None:
+    chunks = [{"text": "The guarantee.", "title": "Terms"}]
+    (sample,) = load_table(
+        tmp_path, {"query": "How long?", "expected_response": "24 months.", "expected_chunks": chunks}
+    )
+    assert sample.reference_contexts == ("The guarantee.",)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"question": '{"a": 1}', "reference": '"Carpe diem"'},
+        {"input": "{not json", "output": "[1, 2]"},
+        {"other.question": "How long?"},
+        {"inputs": "How long?", "inputs.question": "Which?"},
+    ],
+)
+def test_a_text_that_is_no_container_is_kept(values: dict[str, object]) -> None:
+    assert open_cells(values) == values
+
+
+def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
+    golden = load_table(
+        tmp_path,
+        {
+            "question": "How long?",
+            "__expected1": "contains: 24",
+            "__expected2": "llm-rubric: polite",
+            "__description": "d",
+        },
+        {"question": "Where?", "__expected1": "In Bonn: by the river", "__expected2": "", "__description": "d"},
+    )
+    assertions = golden[0].assertions
+    assert assertions is not None
+    assert [(assertion.type, assertion.values) for assertion in assertions.typed] == [("contains", ("24",))]
+    assert golden[1].reference == "In Bonn: by the river"
+    assert golden[1].origin is not None
+    assert golden[1].origin.line == 3
+    assert any("llm-rubric is left out" in note for note in golden.mappings[0].notes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([{"No.": "1", "Frage": "Wie lange?", "Erwartete Antwort": "24 Monate"}], ("Frage", "Erwartete Antwort")),
+        (
+            [{"Nr": "A-1", "Thema": "Garantie und Service", "Anfrage": "Wie lange?", "Lösung": "Zwei Jahre ab Kauf."}],
+            ("Anfrage", "Lösung"),
+        ),
+        ([{"番号": "A1", "質問": "保証期間は何年ですか？", "回答": "購入日から二年間です。"}], ("質問", "回答")),
+        ([{"code": "x7", "fact": "The pump has a guarantee."}], ("fact", None)),
+        ([{"code": "x7", "city": "Bonn"}], ("NAME OF THE COLUMN", None)),
+    ],
+)
+def test_an_unknown_file_is_refused_with_the_columns_that_it_has(
+    tmp_path: Path, rows: list[dict[str, Any]], lines: tuple[str, str | None]
+) -> None:
+    with pytest.raises(GoldenSetError) as caught:
+        load_table(tmp_path, *rows)
+    question, reference = lines
+    written = f'[golden.columns]\n  question = "{question}"' + (f'\n  reference = "{reference}"' if reference else "")
+    assert str(caught.value).endswith(written)
+    if question != "NAME OF THE COLUMN":
+        mapped = {"question": question, **({"reference": reference} if reference else {})}
+        (sample,) = load_table(tmp_path, *rows, **mapped)
+        assert sample.reference == (rows[0][reference] if reference else None)
