@@ -6,10 +6,10 @@ FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
 # Only packages pinned by hash are downloaded. Wheels only: nothing is compiled, so neither stage needs a compiler. uv
 # creates the environments of users' systems.
-COPY requirements-image.txt ./
+COPY requirements/image.txt requirements/
 RUN python3 -m venv /opt/wheelwright \
  && /opt/wheelwright/bin/pip wheel --quiet --no-cache-dir --disable-pip-version-check --wheel-dir /wheels \
-      --require-hashes --no-deps --only-binary :all: --requirement requirements-image.txt \
+      --require-hashes --no-deps --only-binary :all: --requirement requirements/image.txt \
  && /opt/wheelwright/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-index --find-links /wheels hatchling
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src

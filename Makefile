@@ -34,9 +34,9 @@ LOCK_OPTIONS := --universal --python-version 3.11 --generate-hashes --only-binar
 	--custom-compile-command "make lock" --quiet $(LOCK_ARGS)
 lock: $(VENV)/bin/python
 	$(call install,$(VENV),--group image)
-	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS) --output-file requirements-image.txt
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements-build.txt
-	$(BIN)/uv pip compile pyproject.toml --group test --group lint $(LOCK_OPTIONS) --output-file requirements-test.txt
+	$(BIN)/uv pip compile pyproject.toml --group image --extra bedrock $(LOCK_OPTIONS) --output-file requirements/image.txt
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements/build.txt
+	$(BIN)/uv pip compile pyproject.toml --group test --group lint $(LOCK_OPTIONS) --output-file requirements/test.txt
 
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "not (process or $(LONG))" $(WORKERS) $(PYTEST_ARGS)
@@ -135,8 +135,8 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 # From the lock, so that a release of somebody else's breaks nothing here.
-$(VENV)/.installed-dev: pyproject.toml requirements-test.txt | $(VENV)/bin/python
-	$(call install,$(VENV),--requirement requirements-test.txt)
+$(VENV)/.installed-dev: pyproject.toml requirements/test.txt | $(VENV)/bin/python
+	$(call install,$(VENV),--requirement requirements/test.txt)
 	$(call install,$(VENV),--no-deps --editable .)
 	touch $@ $(VENV)/.installed
 

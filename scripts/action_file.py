@@ -1,4 +1,4 @@
-"""Write action.yml, the tables in docs/github-action.md and README.md, and the release that workflows name.
+"""Write action.yml, the tables in docs/github-action.md, and the release that workflows name.
 
 python scripts/action_file.py            # write
 python scripts/action_file.py --check    # exit with 1 if a file differs
@@ -16,7 +16,7 @@ from ragstone.github.inputs import INPUTS
 from ragstone.github.outputs import OUTPUTS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/github-action.md", "README.md")
+PAGE = "docs/github-action.md"
 STARTER = "src/ragstone/pipeline/starter/workflow.yml"
 IMAGE = "Dockerfile"
 _RELEASE = re.compile(r"\bragstone/ragstone@v[\w.]*\w")
@@ -80,12 +80,10 @@ def current_image() -> str:
 def files(image: str) -> dict[Path, str]:
     """Every generated file with its expected content."""
     found = {ROOT / "action.yml": action_yml(image)}
-    for name in PAGES:
-        path = ROOT / name
-        if path.is_file():
-            found[path] = with_tables(path.read_text(encoding="utf-8"))
+    page = ROOT / PAGE
+    found[page] = with_tables(page.read_text(encoding="utf-8"))
     # A release's tag is never moved, so there is no tag such as v1.
-    for path in (*sorted(ROOT.glob("docs/*.md")), ROOT / STARTER):
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / STARTER):
         text = found.get(path) or path.read_text(encoding="utf-8")
         found[path] = _RELEASE.sub(f"ragstone/ragstone@v{__version__}", text)
     return found

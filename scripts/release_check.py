@@ -119,7 +119,7 @@ def build_packages() -> tuple[Path, Path]:
     tools = OUT / "build-venv"
     _run(sys.executable, "-m", "venv", tools)
     pip = (tools / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps")
-    _run(*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements-build.txt")
+    _run(*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", ROOT / "requirements/build.txt")
     made = {name: _built(tools, OUT / name) for name in ("dist", "dist-again")}
     check_reproducible(made["dist"], made["dist-again"])
     sdist, wheel = made["dist"]

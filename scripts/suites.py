@@ -22,7 +22,7 @@ EVERYTHING = (
     ".github/workflows/ci.yml",
     "Makefile",
     "pyproject.toml",
-    "requirements-test.txt",
+    "requirements/test.txt",
     "scripts/suites.py",
     "tests/conftest.py",
     "tests/levels.py",
@@ -38,7 +38,7 @@ HEAVY_COVERS = {
         "src/ragstone/stats/",
     ),
     "tests/cli/": ("src/ragstone/",),
-    "tests/scripts/": ("scripts/", "action.yml", "requirements-"),
+    "tests/scripts/": ("scripts/", "action.yml", "requirements/"),
 }
 """What heavy tests cover beside the room that their folder mirrors."""
 BROWSER_COVERS = (
@@ -54,7 +54,7 @@ BROWSER_COVERS = (
 CONTAINER_COVERS = (
     "Dockerfile",
     "action.yml",
-    "requirements-image.txt",
+    "requirements/image.txt",
     "scripts/build-image",
     "src/ragstone/action.py",
     "src/ragstone/files.py",

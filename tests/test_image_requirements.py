@@ -11,9 +11,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-BUILD = "requirements-build.txt"
-LOCK = "requirements-image.txt"
-TEST = "requirements-test.txt"
+BUILD = "requirements/build.txt"
+LOCK = "requirements/image.txt"
+TEST = "requirements/test.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ASKED = [
     *PROJECT["project"]["dependencies"],
@@ -66,7 +66,7 @@ def test_tests_run_with_what_their_lock_pins() -> None:
 
 def test_the_image_is_built_from_its_lock() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert f"COPY {LOCK} ./\n" in dockerfile
+    assert f"COPY {LOCK} requirements/\n" in dockerfile
     assert f"--requirement {LOCK} " in dockerfile
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert f"!{LOCK}" in ignored

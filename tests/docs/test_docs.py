@@ -19,14 +19,13 @@ import pytest
 import yaml
 
 from ragstone.cli.main import COMMANDS, cli
-from ragstone.cli.options import FLAGS
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import GateRules, SystemRules
 from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
-from ragstone.settings.load import OPTIONS, load_settings
+from ragstone.settings.load import load_settings
 from ragstone.settings.settings import GateSettings, GoldenSettings
 from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
@@ -276,13 +275,3 @@ def test_template_blocks_replace_blocks_that_exist() -> None:
     named = re.search(r"The blocks are (.+?)\.", (ROOT / "docs/reports.md").read_text(encoding="utf-8"), re.S)
     assert named is not None
     assert set(_INLINE.findall(named[1])) == ours
-
-
-def test_the_settings_of_the_quickstart_have_the_names_it_gives() -> None:
-    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `\[(\w+)\] (\w+)` \| `(\w+)` \| `--([\w-]+)` \|$", page, re.M)
-    assert len(rows) > 10
-    for table, key, variable, flag in rows:
-        option = next(option for option in OPTIONS if option.key == f"{table}.{key}")
-        assert option.env == variable
-        assert FLAGS[flag.replace("-", "_")] == option.key

@@ -11,13 +11,14 @@ import pytest
 import yaml
 
 from ragstone._version import __version__
+from ragstone.github.inputs import INPUTS
 from ragstone.pipeline.init import write_starter
 from ragstone.pipeline.survey.look import survey
 from ragstone.pipeline.survey.proposal import Proposal
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MAX_WORDS = 6_000
+MAX_WORDS = 3_500
 PATH = [ROOT / place for place in re.findall(r"^\| \d\. \[[^\]]+\]\((docs/[\w-]+\.md)\)", README, re.MULTILINE)]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 HISTORY = re.compile(
@@ -70,6 +71,21 @@ def test_the_workflow_of_the_first_path_is_the_one_that_init_writes(tmp_path: Pa
     written: Any = yaml.safe_load((tmp_path / ".github" / "workflows" / "ragstone.yml").read_text(encoding="utf-8"))
     shown = re.findall(r"^```yaml\n(name:.*?)^```$", PATH[1].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert [yaml.safe_load(block) for block in shown] == [written]
+
+
+def test_the_workflow_of_the_readme_does_what_the_one_of_init_does() -> None:
+    [shown] = re.findall(r"^```yaml\n(name:.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    starter = (ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml").read_text(encoding="utf-8")
+    readme, written = yaml.safe_load(shown), yaml.safe_load(starter)
+    assert len(shown.splitlines()) <= 22
+    job, its_job = readme["jobs"]["gate"], written["jobs"]["gate"]
+    assert job["permissions"] == its_job["permissions"]
+    assert readme[True]["push"] == written[True]["push"]
+    [checkout, gate, upload] = job["steps"]
+    [its_checkout, its_gate, its_upload] = its_job["steps"]
+    assert (checkout, upload) == (its_checkout, its_upload)
+    assert (gate["id"], gate["uses"]) == (its_gate["id"], its_gate["uses"])
+    assert gate["with"].keys() <= {spec.name for spec in INPUTS}
 
 
 def test_the_pages_name_the_action_by_the_version_of_the_package() -> None:

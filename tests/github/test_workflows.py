@@ -263,7 +263,7 @@ def test_locked_versions_are_made_again_for_each_change() -> None:
     assert "if" not in lock
     runs = [step["run"] for step in lock["steps"] if "run" in step]
     assert runs[0] == "make lock"
-    files = {path.name for path in ROOT.glob("requirements-*.txt")}
+    files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("requirements/*.txt")}
     assert set(runs[1].split(" -- ")[1].split()) == files
 
 

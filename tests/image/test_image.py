@@ -74,14 +74,14 @@ def test_no_program_gains_rights(image: Image) -> None:
     by="supply chain",
     tries="replace a package between two builds of the image",
     stopped_by=(
-        "`requirements-image.txt` pins everything that is installed into it, and the build tools, by hash "
+        "`requirements/image.txt` pins everything that is installed into it, and the build tools, by hash "
         "(`make lock`); pip downloads nothing else"
     ),
 )
 def test_it_holds_what_the_lock_pins_and_nothing_else(image: Image) -> None:
     listing = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()))"
     found = image.shell(f'/opt/ragstone/bin/python -I -c "{listing}"').stdout.split()
-    lock = (ROOT / "requirements-image.txt").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements/image.txt").read_text(encoding="utf-8")
     pinned = set(re.findall(r"^([\w.-]+==\S+)", lock, re.MULTILINE))
     assert len(found) > 20
     unpinned = {one.lower().replace("_", "-") for one in found} - pinned
